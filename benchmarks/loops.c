@@ -73,7 +73,7 @@ static void fresh_window(void)
         uint64_t entered = ticks(); \
         long moved = (long)__real_##symbol arguments; \
         uint64_t left = ticks(); \
-        window[next_event++] = (struct ensio_event){entered, left - entered, i, 8, moved, 1, 8, 0, 0}; \
+        window[next_event++] = (struct ensio_event){entered, left - entered, i, 8, moved, 1, 0, 8, 0, 0}; \
         __asm__ volatile("" : : "r"(bytes) : "memory"); \
         return moved; \
     } \
@@ -107,11 +107,11 @@ static void at_floor_open(int calls)
         uint64_t entered = ticks();
         int fd = __real_open(data_path, O_RDWR);
         uint64_t left = ticks();
-        window[next_event++] = (struct ensio_event){entered, left - entered, i, 0, 0, 1, 1, 0, 0};
+        window[next_event++] = (struct ensio_event){entered, left - entered, i, 0, 0, 1, 0, 1, 0, 0};
         entered = ticks();
         int result = __real_close(fd);
         left = ticks();
-        window[next_event++] = (struct ensio_event){entered, left - entered, i, 0, 0, 1, 4, 0, 0};
+        window[next_event++] = (struct ensio_event){entered, left - entered, i, 0, 0, 1, 0, 4, 0, 0};
         if (result != 0)
             fail(data_path);
     }

@@ -14,9 +14,10 @@ import numpy as np
 from scipy import stats
 
 from calibration.page import show
+from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import DEPTH_RATIO, LogCells
 from ensembles.statistics.modes.harmonics import find_harmonics
-from ensembles.statistics.modes.modes import fit_modes, highs_and_lows
+from ensembles.statistics.modes.modes import Mode, fit_modes
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
@@ -169,41 +170,181 @@ def clocks(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             how = f"µs clock ({rounding.__name__}), {name}, 20,000 calls"
             yield f"modes of the clock: {how}, bins", f"{binned / repeats:.1%} of {repeats}", "0 %"
             yield f"modes of the clock: {how}, raw", f"{raw / repeats:.1%} of {repeats}", "0 %"
+    for name, median_s, sigma, clock in (
+        ("ticks of 10.017 ns, 900 ns", 9e-7, 0.08, ticks),
+        ("ticks of 10.017 ns, 300 ns", 3e-7, 0.3, ticks),
+        ("doubles since 1970, 0.5 µs", 5e-7, 0.5, doubles_since_1970),
+        ("doubles since 1970, 1.2 µs", 1.2e-6, 0.15, doubles_since_1970),
+        ("doubles since 1970, 3 µs", 3e-6, 0.15, doubles_since_1970),
+    ):
+        more = 0
+        for _ in range(repeats):
+            durations_s = clock(rng.lognormal(np.log(median_s), sigma, 20_000), rng)
+            sample = CountedDurations.from_durations(durations_s)
+            more += len(fit_modes(sample, size=2, resolution_s=clock_step_s(durations_s))) != 1
+        yield f"modes of the clock: {name}, 20,000 calls, raw", f"{more / repeats:.1%} of {repeats}", "0 %"
+
+
+def ticks(durations_s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Round to a counter that advances every 10.017 ns, then to whole ns."""
+    return np.round(np.floor(durations_s * 1e9 / 10.017 + rng.random(len(durations_s))) * 10.017) * 1e-9
+
+
+def doubles_since_1970(durations_s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Take differences of whole microseconds that are kept as doubles of seconds since 1970."""
+    start_s = rng.uniform(0, 600, len(durations_s))
+    first_s, last_s = (np.floor(at * 1e6) / 1e6 + 1.6e9 for at in (start_s, start_s + durations_s))
+    return np.maximum(last_s - first_s, 0)
+
+
+def measured(held: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
+    """Return the coverage with its standard error, and the median width of the intervals."""
+    share, n = float(np.mean(held)), len(held)
+    error = np.sqrt(max(share * (1 - share), 1 / n) / n)
+    return f"{share:.1%} ± {error:.1%} of {n}, width × {np.median(high / np.maximum(low, 1e-12)):.3g}"
+
+
+def covered(modes: list[Mode], t_s: float) -> str:
+    """Return how often the intervals of these modes hold a place, and how wide they are."""
+    low, high = np.array([mode.low_s for mode in modes]), np.array([mode.high_s for mode in modes])
+    return measured((low <= t_s) & (t_s <= high), low, high)
 
 
 def intervals(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
-    """Measure the coverage of 90 % intervals."""
+    """Measure the coverage of 90 % intervals, and their widths."""
     repeats = 20 if quick else 120
     place, sigma, weight = np.log(SCALE_S) + np.array([0, 1.0]), np.array([0.15, 0.15]), np.array([0.7, 0.3])
     for n in (10**3, 10**4, 10**5, 10**6):
         chance = chances(mixture(place, sigma, weight))
-        held = np.zeros(3)
-        trials = 0
-        for _ in range(3 * repeats if n == 10**3 else repeats):
-            found = fit_modes(drawn(chance, n, rng))
-            if len(found) != 2:
-                continue
-            for mode, t_log, share in zip(found.modes, place, weight, strict=True):
-                trials += 1
-                held[0] += mode.low_s <= np.exp(t_log) <= mode.high_s
-                held[1] += mode.weight_low <= share <= mode.weight_high
-                held[2] += mode.width_low <= 0.15 <= mode.width_high
-        for what, share in zip(("place", "weight", "width"), held / max(trials, 1), strict=True):
-            yield f"coverage of {what}: two modes, n = {n:.0e}", f"{share:.1%} of {trials}", "87–93 %"
+        found = [fit_modes(drawn(chance, n, rng)).modes for _ in range(repeats)]
+        pairs = [
+            (mode, t_log, share)
+            for modes in found
+            if len(modes) == 2
+            for mode, t_log, share in zip(modes, place, weight, strict=True)
+        ]
+        for what, truth, ends in (
+            ("place", [np.exp(t) for _, t, _ in pairs], [(m.low_s, m.high_s) for m, *_ in pairs]),
+            ("weight", [s for *_, s in pairs], [(m.weight_low, m.weight_high) for m, *_ in pairs]),
+            ("width", [0.15 for _ in pairs], [(m.width_low, m.width_high) for m, *_ in pairs]),
+        ):
+            low, high = np.array(ends).T
+            held = (low <= np.array(truth)) & (np.array(truth) <= high)
+            yield f"coverage of {what}: two modes, n = {n:.0e}", measured(held, low, high), "87–93 %"
         for name, cdf, mode_s in (
             ("gamma 2", UNIMODAL["gamma 2"], 2 * SCALE_S),
             ("Weibull 3", UNIMODAL["Weibull 3"], SCALE_S),
         ):
             chance = chances(cdf)
-            found = [fit_modes(drawn(chance, n, rng)).modes[0] for _ in range(repeats)]
-            share = np.mean([mode.low_s <= mode_s <= mode.high_s for mode in found])
-            yield f"coverage of place: {name}, n = {n:.0e}", f"{share:.1%} of {repeats}", "87–93 %"
+            modes = [fit_modes(drawn(chance, n, rng)).modes[0] for _ in range(repeats)]
+            yield f"coverage of place: {name}, n = {n:.0e}", covered(modes, mode_s), "85–95 %"
+
+
+SMALL = ((5, 8), (5, 200), (20, 64))
+"""Phases, and calls of each."""
+
+
+def small(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
+    """Measure coverage and widths in small ensembles of few phases, as first runs of a user are."""
+    repeats = 10 if quick else 200
+    shapes: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
+        "log-normal 0.5": (lambda phase: rng.lognormal(0, 0.5, len(phase)), 1.0),
+        "log-normal 0.2": (lambda phase: rng.lognormal(0, 0.2, len(phase)), 1.0),
+        "gamma 2": (lambda phase: rng.gamma(2, 0.5, len(phase)), 1.0),
+        "Weibull 3": (lambda phase: rng.weibull(3, len(phase)), 1.0),
+        "log-normal 0.5, phases that differ by 0.2": (
+            lambda phase: np.exp(rng.normal(0, 0.2, phase[-1] + 1)[phase] + rng.normal(0, 0.5, len(phase))),
+            1.0,
+        ),
+        "log-normal 0.2, phases that differ by 0.2": (
+            lambda phase: np.exp(rng.normal(0, 0.2, phase[-1] + 1)[phase] + rng.normal(0, 0.2, len(phase))),
+            1.0,
+        ),
+        "log-normal 0.3, slow calls in few phases": (_with_clustered_slow_calls(rng), 1.0),
+        "log-normal 0.3, 5 % far outliers": (_with_outliers(rng), 1.0),
+        "log-normal 0.4, a clock of a tenth": (
+            lambda phase: np.floor(10 * rng.lognormal(0, 0.4, len(phase)) + 0.5) / 10,
+            1.0,
+        ),
+    }
+    for phases, calls in SMALL:
+        phase = np.repeat(np.arange(phases), calls)
+        for name, (draw, t_s) in shapes.items():
+            found = [
+                fit_modes(
+                    CountedDurations.from_durations(SCALE_S * draw(phase), phase),
+                    resolution_s=0.1 * SCALE_S if "clock" in name else 0.0,
+                )
+                for _ in range(repeats)
+            ]
+            heaviest = [max(f.modes, key=lambda mode: mode.weight) for f in found if f.modes]
+            zero = sum(mode.low_s == mode.high_s for f in found for mode in f.modes)
+            what = f"{phases} × {calls}, {name}"
+            yield f"coverage of place: {what}", covered(heaviest, t_s * SCALE_S), "85–95 %"
+            yield f"intervals of width zero: {what}", f"{zero} in {repeats} ensembles", "0"
+
+
+def _with_clustered_slow_calls(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+    def draw(phase: np.ndarray) -> np.ndarray:
+        share = rng.beta(0.25, 4.75, phase[-1] + 1)[phase]
+        return np.exp(rng.normal(0, 0.3, len(phase)) + np.log(8) * (rng.random(len(phase)) < share))
+
+    return draw
+
+
+def _with_outliers(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
+    def draw(phase: np.ndarray) -> np.ndarray:
+        far = rng.random(len(phase)) < 0.05
+        return np.exp(np.where(far, rng.uniform(-6, -3, len(phase)), rng.normal(0, 0.3, len(phase))))
+
+    return draw
+
+
+def shapes(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
+    """Measure how often calls without a peak are reported as spread, and calls with one are."""
+    repeats = 10 if quick else 200
+    laws: dict[str, tuple[Cdf, str]] = {
+        "uniform, 1 : 11": (stats.uniform(SCALE_S, 10 * SCALE_S).cdf, "≥ 90 %"),
+        "uniform in log time, 1 : 11": (stats.loguniform(SCALE_S, 11 * SCALE_S).cdf, "≥ 90 %"),
+        "Pareto 1.5": (UNIMODAL["Pareto 1.5"], "≥ 90 %"),
+        "log-normal 0.3": (UNIMODAL["log-normal 0.3"], "≤ 10 %"),
+        "log-normal 1.5": (UNIMODAL["log-normal 1.5"], "≤ 10 %"),
+        "gamma 2": (UNIMODAL["gamma 2"], "≤ 10 %"),
+    }
+    for n in (40, 200, 10**4):
+        for name, (cdf, goal) in laws.items():
+            chance = chances(cdf)
+            found = [fit_modes(drawn(chance, n, rng), size=2) for _ in range(repeats)]
+            share = np.mean([bool(modes.spread) and not modes.modes for modes in found])
+            yield f"reported as spread: {name}, n = {n}", f"{share:.1%} of {repeats}", goal
+
+
+def shoulders(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
+    """Measure how often shoulders are reported, where there are none and where there is one."""
+    repeats = 5 if quick else 60
+    for n in (10**3, 10**4, 10**5):
+        for name in ("log-normal 0.3", "log-normal 1.5", "gamma 2", "gamma 0.5", "Weibull 3", "Pareto 1.5"):
+            chance = chances(UNIMODAL[name])
+            false = _with_shoulders(chance, n, repeats, rng)
+            yield f"false shoulders: {name}, n = {n:.0e}", f"{false:.1%} of {repeats}", "≤ 2 %"
+        for weight, apart in ((0.1, 3.0), (0.2, 3.0), (0.3, 2.5)):
+            places = np.log(SCALE_S) + np.array([0, 0.15 * apart])
+            chance = chances(mixture(places, np.full(2, 0.15), np.array([1 - weight, weight])))
+            seen = _with_shoulders(chance, n, repeats, rng)
+            what = f"shoulders found: weight {weight:.0%}, {apart} sigma apart, n = {n:.0e}"
+            yield what, f"{seen:.0%} of {repeats}", "frontier"
+
+
+def _with_shoulders(chance: np.ndarray, n: int, repeats: int, rng: np.random.Generator) -> float:
+    found = [fit_modes(drawn(chance, n, rng), size=2).shoulders for _ in range(repeats)]
+    return float(np.mean([bool(shoulders) for shoulders in found]))
 
 
 def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
     """Measure rejected bumps of single phases, and the coverage with dependent calls."""
     repeats = 10 if quick else 100
-    told, alone, held = 0, 0, 0
+    told, alone = 0, 0
+    modes = []
     phase = np.repeat(np.arange(50), 200)
     for _ in range(repeats):
         durations_s = rng.lognormal(np.log(SCALE_S), 0.2, len(phase))
@@ -214,11 +355,10 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
         durations_s = np.exp(
             np.log(SCALE_S) + rng.normal(0, 0.15, 50)[phase] + rng.normal(0, 0.2, len(phase))
         )
-        mode = fit_modes(CountedDurations.from_durations(durations_s, phase)).modes[0]
-        held += mode.low_s <= SCALE_S <= mode.high_s
+        modes.append(fit_modes(CountedDurations.from_durations(durations_s, phase)).modes[0])
     yield "a bump of one phase of 50 is told", f"{told / repeats:.0%} of {repeats}", "100 %"
     yield "and is not a mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
-    yield "coverage of place: 50 phases that differ", f"{held / repeats:.1%} of {repeats}", "85–95 %"
+    yield "coverage of place: 50 phases that differ", covered(modes, SCALE_S), "85–95 %"
 
 
 def harmonics(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
@@ -263,7 +403,19 @@ def speed(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             yield f"time of modes: {name}, n = {n:.0e}", f"{np.median(times):.3f} s", "≤ 0.3 s"
 
 
-PARTS = (false_modes, frontier, numbers, clocks, intervals, phases, harmonics, speed)
+PARTS = (
+    false_modes,
+    frontier,
+    numbers,
+    clocks,
+    intervals,
+    small,
+    shapes,
+    shoulders,
+    phases,
+    harmonics,
+    speed,
+)
 
 
 def main(quick: bool = False, seed: int = 20_261_121, names: tuple[str, ...] = ()) -> None:

@@ -46,33 +46,77 @@ def a_program(seed: int, recorded: bool) -> bool:
     return bool(np.array_equal(np.unique(found, return_inverse=True)[1] + 1, truth[io]))
 
 
-def a_trend(typical_s: list[float], seed: int, of_ordinal: float) -> tuple[bool, int | None, int | None]:
-    """Return the trend that is found in 256 ranks with these median durations."""
+def a_trend(
+    typical_s: list[float], seed: int, of_ordinal: float, correlation: float = 0.0
+) -> tuple[bool, int | None, int | None]:
+    """Return the trend that is found in 256 ranks with these median durations.
+
+    All ranks share an effect of each ordinal, whose neighbours are correlated.
+    """
     random = np.random.default_rng(seed)
     p = len(typical_s)
     logs = np.log(np.array(typical_s, float)) + random.normal(0, 0.3, (256, p))
-    logs += random.normal(0, of_ordinal, p)
+    logs += of_ordinal * slowly_varying(random, p, correlation)
     ordinal = np.arange(1, p + 1)
     trend = fit_trend(ordinal, ordinal, np.median(logs, axis=0))
     return trend.worsening, trend.from_, trend.to
 
 
+def slowly_varying(random: np.random.Generator, length: int, correlation: float) -> np.ndarray:
+    """Draw a stationary autoregression of first order, of standard deviation 1."""
+    series = np.asarray(random.normal(0, 1, length))
+    for place in range(1, length):
+        series[place] *= np.sqrt(1 - correlation**2)
+        series[place] += correlation * series[place - 1]
+    return series
+
+
+def share(found: list[bool]) -> str:
+    """Return the share of the trials in which something was found, with its standard error."""
+    n, mean = len(found), float(np.mean(found))
+    return f"{mean:.1%} ± {np.sqrt(max(mean * (1 - mean), 0.25 / n) / n):.1%}"
+
+
 def main(quick: bool = False) -> None:
-    """Print one table: claim, measured, goal."""
+    """Print the tables of phases and trends."""
     times = 20 if quick else 200
     rows = []
     for recorded, goal in ((True, "100 %"), (False, "≥ 95 %")):
-        right = np.mean([a_program(10_000 + seed, recorded) for seed in range(times)])
+        right = [a_program(10_000 + seed, recorded) for seed in range(times)]
         what = "with barriers recorded" if recorded else "from the I/O alone"
-        rows.append([f"every call in its true phase, {what}", f"{right:.1%} of {times}", goal])
+        rows.append([f"every call in its true phase, {what}", f"{share(right)} of {times}", goal])
     for what, typical_s in (("MADbench's reads", MADBENCH_S), ("the same, a fifth more each", MILD_S)):
-        right = np.mean([a_trend(typical_s, seed, 0.02) == (True, 4, 8) for seed in range(times)])
-        rows.append([f"{what} worsen from 4 to 8", f"{right:.1%} of {times}", "≥ 90 %"])
-    for p, of_ordinal in ((8, 0.3), (16, 0.0), (16, 0.5), (48, 0.3)):
-        alarms = np.mean([a_trend([1.0] * p, 20_000 + seed, of_ordinal)[0] for seed in range(times)])
-        what = f"no trend in {p} ordinals with effects of σ = {of_ordinal}"
-        rows.append([f"{what}: alarms", f"{alarms:.1%} of {times}", "≤ 5 %"])
+        right = [a_trend(typical_s, seed, 0.02) == (True, 4, 8) for seed in range(times)]
+        rows.append([f"{what} worsen from 4 to 8", f"{share(right)} of {times}", "≥ 90 %"])
     show(rows, ("structure", "measured", "goal"))
+    trends(50 if quick else 1000, 50 if quick else 200)
+
+
+def trends(times: int, times_of_power: int) -> None:
+    """Print how often a trend is found in ordinals whose neighbours are correlated."""
+    rows = []
+    for p in (4, 5, 8, 16, 24, 48, 64):
+        for of_ordinal, correlation in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.5), (0.3, 0.8)):
+            seeds = range(20_000, 20_000 + times)
+            alarms = [a_trend([1.0] * p, seed, of_ordinal, correlation)[0] for seed in seeds]
+            what = f"{p} ordinals, σ = {of_ordinal}, correlation {correlation}"
+            rows.append([what, f"{share(alarms)} of {times}", "≤ 5 %" if correlation < 0.8 else "≤ 6 %"])
+    show(rows, ("no trend", "alarms", "goal"))
+    rows = []
+    for p in (4, 8, 16, 64):
+        shapes = {
+            "a fifth more at the end": np.linspace(1, 1.2, p),
+            "twice at the end": np.linspace(1, 2, p),
+            "twice at the end, in the second half": np.interp(np.arange(p), [p / 2, p - 1], [1, 2]),
+            "the last three times as slow (no trend)": np.append(np.ones(p - 1), 3),
+        }
+        for what, typical_s in shapes.items():
+            found = [
+                [a_trend(typical_s.tolist(), 30_000 + seed, common)[0] for seed in range(times_of_power)]
+                for common in (0.0, 0.1)
+            ]
+            rows.append([f"{p} ordinals, {what}", *map(share, found)])
+    show(rows, ("trend", "found, no common effect", "found, common effects of σ = 0.1"))
 
 
 if __name__ == "__main__":

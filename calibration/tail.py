@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from calibration.cases.drifts import DRIFTS, later_half
-from calibration.cases.many_calls import Chances, many_calls_coverage
+from calibration.cases.drifts import DRIFTS, next_phases, oracle_width
+from calibration.cases.small_cases import KINDS, NEW_PHASES, SHAPES, score_ratio, small_rows
 from calibration.cases.tail_cases import (
     INDEPENDENT,
     WITHIN,
@@ -22,118 +22,123 @@ from calibration.cases.tail_cases import (
 )
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
 from calibration.page import say, show
-from ensembles.ensemble.from_run import IN_MEMORY
 from ensembles.statistics.extremes.backtest import run_backtest
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
 STEPS = (0.25, 1.0, 4.0, 16.0)
-MANY_CALLS = (100_000, 1_000_000, 100_000_000)
-_MANY = ("exponential", "log-normal, sd 1", "Pareto, alpha 3", "2 % slow, log-normal x 4")
 SEED = 20100604
-_HEADER = ("claim", "measured", "low, high", "median width", "refused", "goal", "met")
 
 
 def main(quick: bool = False) -> None:
     """Print the tables."""
-    trials, sizes = (40, (1000,)) if quick else (300, (1000, 10000))
-    error = 1.64 * (0.09 / trials) ** 0.5
+    trials = 20 if quick else 150
     say(
-        f"Slowest of N, intervals at 90 %, {trials} trials a line. "
-        f"The 90 % confidence interval of a share of 0.9 is then ± {error:.3f}."
+        "Coverage of intervals at 90 %, with the median width (high / low) in brackets. Refused: no "
+        "interval, or one wider than a factor of 30."
     )
-    rows = independent_rows(trials, sizes, tuple(INDEPENDENT))
-    if not quick:
-        rows += many_calls_rows(2 * trials)
-    rows += phased_rows(trials, quick)
-    drift_rows(20 if quick else 100)
+    independent_rows(trials, (1000,) if quick else (100, 1000))
+    small_shape_rows(8 if quick else 60)
+    phased_rows(8 if quick else 40)
+    drift_rows(8 if quick else 40)
     real_rows(quick)
-    met = sum(row[-1] == "yes" for row in rows)
-    say(f"{met} of {len(rows)} lines are within their goal.")
 
 
-def independent_rows(trials: int, sizes: tuple[int, ...], names: tuple[str, ...]) -> list[list[str]]:
+def independent_rows(trials: int, sizes: tuple[int, ...]) -> None:
     """Measure coverage for independent calls, N from n/10 to 100 n."""
-    rows = []
     for calls in sizes:
-        for name in names:
-            counts = independent_coverage(INDEPENDENT[name], calls, RATIOS, trials, SEED + calls)
-            rows += _shown(
+        say(
+            f"Independent calls, n = {calls:,}, {trials} trials: the standard error of a share of 0.9 is "
+            f"{(0.09 / trials) ** 0.5:.3f}."
+        )
+        rows = []
+        for name, truth in INDEPENDENT.items():
+            counts = independent_coverage(truth, calls, RATIOS, trials, SEED + calls)
+            rows.append([name, *(_cell(count) for count in counts)])
+        show(rows, ("calls", *(f"N = {ratio:g} n" for ratio in RATIOS)))
+
+
+def small_shape_rows(trials: int) -> None:
+    """Measure small shapes, and compare the interval score with that of Student's t of log maxima."""
+    say(
+        f"Small shapes, {trials} trials of {NEW_PHASES} new phases each, with standard errors. N is the "
+        "calls of a phase, and 8 times as many. The score is the mean interval score of the logarithm, "
+        "divided by that of Student's t interval of log phase maxima in the same trials: below 1, ours is "
+        "better."
+    )
+    rows, worse = [], 0
+    for kind in KINDS:
+        for shape in SHAPES:
+            ours, student, farther = small_rows(kind, shape, trials, SEED)
+            ratio, error = score_ratio(ours, student)
+            worse += ratio - 2 * error > 1
+            rows.append(
                 [
-                    _row(f"{name}; n = {calls:,}, N = {ratio:g} n", count, 0.87, 0.93)
-                    for ratio, count in zip(RATIOS, counts, strict=True)
+                    kind,
+                    f"{shape[0]} x {shape[1]}",
+                    ours.text,
+                    student.text,
+                    f"{ratio:.2f} ± {error:.2f}",
+                    f"{ours.refused / trials:.0%}",
+                    farther.text,
+                    f"{farther.refused / trials:.0%}",
                 ]
             )
-    return rows
+    header = ("phases", "shape", "ours", "Student's t", "score", "refused", "ours, 8 x", "refused")
+    show(rows, header)
+    say(f"In {worse} of {len(rows)} rows the score is over two standard errors above that of Student's t.")
 
 
-def many_calls_rows(trials: int) -> list[list[str]]:
-    """Measure coverage for very many calls, drawn as counts and the longest calls."""
+def phased_rows(trials: int) -> None:
+    """Measure coverage for new phases with as many calls as past ones, or other N."""
+    say(f"Phases with random location and spread, {trials} trials of 20 new phases each.")
     rows = []
-    for calls in MANY_CALLS:
-        for exactly, known in ((True, "longest calls"), (False, "bins")):
-            if exactly and calls > IN_MEMORY:
-                continue
-            for name in _MANY:
-                found = many_calls_coverage(INDEPENDENT[name], calls, RATIOS, trials, SEED, exactly)
-                rows += _shown(
-                    [
-                        _row(f"{name}; n = {calls:,} by their {known}, N = {ratio:g} n", one, 0.87, 0.93)
-                        for ratio, one in zip(RATIOS, found, strict=True)
-                    ]
-                )
-                say(f"Standard errors: {', '.join(f'{one.error:.3f}' for one in found)}.")
-    return rows
-
-
-def phased_rows(trials: int, quick: bool) -> list[list[str]]:
-    """Measure coverage for a new phase with as many calls as past ones, or other N."""
-    rows = []
-    shapes = ((20, 64), (60, 256)) if quick else ((20, 64), (20, 1024), (60, 256), (200, 64))
     for within in WITHIN:
-        for phases, calls in shapes:
+        for phases, calls in ((20, 64), (60, 256)):
             slow = 0.1 if calls != 256 else 0.0
             truth = Phased(within, phases, calls, location=0.3 if slow else 0.1, spread=0.25, slow=slow)
             counts = phased_coverage(truth, STEPS, trials, SEED + phases)
-            rows += _shown(
-                [
-                    _row(f"{within}; {phases} phases of {calls:,}, N = {step:g} x", count, 0.85, 0.95)
-                    for step, count in zip(STEPS, counts, strict=True)
-                ]
-            )
-    return rows
+            rows.append([within, f"{phases} x {calls}", *(_cell(count) for count in counts)])
+    show(rows, ("calls within a phase", "shape", *(f"N = {step:g} x" for step in STEPS)))
 
 
 def drift_rows(trials: int) -> None:
-    """Measure refusals and coverage for the later half of a run that drifts."""
-    say("Later half of a run from its first half:")
+    """Measure prequential coverage and width of the next phase of simulated runs."""
+    say(
+        f"The next phase of {trials} simulated runs a row, each from the phases before it: prequential "
+        "coverage, and the median width beside that of an oracle that knows the process and its jumps."
+    )
     rows = []
     for phases in (40, 160):
         for name in DRIFTS:
-            found = later_half(name, phases, trials, SEED + phases)
-            answered = found[~np.isnan(found[:, 1])]
-            held = (answered[:, 1] >= 0.8) & (answered[:, 1] <= 0.96)
+            found = next_phases(name, phases, trials, SEED + phases)
+            coverage = np.array([one.coverage for one in found])
+            width = float(np.exp(np.mean([np.log(one.width) for one in found])))
+            oracle = oracle_width(name, phases)
             rows.append(
                 [
-                    f"{name}; {phases} phases of 48",
-                    f"{np.nanmean(found[:, 0]):.2f}",
-                    f"{1 - len(answered) / trials:.2f}",
-                    f"{answered[:, 1].mean():.2f}" if len(answered) else "-",
-                    f"{held.mean():.2f}" if len(answered) else "-",
+                    name,
+                    phases,
+                    f"{coverage.mean():.3f} ± {coverage.std(ddof=1) / trials**0.5:.3f}",
+                    f"{np.mean((coverage >= 0.8) & (coverage <= 0.96)):.2f}",
+                    f"x {width:.2f}",
+                    f"x {oracle:.2f}",
+                    f"{width / oracle:.2f}",
                 ]
             )
-    header = ("run", "covered, not asked whether settled", "refused", "covered", "of these in 0.80 to 0.96")
+    header = ("run", "phases", "coverage", "runs in 0.80 to 0.96", "width", "oracle's", "ratio")
     show(rows, header)
 
 
 def real_rows(quick: bool) -> None:
-    """Measure coverage on real ensembles: phases, later phases and ranks left out."""
+    """Measure coverage on real ensembles: phases and ranks left out, and the next phase."""
     if not folder().is_dir():
         say("Real tables: not measured, since ENSIO_DATA names no folder with tables.")
         return
     rows: list[list[str]] = []
     verdicts: dict[str, list[str]] = {}
+    widths: dict[str, list[float]] = {}
     for what, calls in _real_ensembles(quick):
         found = run_backtest(CountedDurations.from_durations(calls.durations_s, calls.phase), calls=calls)
         row = [what]
@@ -144,13 +149,15 @@ def real_rows(quick: bool) -> None:
                 shown = f"{kind.coverage:.2f} (x {kind.width:.3g})"
                 share = round(kind.coverage, 2)
                 verdict = "under" if share < 0.8 else "over" if share > 0.96 else "within"
+            widths.setdefault(kind.kind, []).extend([] if verdict == "refused" else [kind.width])
             row.append(shown)
             verdicts.setdefault(kind.kind, []).append(verdict)
         rows.append(row)
-    show(rows, ("real ensemble", "phases", "later phases", "ranks"))
+    show(rows, ("real ensemble", "phases", "next phase", "ranks"))
     for kind, told in verdicts.items():
+        wide = float(np.exp(np.median(np.log(widths[kind])))) if widths[kind] else float("nan")
         parts = ", ".join(f"{told.count(word)} {word}" for word in ("within", "over", "under", "refused"))
-        say(f"{kind} left out, goal 0.80 to 0.96: {parts}.")
+        say(f"{kind}, goal 0.80 to 0.96: {parts}; median width x {wide:.3g}.")
 
 
 def _real_ensembles(quick: bool) -> Iterator[tuple[str, CallAttributes]]:
@@ -158,17 +165,10 @@ def _real_ensembles(quick: bool) -> Iterator[tuple[str, CallAttributes]]:
         yield from ensembles_of(name)
 
 
-def _row(claim: str, count: Count | Chances, low: float, high: float) -> list[str]:
-    met = "yes" if count.trials and low <= count.coverage <= high else "no"
-    sides = f"{count.below / max(count.trials, 1):.3f}, {count.above / max(count.trials, 1):.3f}"
-    measured = f"{count.coverage:.3f}" if count.trials else "-"
-    return [claim, measured, sides, f"x {count.width:.3g}", str(count.refused), f"{low} to {high}", met]
-
-
-def _shown(rows: list[list[str]]) -> list[list[str]]:
-    """Print a part of the table as soon as it is complete."""
-    show(rows, _HEADER)
-    return rows
+def _cell(count: Count) -> str:
+    share = count.refused / max(count.trials + count.refused, 1)
+    refused = f", {share:.0%} refused" if count.refused else ""
+    return f"{count.coverage:.2f} (x {count.width:.3g}{refused})" if count.trials else "refused"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ I/O and `compare` compares runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from ensembles.model import extensions
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ensembles.diagnosis.diagnose import diagnose
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.model.events import OPS, Call, Events
+    from ensembles.model.sites import Frame
     from ensembles.recorder.annotate import phase, region
     from ensembles.run.open import open
     from ensembles.run.run import Process, Run
@@ -58,7 +60,14 @@ def _ensemble_from_events(events: Events, per: Literal["call", "MiB"]) -> Ensemb
     return Ensemble.from_events(events, per)
 
 
+def _resolve_sites(sites: Sequence[tuple[Frame, ...]]) -> list[tuple[Frame, ...]]:
+    from ensembles.recorder.site_places import resolve_sites
+
+    return resolve_sites(sites)
+
+
 extensions.ensemble_from_events = _ensemble_from_events
+extensions.resolve_sites = _resolve_sites
 
 
 def __getattr__(name: str) -> Any:

@@ -227,7 +227,7 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
     """
     used: dict[str, int] = {}
     colours = {}
-    ordered = sorted(histogram.counts, key=lambda call: (call.op == "wait", -histogram.time_s(call)))
+    ordered = sorted(histogram.counts, key=lambda call: (call.waits_for_tasks, -histogram.time_s(call)))
     for call in ordered[:_MOST_CALLS]:
         name = CLASS_OF_OP[call.op]
         colours[call] = shade(COLOURS[name], used.get(name, 0))
@@ -237,7 +237,7 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
 
 def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
     """Return the functions with at least 5 % of the I/O time or, without I/O, of the time of all calls."""
-    times_s = {call: histogram.time_s(call) for call in histogram.counts if call.op != "wait"}
+    times_s = {call: histogram.time_s(call) for call in histogram.counts if not call.waits_for_tasks}
     times_s = times_s or {call: histogram.time_s(call) for call in histogram.counts}
     least = _LEAST_SHARE_OF_TIME * sum(times_s.values())
     return [call for call, time_s in times_s.items() if time_s >= least]

@@ -107,8 +107,9 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
 
 def _legend_label(curve: RateCurve, direction: str) -> str:
     total = curve.total_bytes(direction)
-    mean = bytes_text(total / curve.active_s(direction))
-    return f"{direction}: {bytes_text(total)}, mean {mean}/s while active"
+    active_s = curve.active_s(direction)
+    mean = f", mean {bytes_text(total / active_s)}/s while active" if active_s else ""
+    return f"{direction}: {bytes_text(total)}{mean}"
 
 
 def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], unit: str) -> None:

@@ -27,6 +27,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.from_cells import (
+    add_summed_calls,
     histogram_from_cells,
     moments_from_cells,
     sizes_from_cells,
@@ -109,6 +110,8 @@ class ReportData:
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
         if run.has_all_events:
+            if run.summed_calls:
+                add_summed_calls(found["table"], found["totals"], run.summary, run.summed_calls)
             return cls(**found), group
         cells = run.summary
         sizes, classes = sizes_from_cells(cells)

@@ -73,7 +73,7 @@ def _ensemble(run: Run, call: Call) -> Ensemble | EnsioError:
 
 
 def _calls_that_matter(table: CallTable) -> list[Call]:
-    times_ns = {call: each.time_ns for call, each in table.totals.items() if call.op != "wait"}
+    times_ns = {call: each.time_ns for call, each in table.totals.items() if not call.waits_for_tasks}
     moving = {call: time_ns for call, time_ns in times_ns.items() if call.op in ("read", "write")}
     chosen = moving or times_ns
     least_ns = _LEAST_SHARE * max(chosen.values(), default=0)

@@ -12,9 +12,9 @@ from bokeh.plotting import figure
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
-from ensembles.statistics.extremes.maximum import METHODS, Tail
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
+from ensembles.statistics.extremes.slowest_of_n import METHODS, Tail
 from ensembles.viz.figures import (
     annotate_empty,
     ensemble_from,

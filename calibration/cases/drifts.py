@@ -1,4 +1,4 @@
-"""Runs whose phases drift, for the calibration of predictions of the next phases."""
+"""Runs whose phases drift, for the calibration of predictions of the next phase."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ensembles.statistics.extremes.exchangeability import check_exchangeability
-from ensembles.statistics.extremes.maximum import answer
-from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 
 CALLS = 48
 _SPREAD = 0.3
 _WITHIN = 0.5
+_NORMAL_95 = 1.645
 
 
 def _remembering(share: float) -> Callable[[int, np.random.Generator], np.ndarray]:
@@ -47,27 +46,37 @@ DRIFTS: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
 """Locations of phases, in standard deviations of what they differ by at random."""
 
 
-def later_half(name: str, phases: int, trials: int, seed: int) -> np.ndarray:
-    """Predict the later half of runs from their first half.
-
-    Returns
-    -------
-    ndarray of float64, shape (trials, 2)
-        Share of the later phases within the interval, without and with the test of stationarity; NaN:
-        refused.
-    """
+def next_phases(name: str, phases: int, trials: int, seed: int) -> list[NextPhase]:
+    """Predict each phase of simulated runs from those before it."""
     rng = np.random.default_rng(seed)
-    found = np.full((trials, 2), np.nan)
-    half = phases // 2
-    for trial in found:
+    found = []
+    for _ in range(trials):
         location = _SPREAD * DRIFTS[name](phases, rng)
-        durations_s = 1e-3 * np.exp(location[:, None] + _WITHIN * rng.standard_normal((phases, CALLS)))
-        seen = CountedDurations.from_durations(durations_s[:half].ravel(), np.repeat(np.arange(half), CALLS))
-        said = answer(seen, CALLS, 0.9, check_exchangeability(seen))
-        if said.low_s is None or said.high_s is None:
-            continue
-        slowest_s = durations_s[half:].max(1)
-        trial[0] = np.mean((slowest_s >= said.low_s) & (slowest_s <= said.high_s))
-        if said.unsettled is None:
-            trial[1] = trial[0]
+        log_s = location + (_WITHIN * rng.standard_normal((phases, CALLS))).max(1)
+        told = predict_next(log_s)
+        assert told is not None
+        found.append(told)
     return found
+
+
+def oracle_width(name: str, phases: int) -> float:
+    """Width of the 90 % interval of an oracle: it knows the process, its parameters, and when it jumps.
+
+    It sees the location of past phases through the noise of their slowest calls (the filter of Kalman 1960).
+    """
+    rng = np.random.default_rng(0)
+    slowest = (_WITHIN * rng.standard_normal((40_000, CALLS))).max(1)
+    noise = slowest.var()
+    if name.startswith("correlation"):
+        memory, variance = float(name.split()[1]), _SPREAD**2
+        step = variance * (1 - memory**2)
+    elif name.startswith("random walk"):
+        memory, step, noise = 1.0, _SPREAD**2 * 20 / phases, noise + _SPREAD**2
+        variance = noise
+    else:
+        return float(
+            np.exp(np.ptp(np.quantile(slowest + _SPREAD * rng.standard_normal(40_000), [0.05, 0.95])))
+        )
+    for _ in range(500):
+        variance = memory**2 * variance * noise / (variance + noise) + step
+    return float(np.exp(2 * _NORMAL_95 * np.sqrt(variance + noise)))

@@ -13,8 +13,8 @@ import numpy as np
 from scipy import stats
 
 from calibration.cases.tail_cases import SCALE_S, Independent
-from ensembles.statistics.extremes.maximum import LARGEST
 from ensembles.statistics.extremes.pareto_tail import fit_pareto_tail
+from ensembles.statistics.extremes.slowest_of_n import LARGEST
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s, bin_index
 

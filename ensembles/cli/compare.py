@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ensembles.cli.options import (
     add_filter_arguments,
@@ -16,14 +18,17 @@ from ensembles.cli.options import (
 )
 from ensembles.model.errors import EnsioError
 
+if TYPE_CHECKING:
+    from ensembles.comparison.report import Comparison
+
 NAME = "compare"
-HELP = "compare runs or groups of runs: verdict, changes of modes and tail, tests"
+HELP = "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests"
 
 DESCRIPTION = (
     "Compare runs or groups of runs. Without --with, each RUN is a group, and the first is the baseline. "
     "With --with, the RUNs before it are repetitions of the baseline, and the RUNs after each --with are "
-    "another group. The run is the sampling unit: a difference at the default level needs at least four "
-    "runs in each of two groups."
+    "another group. The run is the sampling unit: several baselines show how much runs vary, so that one new "
+    "run can be judged. One run per group shows only how much each varies within itself."
 )
 
 
@@ -56,7 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="significance level of the tests, in percent (default: 5%%)",
     )
     parser.add_argument(
-        "--fail-on-difference", action="store_true", help="exit with status 1 if the verdict is different"
+        "--fail-on",
+        metavar="WHAT",
+        type=failure,
+        default=None,
+        help="exit with status 1: difference: if the verdict is different; slower: if something certainly "
+        "takes longer; slower=10%%: by that or more",
+    )
+    parser.add_argument(
+        "--fail-on-difference",
+        dest="fail_on",
+        action="store_const",
+        const=0.0,
+        help="the same as --fail-on difference",
     )
     add_json(parser)
     add_filter_arguments(parser)
@@ -65,14 +82,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def percent(text: str) -> float:
     """Parse a share between 0 and 1: ``10%`` or ``0.1``."""
-    number = text.strip().removesuffix("%")
-    try:
-        value = float(number) / (100 if text.strip().endswith("%") else 1)
-    except ValueError:
-        value = -1.0
+    value = _ratio(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f'"{text}" is not a share between 0 and 1: write it like 10% or 0.1')
     return value
+
+
+def _ratio(text: str) -> float:
+    """Parse a number or a percentage; −1: it is neither."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        return -1.0
+
+
+def failure(text: str) -> float:
+    """Parse what fails: 0 for any difference, else the factor from which on slower calls fail."""
+    what, equals, share = text.partition("=")
+    if what == "difference" and not equals:
+        return 0.0
+    more = _ratio(share) if equals else 0.0
+    if what == "slower" and 0 <= more < float("inf"):
+        return 1.0 + more
+    raise argparse.ArgumentTypeError(
+        f'"{text}" is nothing to fail on: write difference, slower, or slower=10%'
+    )
+
+
+def fails(found: Sequence[Comparison], fail_on: float) -> bool:
+    """Return whether the comparisons fail: `fail_on` is 0 for any difference, else a least factor."""
+    different = [comparison for comparison in found if comparison.verdict == "different"]
+    if not fail_on:
+        return bool(different)
+    return any(
+        comparison.direction != "faster" and comparison.slowdown > 1 and comparison.slowdown >= fail_on
+        for comparison in different
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -93,10 +139,9 @@ def execute(args: argparse.Namespace) -> int:
         json.dump(ops[0] | {"ops": ops}, sys.stdout, indent=2, allow_nan=False)
         print()
     else:
-        from ensembles.comparison.report import comparisons_text
+        from ensembles.comparison.text import comparisons_text
 
         print(comparisons_text(found))
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
         warn(f"note: {note}")
-    different = any(comparison.verdict == "different" for comparison in found)
-    return int(args.fail_on_difference and different)
+    return int(args.fail_on is not None and fails(found, args.fail_on))

@@ -8,13 +8,14 @@ import shlex
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
 from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
+from ensembles.model.errors import SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ensembles.summaries.sizes import SizeTable
 
 
+_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
 _WIDTH = 96
 _LABEL = 11
 _MOST_REGIONS = 30
@@ -103,6 +105,9 @@ def _what_ran(information: dict[str, Any]) -> str:
     elif information["mode"] == "tail":
         slow = count_text(information["events"], "event")
         lines.append(_line("mode", f"tail: totals and histograms of all calls; slowest calls as {slow}"))
+    if information["summed_calls"]:
+        summed = count_text(information["summed_calls"], "wait") + " for messages"
+        lines.append(_line("summed", f"{summed}: in the totals, not events (ENSIO_POINT_TO_POINT=1)"))
     in_sums = information["dropped_events"] - information["lost_calls"]
     if in_sums:
         lines.append(_line("dropped", f"{count_text(in_sums, 'event')}, included in the totals below"))
@@ -113,10 +118,32 @@ def _what_ran(information: dict[str, Any]) -> str:
         _line("", f"{count:>13,}  {WORDS.get(reason, reason)}")
         for reason, count in information["dropped_events_by_reason"].items()
     ]
+    lines += _surroundings_lines(information.get("surroundings"))
     if information["excluded_calls"]:
         calls = count_text(information["excluded_calls"], "call")
         lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE)"))
     return "\n".join(lines)
+
+
+def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
+    """Return a line if something around the I/O was notable."""
+    if around is None or not around["is_notable"]:
+        return []
+    parts = []
+    if around["dirty_bytes"] is not None:
+        share = f"{100 * around['dirty_share']:.0f} % of what programs could have"
+        parts.append(f"up to {bytes_text(around['dirty_bytes'])} dirty pages ({share})")
+    for where in ("io", "cgroup"):
+        some, full = around[f"{where}_some_share"], around[f"{where}_full_share"]
+        if some is not None and (where == "io" or some != around["io_some_share"]):
+            whose = "on the node" if where == "io" else "in the cgroup"
+            parts.append(
+                f"some task {whose} waited for I/O {100 * some:.0f} % of the time, all {100 * full:.0f} %"
+            )
+    if around["network"].get("nfs_retransmissions"):
+        parts.append(count_text(around["network"]["nfs_retransmissions"], "NFS retransmission"))
+    text = _line("node I/O", " · ".join(parts))
+    return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * _LABEL)
 
 
 def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
@@ -142,6 +169,7 @@ def _transfers(information: dict[str, Any]) -> str:
         share = io_time_s / (span_s * threads)
         text = f"{seconds_text(io_time_s)} summed over threads, {100 * share:.1f} % of thread time"
         lines.append(_line("I/O time", text))
+    lines += _flight_lines(information)
     for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
         rate = f" · {bytes_text(information[key] / span_s)}/s over the span" if span_s > 0 else ""
         lines.append(_line(label, bytes_text(information[key]) + (rate if information[key] else "")))
@@ -152,6 +180,15 @@ def _transfers(information: dict[str, Any]) -> str:
     file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
     lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
     return "\n".join(lines)
+
+
+def _flight_lines(information: dict[str, Any]) -> list[str]:
+    if information["hidden_share"] is None:
+        return []
+    requests = sum(each["requests"] for each in information["non_blocking"].values())
+    what = count_text(requests, "non-blocking request")
+    hidden = f"{100 * information['hidden_share']:.1f} % of it hidden behind other work"
+    return [_line("in flight", f"{seconds_text(information['flight_s'])} of {what}, {hidden}")]
 
 
 def _call_table(information: dict[str, Any]) -> str:
@@ -247,15 +284,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the summary."""
-    information = collect_information(open_run(args, args.run))
+    try:
+        run = open_run(args, args.run)
+    except SeveralRuns as several:
+        from ensembles.cli.run_list import collect_runs, run_list_text
+
+        runs = collect_runs(several.paths, lambda path: open_run(args, path))
+        _print(args, {"runs": runs}, lambda listing: run_list_text(args.run, listing["runs"]))
+        return 0
+    _print(args, collect_information(run), information_text)
+    return 0
+
+
+def _print(args: argparse.Namespace, result: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:
     if args.json:
         import json
 
-        json.dump(information, sys.stdout, indent=2)
+        json.dump(result, sys.stdout, indent=2)
         print()
     else:
-        print(information_text(information))
-    return 0
+        print(text(result))
 
 
 def collect_information(run: Run) -> dict[str, Any]:
@@ -280,6 +328,8 @@ def collect_information(run: Run) -> dict[str, Any]:
     """
     found = _from_events(run) if run.has_all_events else _from_summary(run)
     table, totals, sizes = found.table, found.totals, found.sizes
+    unseen = _unseen(run, found)
+    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns)
     return {
         "run": run.path,
         "program": run.program,
@@ -296,13 +346,14 @@ def collect_information(run: Run) -> dict[str, Any]:
         "start": run.start.isoformat(),
         "mode": run.mode,
         "durations_known": found.durations_known,
-        "complete": not run.notes,
-        "notes": run.notes,
+        "complete": not run.notes and not unseen,
+        "notes": notes,
         "tasks": run.tasks,
         "threads": run.threads,
         "processes": len(run.processes),
         "events": found.events,
         "recorded_calls": table.events,
+        "summed_calls": found.summed,
         "dropped_events": run.dropped_events,
         "dropped_events_by_reason": run.dropped_by_reason,
         "lost_calls": run.lost_calls,
@@ -311,6 +362,7 @@ def collect_information(run: Run) -> dict[str, Any]:
         "files": len(table.files),
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
+        **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
@@ -321,6 +373,55 @@ def collect_information(run: Run) -> dict[str, Any]:
         "slowest_call": _slowest(table),
         "regions": _regions(found.regions, run.has_all_events),
         "file_facts": run.file_facts,
+        **_surroundings(run),
+    }
+
+
+def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
+    """Say so where the durations of requests are those of their flights, and add up to more than there is."""
+    names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
+    if run.flights or not names or io_time_ns <= table.span_ns * max(run.threads, 1):
+        return []
+    return [
+        f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, as an "
+        "older recorder or another tool stored them: times in I/O include what was hidden behind other work"
+    ]
+
+
+def _unseen(run: Run, found: _RunTotals) -> list[str]:
+    from ensembles.structure.unseen import unseen_sentence
+
+    if run.environment.get("ENSIO_LAYERS"):
+        return []
+    sentence = unseen_sentence(
+        run.unseen_io,
+        calls=sum(totals.count for call, totals in found.table.totals.items() if call.op != "wait"),
+        read=found.totals.bytes_read,
+        written=found.totals.bytes_written,
+        excluded_calls=run.excluded_calls,
+        nodes=len(run.hosts),
+    )
+    return [sentence] if sentence else []
+
+
+def _flights(run: Run) -> dict[str, Any]:
+    from ensembles.model.flights import sum_of_flights
+
+    whole = sum_of_flights(run.flights.values())
+    by_operation = {
+        name: {
+            "requests": sums.requests,
+            "flight_s": sums.flight_ns / _NS_PER_S,
+            "hidden_s": sums.hidden_ns / _NS_PER_S,
+            "hidden_share": sums.hidden_share,
+            "wait_s": sums.wait_ns / _NS_PER_S,
+        }
+        for name, sums in run.flights.items()
+    }
+    return {
+        "flight_s": whole.flight_ns / _NS_PER_S,
+        "hidden_share": whole.hidden_share,
+        "non_blocking": by_operation,
     }
 
 
@@ -335,6 +436,7 @@ class _RunTotals:
     regions: RegionTimes
     events: int
     durations_known: bool = True
+    summed: int = 0
 
 
 def _from_events(run: Run) -> _RunTotals:
@@ -350,8 +452,13 @@ def _from_events(run: Run) -> _RunTotals:
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "regions": SummaryRequest(_region_times),
     }
+    from ensembles.summaries.from_cells import add_summed_calls
+
     found = run.summarize(sums).summaries
-    return _RunTotals(size_classes={}, events=found["table"].events, **found)
+    events, summed = found["table"].events, 0
+    if run.summed_calls:
+        summed = add_summed_calls(found["table"], found["totals"], run.summary, run.summed_calls)
+    return _RunTotals(size_classes={}, events=events, summed=summed, **found)
 
 
 def _region_times(run: Run) -> RegionTimes:
@@ -468,6 +575,14 @@ def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
         }
         for totals in regions.totals
     ]
+
+
+def _surroundings(run: Run) -> dict[str, Any]:
+    """Return the totals of the samples of the kernel's counters; nothing if there are none."""
+    from ensembles.structure.surroundings import summarize_surroundings
+
+    totals = summarize_surroundings(run.surroundings())
+    return {} if totals is None else {"surroundings": {**asdict(totals), "is_notable": totals.is_notable}}
 
 
 def _slowest(table: CallTable) -> dict[str, Any] | None:

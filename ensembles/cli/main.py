@@ -27,6 +27,7 @@ COMMANDS = (
     "phases",
     "ordinals",
     "rate",
+    "sites",
     "modes",
     "tail",
     "split",

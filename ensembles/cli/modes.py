@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tabulate import tabulate
@@ -14,36 +16,59 @@ from ensembles.model.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
     from ensembles.statistics.modes.modes import Mode, Modes
 
 _MIB = float(1 << 20)
+_MOST_SITES = 5
+_LEAST_SHARE = 0.05
 
 
 def modes_text(modes: Modes, ensemble: Ensemble) -> str:
-    """Format the modes: a title, a table, the test of unimodality, clusters and harmonics."""
+    """Format the modes: a title, a table, the test of unimodality, clusters, harmonics and sizes."""
     if modes.refused:
         return str(modes)
     per_mib = ensemble.per == "MiB"
     of = f" ({ensemble.name})" if ensemble.name else ""
-    lines = [f"{count_text(len(modes), 'mode')} in {count_text(modes.n, 'call')}{of}", ""]
-    rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
-    headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
-    headers += ["rate"] * per_mib + ["share of calls", "width"]
-    phases = modes.modes[0].effective_phases is not None
-    headers += ["effective phases"] * phases
-    lines.append(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * len(headers)))
-    lines.append("")
-    if len(modes) > 1:
+    found = count_text(len(modes), "mode") if modes.modes else "No mode"
+    lines = [f"{found} in {count_text(modes.n, 'call')}{of}", ""]
+    if modes.modes:
+        lines += [_table(modes, per_mib), ""]
+    clusters = len(modes) + len(modes.bumps) + len(modes.spread)
+    if clusters > 1:
         lines.append(f"Unimodality rejected (p {_bound_text(modes.p_one_mode)}).")
     else:
-        lines.append(f"No evidence of more than one mode (p {_bound_text(modes.p_one_mode)}).")
+        least = f"{100 * modes.least_share:.2g} %"
+        lines.append(f"No evidence of a further mode. One of less than {least} would not be seen.")
     if modes.resolution_s:
-        lines.append(f"Timer resolution: {seconds_text(modes.resolution_s)}.")
-    for what in (*modes.bumps, modes.harmonics, modes.fair_share):
+        per = " per MiB" if per_mib else ""
+        lines.append(f"Timer resolution: {seconds_text(modes.resolution_s)}{per}.")
+    for what in (*modes.bumps, *modes.spread, *modes.shoulders, modes.harmonics, modes.fair_share):
         if what is not None:
             text = str(what)
             lines.append(text[0].upper() + text[1:] + ".")
+    if modes.sizes:
+        lines += ["", _sizes_table(modes)]
     return "\n".join(lines)
+
+
+def _table(modes: Modes, per_mib: bool) -> str:
+    rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
+    headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
+    headers += ["rate"] * per_mib + ["share of calls", "width"]
+    headers += ["effective phases"] * (modes.modes[0].effective_phases is not None)
+    return str(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * len(headers)))
+
+
+def _sizes_table(modes: Modes) -> str:
+    """Format how many calls of each size are in each mode."""
+    rows = [
+        [size.name, f"{size.calls:,}", *(f"{100 * share:.1f} %" for share in size.shares)]
+        for size in modes.sizes
+    ]
+    headers = ["size", "calls", *(f"mode {number}" for number in range(1, len(modes) + 1))]
+    return str(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * len(headers)))
 
 
 def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
@@ -51,7 +76,8 @@ def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
     if per_mib:
         row.append(f"{bytes_text(_MIB / mode.t_s)}/s")
     low, high = 100 * mode.weight_low, 100 * mode.weight_high
-    row.append(f"{100 * mode.weight:.1f} % ({low:.1f} % – {high:.1f} %)")
+    share = f"{100 * mode.weight:.1f} %"
+    row.append(share if low == high else f"{share} ({low:.1f} % – {high:.1f} %)")
     row.append(f"± {100 * mode.width:.0f} %" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
     if mode.effective_phases is not None:
         row.append(f"{mode.effective_phases:.0f}")
@@ -86,19 +112,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the modes."""
-    from ensembles.cli.options import ensemble_from_args
+    from ensembles.cli.options import run_and_ensemble_from_args
 
     limit = _limit_of(args.limit, args.tasks)
-    ensemble = ensemble_from_args(args)
+    run, selection, ensemble = run_and_ensemble_from_args(args)
     modes = ensemble.modes(limit_bytes_per_s=limit, tasks=args.tasks)
+    sites = _sites_of_modes(run, selection, modes)
     if args.json:
         import json
 
-        json.dump({**modes.to_json(), "run": args.run, "per": ensemble.per}, sys.stdout, indent=2)
+        result = {**modes.to_json(), "run": args.run, "per": ensemble.per}
+        for mode, shares in zip(result["modes"], sites, strict=False):
+            mode["sites"] = [{"label": label, "share": share} for label, share in shares]
+        json.dump(result, sys.stdout, indent=2)
         print()
     else:
         print(modes_text(modes, ensemble))
+        if sites:
+            print()
+            for number, (mode, shares) in enumerate(zip(modes.modes, sites, strict=True), 1):
+                print(f"Mode {number} ({seconds_text(mode.t_s)}): {_shares_text(shares)}.")
     return 0
+
+
+def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[tuple[str, float]]]:
+    """Return for each mode the call sites of its calls with their shares, the largest first.
+
+    A call belongs to the mode whose duration is nearest on a logarithmic scale. Without call sites, or if not
+    every call is an event, the list is empty.
+    """
+    from functools import partial
+
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.bysite import SitesByDuration
+
+    if len(run.sites) < 2 or not run.has_all_events or not modes.modes or selection.per_byte:
+        return []
+    places = [mode.t_s * 1e9 for mode in modes.modes]
+    cuts = [(one * other) ** 0.5 for one, other in pairwise(places)]
+    found = run.summarize(ignoring_run(partial(SitesByDuration, cuts)), selection=selection)
+    shares = []
+    for counts in found.counts:
+        by_label: Counter[str] = Counter()
+        for site, count in counts.items():
+            by_label[run.label_of_site(site)] += count
+        total = max(by_label.total(), 1)
+        shares.append([(label, count / total) for label, count in by_label.most_common(_MOST_SITES)])
+    return shares
+
+
+def _shares_text(shares: list[tuple[str, float]]) -> str:
+    named = [f"{100 * share:.0f} % from {label}" for label, share in shares if share >= _LEAST_SHARE]
+    return "; ".join(named) or "from many places"
 
 
 def _limit_of(text: str | None, tasks: int | None) -> float | None:

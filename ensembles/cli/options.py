@@ -132,6 +132,7 @@ FILTERS = (
     "size",
     "time",
     "region",
+    "site",
     "phase",
     "ordinal",
     "per_byte",
@@ -144,7 +145,9 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("filters (comma-separated lists; default: every call)")
     group.add_argument("--op", metavar="OP", help="read, write, open, close, seek, sync, meta or wait")
     group.add_argument("--call", metavar="NAME", help="functions, such as pread,pwrite")
-    group.add_argument("--layer", metavar="NAME", help="layers: posix, stdio, mpiio, mpisync or hdf5")
+    group.add_argument(
+        "--layer", metavar="NAME", help="layers: posix, stdio, mpiio, mpisync, hdf5, netcdf or pnetcdf"
+    )
     group.add_argument(
         "--file", metavar="GLOB", action="append", help="absolute paths, with wildcards; may be repeated"
     )
@@ -160,6 +163,12 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         help="calls that start in a phase or region with this name; may be repeated",
+    )
+    group.add_argument(
+        "--site",
+        metavar="PLACE",
+        action="append",
+        help="call sites, such as restart.f90:212, a source file or a function; may be repeated",
     )
     group.add_argument(
         "--phase", metavar="NUMBERS", help="phases, as numbered by ensio phases, such as 3 or 1,4-8"
@@ -274,14 +283,19 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
     EnsioError
         The run cannot be read, a filter is not valid, or the run lacks the data that a filter needs.
     """
-    from ensembles.ensemble.from_run import ensemble_from_run
+    return run_and_ensemble_from_args(args)[2]
+
+
+def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection, Ensemble]:
+    """Do the same, and return the run and the selection of these calls too."""
+    from ensembles.ensemble.main_group import main_ensemble
 
     run = open_run(args, args.run)
     selection = selection_from_args(args).for_run(run, from_summary=True)
-    ensemble = ensemble_from_run(run, selection, per="MiB" if args.per_byte else "call")
+    selection, ensemble = main_ensemble(run, selection, "MiB" if args.per_byte else "call")
     for note in dict.fromkeys([*run.notes, *ensemble.notes]):
         warn(f"note: {note}")
-    return ensemble
+    return run, selection, ensemble
 
 
 def warn(sentence: str) -> None:

@@ -144,6 +144,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
         "--size": selection.sizes,
         "--time": selection.times_s,
         "--region": selection.regions,
+        "--site": selection.sites,
         "--phase": selection.phases,
         "--per-byte": selection.per_byte or None,
         "--within phase": within == "phase" or None,

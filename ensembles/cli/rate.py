@@ -82,6 +82,7 @@ def _text(rates: Rates) -> str:
     from tabulate import tabulate
 
     from ensembles.model.units import bytes_text, count_text, seconds_text
+    from ensembles.structure.rates import LEAST_CALLS
 
     if not rates.bytes:
         return f"{rates.op}: no bytes"
@@ -107,8 +108,10 @@ def _text(rates: Rates) -> str:
         for plateau in rates.plateaus
     ]
     if not rows:
-        return f"{head}\n\nNo plateau: no interval of constant mean rate has 1 % of the bytes."
-    headers = ["from (s)", "to (s)", "time", "mean rate", "p10 – p90 of the rate", "bytes", "share"]
+        return (
+            f"{head}\n\nNo plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
+        )
+    headers = ["from (s)", "to (s)", "time", "rate", "p10 – p90 of the rate", "bytes", "share"]
     rest = 1 - sum(plateau.share for plateau in rates.plateaus)
     table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
     more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""

@@ -24,7 +24,7 @@ HELP = "run a program under the preload library, and record its I/O calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
 MODES = ("trace", "profile", "tail")
-LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5")
+LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5", "netcdf", "pnetcdf")
 LAUNCHERS = frozenset(
     [
         "mpiexec",
@@ -64,8 +64,13 @@ _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mk
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.usage = "ensio run [-h] [-o DIR] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
+    parser.usage = (
+        "ensio run [-h] [-o DIR] [--extend] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
+    )
     add_new_run_directory(parser, "DIR")
+    parser.add_argument(
+        "--extend", action="store_true", help="record one more run into the directory DIR, which holds others"
+    )
     parser.add_argument(
         "--mode",
         help="mode of recording: trace, every call; profile, totals and histograms only; tail, these and the "
@@ -98,7 +103,7 @@ def execute(args: argparse.Namespace) -> int:
             f"programs that it starts; {_LINK_AGAIN}"
         )
     was_there = args.output is not None and os.path.isdir(args.output)
-    directory = new_run_directory(args.output, program_name(command))
+    directory = new_run_directory(args.output, program_name(command), extend=args.extend)
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
         if checks_addresses(command):

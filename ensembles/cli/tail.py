@@ -20,8 +20,8 @@ from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.statistics.extremes.backtest import Backtest
-    from ensembles.statistics.extremes.maximum import Tail
     from ensembles.statistics.extremes.order_statistics import Equation1
+    from ensembles.statistics.extremes.slowest_of_n import Tail
 
 
 def tail_text(tail: Tail, unit: str = "") -> str:
@@ -33,15 +33,18 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     unit : str
         Suffix of the unit of time: ``/MiB`` for an ensemble per MiB.
     """
-    from ensembles.statistics.extremes.maximum import METHODS
+    from ensembles.statistics.extremes.slowest_of_n import METHODS
 
     def time(value_s: float | None) -> str:
         return "-" if value_s is None else seconds_text(value_s) + unit
 
     def row(name: str, found: Tail | Equation1) -> list[str]:
         ends = [found.low_s, found.high_s]
-        interval = "-" if None in ends else " – ".join(map(time, ends))
-        return [name, time(found.median_s), interval, time(found.mean_s)]
+        if found.low_s is None or found.high_s is None:
+            return [name, "-", "-", "-", "-"]
+        interval = " – ".join(map(time, ends))
+        width = f"× {found.high_s / found.low_s:.3g}" if found.low_s > 0 else "-"
+        return [name, time(found.median_s), interval, width, time(found.mean_s)]
 
     rows = [row("prediction", tail)]
     if tail.equation1 is not None:
@@ -50,29 +53,54 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         f"Slowest of {count_text(tail.tasks, 'call')}, one per task; {count_text(tail.n, 'call')} observed"
         + (f" in {count_text(tail.phases, 'phase')}" if tail.phases is not None else ""),
         "",
-        tabulate(rows, ["", "median", f"{100 * tail.level:g} % interval", "mean"], disable_numparse=True),
+        tabulate(
+            rows, ["", "median", f"{100 * tail.level:g} % interval", "width", "mean"], disable_numparse=True
+        ),
         "",
     ]
     if tail.refused is not None:
         lines.append(f"No prediction: {tail.refused}.")
     else:
         lines.append(f"Method: {METHODS[tail.method]}.")
+        if tail.mean_s is None:
+            lines.append("Mean: not determined, because durations beyond all that was seen decide it.")
     if tail.unsettled is not None:
         lines.append(f"Valid only for phases drawn from the whole run: {tail.unsettled}.")
+    following = tail.next_phase
+    if following is not None:
+        ends_s = (following.low_s, following.high_s)
+        what = following.refused if following.refused else " – ".join(map(time, ends_s))
+        lines.append(
+            f"Next phase, from the phases before it: {what}; "
+            f"{100 * following.coverage:.0f} % of {following.trials:,} past phases lay within such "
+            f"intervals, of median width × {following.width:.3g}."
+        )
     lines.append(f"Observed maximum: {time(tail.observed_max_s)}.")
     lines.append(_exchangeability(tail))
+    if 0 < tail.unseen_share < 1:
+        lines.append(
+            f"Up to 1 in {1 / tail.unseen_share:,.0f} calls may be of a slower kind that these calls do not "
+            "show (95 %)."
+        )
     if tail.equation1 is not None:
         lines.append("Equation 1 assumes i.i.d. calls and is bounded by the observed maximum.")
     return "\n".join(lines)
 
 
+def _head(level: float) -> list[str]:
+    return ["", "median", f"{100 * level:g} % interval", "width", "mean"]
+
+
 def _exchangeability(tail: Tail) -> str:
     if tail.exchangeable is None:
-        return "Exchangeability not tested: phases, ranks and times of the calls are unknown."
+        return "Assumes independent calls: phases, ranks and times are unknown, so that nothing was tested."
     if tail.exchangeable:
         return "Exchangeability not rejected: no test finds an effect of phase, task or time."
     causes = ", ".join(f"{one.name} ({100 * one.share:.0f} %)" for one in tail.broken_by)
-    line = f"Not exchangeable; explained variance of log duration: {causes}."
+    what = (
+        "Not exchangeable" if tail.method not in EXCHANGEABLE else "Calls taken as exchangeable, although not"
+    )
+    line = f"{what}; explained variance of log duration: {causes}."
     if tail.effective_n < 0.9 * tail.n:
         line += f" Effective sample size: {count_text(round(tail.effective_n), 'call')}."
     if tail.effective_phases is not None and tail.phases and tail.effective_phases < 0.9 * tail.phases:
@@ -96,7 +124,7 @@ def backtest_text(backtest: Backtest) -> str:
             continue
         shares = [f"{100 * share:.0f} %" for share in (kind.coverage, kind.below, kind.above)]
         rows.append([kind.kind, *shares, f"× {kind.width:.3g}", f"{kind.trials:,}", f"{kind.refused:,}"])
-    header = ["left out", "coverage", "below", "above", "width", "trials", "refused"]
+    header = ["predicted", "coverage", "below", "above", "width", "trials", "refused"]
     lines = [
         f"Empirical coverage of nominal {100 * backtest.level:g} % intervals",
         "",
@@ -105,6 +133,9 @@ def backtest_text(backtest: Backtest) -> str:
     lines += [f"{kind.kind}: {kind.reason}." for kind in backtest.kinds if kind.reason]
     return "\n".join(lines)
 
+
+EXCHANGEABLE = ("within-reach", "beyond")
+"""Methods that take calls as exchangeable."""
 
 NAME = "tail"
 HELP = "predict the slowest of N tasks, with a prediction interval and the method used"
@@ -129,8 +160,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backtest",
         action="store_true",
-        help="cross-validate: leave out phases or ranks, predict them from the rest, and print the coverage "
-        "of the intervals",
+        help="cross-validate: leave out phases or ranks and predict them from the rest, predict each phase "
+        "from those before it, and print the coverage of the intervals",
     )
     add_filter_arguments(parser)
     add_scale_arguments(parser)

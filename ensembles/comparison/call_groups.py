@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.comparison.quantile_bins import RunCalls
-from ensembles.ensemble.ensemble import MIB
+from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.from_run import IN_MEMORY, ensemble_from_run
 from ensembles.passes.summary import Summary
 from ensembles.statistics.samples.counted_durations import CountedDurations

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
-from ensembles.comparison.compare_samples import Kind, compare_kinds, compare_samples
+from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.verdict import LEVEL, MARGIN
+from ensembles.comparison.totals import Total, make_total, totals_of_runs
+from ensembles.comparison.units import Kind
+from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
@@ -68,13 +70,13 @@ def compare(
     >>> comparison.verdict
     'inconclusive'
 
-    Durations that are 30 % longer in each of 60 phases are different:
+    Durations that are twice as long in each of 60 phases are different:
 
     >>> random, phase = np.random.default_rng(1), np.repeat(np.arange(60), 50)
-    >>> before, after = random.lognormal(0.0, 0.1, (2, 3000)) * [[1.0], [1.3]]
+    >>> before, after = random.lognormal(0.0, 0.1, (2, 3000)) * [[1.0], [2.0]]
     >>> comparison = en.compare(en.Ensemble(before, phase), en.Ensemble(after, phase))
     >>> comparison.verdict, round(comparison.shift.median_ratio, 1)
-    ('different', 1.3)
+    ('different', 2.0)
     """
     groups = [_as_list(group) for group in (a, b, *more)]
     if any(isinstance(side, Run) for group in groups for side in group):
@@ -115,7 +117,8 @@ def compare_runs(
     Returns
     -------
     list of Comparison
-        One for each operation and layer that occur in every group, sorted by their time, the longest first.
+        One for each operation and layer that occur in every group, or in some group often enough. Those that
+        differ come first, sorted by how much their time changed, then the others, sorted by their time.
         Operations that wait are left out unless a filter names them.
 
     Raises
@@ -130,33 +133,103 @@ def compare_runs(
         for group in groups
     ]
     names = list(names) if names is not None else [runs_name([run.path for run in group]) for group in groups]
-    keys: dict[Key, float] = {}
-    for key in dict.fromkeys(key for group in read for run in group for key in run.time_s):
-        if all(any(key in run.time_s for run in group) for group in read):
-            keys[key] = sum(run.time_s.get(key, 0.0) for group in read for run in group)
+    notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
+    times_s: dict[Key, float] = {}
+    for run in (run for group in read for run in group):
+        for key, time_s in run.time_s.items():
+            times_s[key] = times_s.get(key, 0.0) + time_s
     if selection.ops is None and selection.calls is None:
-        keys = {key: time_s for key, time_s in keys.items() if key[1] != "wait"}
-    if not keys:
+        times_s = {key: time_s for key, time_s in times_s.items() if key[1] != "wait"}
+    totals = {key: _totals_of_kind(read, key, margin, level) for key in times_s}
+    common = [key for key in times_s if all(any(key in run.time_s for run in group) for group in read)]
+    alone = [key for key in times_s if key not in common and totals[key][0].is_finding]
+    if not common and not alone:
         raise EnsioError(
             "no kind of call occurs in all of these runs: see their calls with ensio info, or change the "
             "filters"
         )
-    notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
     kinds = []
-    for layer, op in sorted(keys, key=lambda key: -keys[key]):
+    for layer, op in sorted(common, key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit))
-    found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed)
+    found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
+    found += [_only_in_some(read, key, names, margin, level) for key in alone]
+    run_totals, moved_bytes = totals_of_runs(groups, margin, level)
+    if selection == Selection.parse():
+        for key in totals:
+            totals[key] += moved_bytes.get(key, [])
     doubts = [
         f"{run.path}: {note}"
         for group, theirs in zip(groups, read, strict=True)
         for run, calls in zip(group, theirs, strict=True)
         for note in dict.fromkeys(note for kind in calls.notes.values() for note in kind)
     ]
-    return [
-        replace(comparison, notes=list(dict.fromkeys([*comparison.notes, *notes, *doubts])))
+    found = [
+        _with_totals(
+            replace(
+                comparison,
+                run_totals=run_totals,
+                notes=list(dict.fromkeys([*comparison.notes, *notes, *doubts])),
+            ),
+            totals[comparison.layer or "", comparison.op or ""],
+        )
         for comparison in found
     ]
+    return sorted(found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -_time_s(one)))
+
+
+def _totals_of_kind(
+    read: Sequence[Sequence[ComparedCalls]], key: Key, margin: float, level: float
+) -> list[Total]:
+    calls = [[run.sample(key).total if key in run.time_s else 0 for run in group] for group in read]
+    times_s = [[run.time_s.get(key, 0.0) for run in group] for group in read]
+    return [make_total("calls", calls, margin, level), make_total("time_s", times_s, margin, level)]
+
+
+def _only_in_some(
+    read: Sequence[Sequence[ComparedCalls]], key: Key, names: Sequence[str], margin: float, level: float
+) -> Comparison:
+    """Return the comparison of a kind of calls that some group does not make at all."""
+    groups = [
+        summarize_group(name, [run.sample(key) for run in group if key in run.time_s])
+        for name, group in zip(names, read, strict=True)
+    ]
+    return Comparison("inconclusive", "", key[1], key[0], groups, margin, level)
+
+
+def _with_totals(found: Comparison, totals: list[Total]) -> Comparison:
+    """Add the totals; another number of calls makes a kind different, without a test of durations."""
+    found = replace(found, totals=totals)
+    if not found.counts_differ:
+        return found
+    calls, time_s = totals[:2]
+    told = " and ".join(f"{value:,.6g}" for value in calls.typical[1:])
+    counts = f"{told} calls a run instead of {calls.typical[0]:,.6g}"
+    ratios = [ratio for ratio in time_s.ratios if ratio is not None]
+    longer = {SLOWER if ratio > 1 else FASTER for ratio in ratios}
+    if not ratios:
+        longer = {SLOWER if max(time_s.typical[1:]) > time_s.typical[0] else FASTER}
+    if found.direction is not None:
+        longer.add(found.direction)
+    durations = f"; durations: {found.verdict} ({found.reason})" if found.reason else ""
+    return replace(
+        found,
+        verdict="different",
+        reason=f"{counts}{durations}",
+        direction=longer.pop() if len(longer) == 1 else MIXED,
+    )
+
+
+def _time_lost_s(found: Comparison) -> float:
+    """Return by how much the time of these calls changed: what differs most comes first."""
+    if found.verdict != "different":
+        return 0.0
+    time_s = found.totals[1].typical
+    return max(abs(value - time_s[0]) for value in time_s[1:])
+
+
+def _time_s(found: Comparison) -> float:
+    return sum(found.totals[1].typical)
 
 
 def runs_name(paths: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """Compare the samples of two or more groups of runs.
 
-Calls within a run are not independent. The units of the tests are therefore runs if a group has several, and
-contiguous blocks of phases if each group is one run. See docs/reference/methods/comparison.md.
+Calls within a run are not independent. The units of the tests are therefore runs if a group has several. If
+each group is one run, contiguous blocks of its phases show how far its values are uncertain. See
+docs/reference/methods/comparison.md.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.components import Scores, component_shares, compute_scores, quantile_octaves
+from ensembles.comparison.alignment import find_shifts, shifted
+from ensembles.comparison.components import PLACE, Scores, component_shares, compute_scores, quantile_octaves
 from ensembles.comparison.dependent_blocks import scaled
-from ensembles.comparison.effects import estimate_effects, estimate_shifts, estimate_spreads, welch_p
-from ensembles.comparison.exchangeable_units import RUNS, ExchangeableUnits, Kind, choose_units
+from ensembles.comparison.effects import effects_of_parts, estimate_spreads, shifts_of_medians
 from ensembles.comparison.hypothesis_tests import (
     kolmogorov_smirnov,
-    run_tests,
-    told_tests,
+    rank_tests,
+    smallest_rank_p,
     wasserstein_octaves,
 )
-from ensembles.comparison.mode_partition import Partition, fit_partition
-from ensembles.comparison.permutation import PermutationTest
+from ensembles.comparison.mode_partition import Partition, bin_octaves, fit_partition
+from ensembles.comparison.model import Effects, RunValues, fit_effects, holm, separation_p
 from ensembles.comparison.report import (
+    ALL,
     DIFFERENT,
     INCONCLUSIVE,
     Comparison,
@@ -33,21 +35,24 @@ from ensembles.comparison.report import (
     Move,
     PartResult,
 )
+from ensembles.comparison.run_values import PartValues, medians_of_runs, value_parts
 from ensembles.comparison.shifts import (
     common_factor,
     describe_shifts,
     modes_exchanged,
-    moves_beside_factor,
     moves_of_matched_modes,
 )
+from ensembles.comparison.units import Kind, Units, choose_units
 from ensembles.comparison.verdict import (
     LEVEL,
     MARGIN,
-    compute_margins,
     decide,
+    direction_of,
+    enough_runs,
+    margins_of_parts,
     verdict_notes,
-    verdict_of_part,
     verdict_reason,
+    verdicts_of_parts,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -105,9 +110,9 @@ def compare_kinds(
     names : sequence of str, optional
         Names of the groups.
     margin : float
-        Groups are the same if certainly no location moved by more than a factor of 1 + `margin`, no weight by
-        more than `margin` (of all calls) or than what moves the mean of all calls by that, and the tail by no
-        more than a factor of 1 + 2 `margin`.
+        Groups are the same if no location moved beyond 1 − `margin` or its inverse, no weight by more than
+        `margin` (of all calls) or than what moves the mean of all calls by that, and the tail by no more than
+        twice the margin.
     level : float
         Probability of a false "different" for all kinds together; each interval has the confidence level
         1 − `level`.
@@ -136,13 +141,70 @@ def compare_kinds(
     rng = np.random.default_rng(seed)
     prepared = [_prepared(kind, names) for kind in kinds]
     able = [one for one in prepared if isinstance(one, _Able)]
-    tests = iter(run_tests([one.units for one in able], [one.scores for one in able], rng))
+    fitted = [
+        _with_separation(one, effects)
+        for one, effects in zip(able, _fit_together([one.values for one in able]), strict=True)
+    ]
+    # The level holds for all parts, groups and kinds together.
+    adjusted = iter(_adjusted([one.p for one in fitted]))
+    effects = iter(fitted)
     return [
-        _found(one, next(tests), names, margin, level, rng)
+        _found(one, next(effects), next(adjusted), names, margin, level, rng)
         if isinstance(one, _Able)
         else _too_few(one, margin, level)
         for one in prepared
     ]
+
+
+def _fit_together(values: Sequence[PartValues]) -> list[Effects]:
+    """Fit the parts of all kinds whose runs are the same together, so that they share their variances."""
+    families: dict[bytes, list[int]] = {}
+    for number, one in enumerate(values):
+        key = one.runs.group.tobytes() if one.runs.error is None else str(number).encode()
+        families.setdefault(key, []).append(number)
+    fitted: dict[int, Effects] = {}
+    for members in families.values():
+        runs = [values[number].runs for number in members]
+        together = fit_effects(
+            RunValues(
+                np.hstack([one.value for one in runs]),
+                runs[0].group,
+                np.concatenate([one.family for one in runs]),
+                np.concatenate([one.grain for one in runs]),
+                _stacked([one.error for one in runs]),
+                _stacked([one.freedom for one in runs]),
+            )
+        )
+        ends = np.cumsum([one.value.shape[1] for one in runs])
+        for number, begin, end in zip(members, [0, *ends[:-1]], ends, strict=True):
+            fitted[number] = together.of_parts(slice(begin, end))
+    return [fitted[number] for number in range(len(values))]
+
+
+def _stacked(columns: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    known = [column for column in columns if column is not None]
+    return np.hstack(known) if len(known) == len(columns) else None
+
+
+def _with_separation(one: _Able, fitted: Effects) -> Effects:
+    """Judge locations of single runs by the gap between all their durations, if nothing else is known."""
+    if fitted.has_repetitions or np.isfinite(fitted.error).any():
+        return fitted
+    ends = [(sample.min_s.min(), sample.max_s.max()) for (sample,) in one.runs]
+    p = fitted.p.copy()
+    places = [part.what == PLACE for part in one.values.parts]
+    for g in range(1, len(ends)):
+        gap_s = max(ends[g][0] / max(ends[0][1], 1e-9), ends[0][0] / max(ends[g][1], 1e-9))
+        p[g - 1, places] = separation_p(float(np.log2(max(gap_s, 1.0))))
+    return replace(fitted, p=p)
+
+
+def _adjusted(p: Sequence[np.ndarray]) -> list[np.ndarray]:
+    if not p:
+        return []
+    together = holm(np.concatenate([one.ravel() for one in p]))
+    ends = np.cumsum([one.size for one in p])[:-1]
+    return [part.reshape(one.shape) for part, one in zip(np.split(together, ends), p, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -157,25 +219,30 @@ class _PreparedKind:
 
 @dataclass(frozen=True)
 class _Able(_PreparedKind):
-    """A kind of calls with the units, the partition and the scores of a test."""
+    """A kind of calls with the units, the modes and the values of a test."""
 
     resolution_s: float
-    units: ExchangeableUnits
+    units: Units
+    shift: np.ndarray
     partition: Partition
-    scores: Scores
+    aligned: np.ndarray
+    values: PartValues
 
 
 def _prepared(kind: Kind, names: Sequence[str]) -> _PreparedKind:
     runs = [[sample for sample in group if sample.total] for group in kind.groups]
-    told = [_group(name, group) for name, group in zip(names, runs, strict=True)]
+    told = [summarize_group(name, group) for name, group in zip(names, runs, strict=True)]
     calls = float(sum(group.calls for group in told))
     if min(group.calls for group in told) < FEWEST_CALLS:
         return _PreparedKind(kind, runs, told, calls)
     units = choose_units(runs, kind.unit)
     resolution_s = max(sample.resolution_s for group in runs for sample in group)
-    partition = fit_partition(units.counts.mean(axis=0), calls, resolution_s)
-    scores = compute_scores(units.counts, partition, resolution_s)
-    return _Able(kind, runs, told, calls, resolution_s, units, partition, scores)
+    shift = find_shifts(units.members @ units.counts)
+    aligned = shifted(units.counts, shift[units.run])
+    partition = fit_partition(aligned.mean(axis=0), calls, resolution_s)
+    scores = compute_scores(aligned, partition, resolution_s, shift[units.run])
+    values = value_parts(scores, units)
+    return _Able(kind, runs, told, calls, resolution_s, units, shift, partition, aligned, values)
 
 
 def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
@@ -186,45 +253,44 @@ def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
 
 def _found(
     one: _Able,
-    test: PermutationTest,
+    fitted: Effects,
+    adjusted_p: np.ndarray,
     names: Sequence[str],
     margin: float,
     level: float,
     rng: np.random.Generator,
 ) -> Comparison:
-    units, scores = one.units, one.scores
-    shares = component_shares(units.counts, one.partition)
-    can_differ = units.are_trusted and test.smallest_p <= level
-    by_welch = welch_p(scores, units.group, units.spread)
-    told = told_tests(test, by_welch, units, scores, names)
-    adjusted_p = np.maximum(test.adjusted_p, by_welch)
-    effects = estimate_effects(scores, units.group, names, level, units.spread)
+    units, kinds_of_parts = one.units, one.values.parts
+    allowed = margins_of_parts(kinds_of_parts, margin)
+    verdicts = verdicts_of_parts(kinds_of_parts, fitted, adjusted_p, allowed, level)
+    effects = effects_of_parts(kinds_of_parts, fitted, adjusted_p, names, level)
     parts = [
         PartResult(
             part.name,
             part.what,
             part.mode,
             part.t_s,
-            verdict_of_part(mine, float(p), allowed, level, can_differ, units.are_trusted),
-            allowed,
-            float(p),
-            mine,
+            verdicts[i],
+            float(1 - 2.0 ** -allowed[i] if part.is_ratio else allowed[i]),
+            float(adjusted_p[:, i].min()),
+            effects[i],
+            part.weight,
         )
-        for part, mine, p, allowed in zip(
-            scores.parts, effects, adjusted_p, compute_margins(scores.parts, shares, margin), strict=True
-        )
+        for i, part in enumerate(kinds_of_parts)
     ]
-    shifts = estimate_shifts(units.counts, units.group, names, level, rng, units.what == RUNS, units.spread)
+    shifts = shifts_of_medians(fit_effects(medians_of_runs(units, rng)), names, level)
     verdict = decide(parts)
-    moved = []
-    if verdict == DIFFERENT:
-        moved = _moved(parts, shares, one, names, level)
-    by_run, run_group, run_scores = _runs(one.runs, one.partition, one.resolution_s)
+    moved = _moved(parts, one, names, level) if verdict == DIFFERENT else []
+    by_run, run_group, run_scores = _runs(one)
     # If each of three or more groups is one run, all count as repetitions.
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
+    distances = _distances(by_run, run_group, names)
+    least_distance = min(between["kolmogorov_smirnov"] for between in distances["between"])
+    tests = max(adjusted_p.size, 1)
+    runs = enough_runs(kinds_of_parts, fitted, allowed, level / tests, units)
     return Comparison(
         verdict=verdict,
-        reason=verdict_reason(verdict, units, parts, test, can_differ, margin, level),
+        reason=verdict_reason(verdict, units, parts, shifts, least_distance, runs, margin, level),
         op=one.kind.op,
         layer=one.kind.layer,
         groups=one.told,
@@ -233,47 +299,93 @@ def _found(
         shifts=shifts,
         moved=moved,
         parts=parts,
-        tests=told,
-        distances=_distances(by_run, run_group, names),
-        modes=estimate_spreads(run_scores, component_shares(by_run, one.partition), repeated),
+        tests=_told_tests(one, fitted, adjusted_p, names),
+        distances=distances,
+        modes=estimate_spreads(run_scores, component_shares(_aligned_runs(one), one.partition), repeated),
         notes=verdict_notes(units, verdict, shifts, margin),
+        direction=direction_of(moved, margin, _mean_ratios(units)),
+        enough_runs=runs,
     )
 
 
-def _moved(
-    parts: Sequence[PartResult],
-    shares: np.ndarray,
-    one: _Able,
-    names: Sequence[str],
-    level: float,
-) -> list[Move]:
+def _mean_ratios(units: Units) -> list[float]:
+    """Return the mean duration of all calls of each group but the first over that of the first."""
+    group = units.group_of_units
+    pooled = np.array([units.counts[group == g].sum(axis=0) for g in range(int(group.max()) + 1)])
+    mean = pooled @ 2.0 ** bin_octaves() / pooled.sum(axis=1)
+    ratios: list[float] = (mean[1:] / mean[0]).tolist()
+    return ratios
+
+
+def _told_tests(one: _Able, fitted: Effects, adjusted_p: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """Return the tests of one kind of calls as numbers and texts, for `Comparison.tests`."""
+    units = one.units
+    ranks = rank_tests(one.values.by_unit, units.group_of_units, names)
+    return {
+        "units": units.what,
+        "sizes": units.sizes,
+        "memory": units.memory,
+        "method": "t test of run-level effects, variances pooled and shrunk, Holm's correction",
+        "has_repetitions": fitted.has_repetitions,
+        "p": float(adjusted_p.min()),
+        "rank_test": "Wilcoxon-Mann-Whitney" if len(names) == 2 else "Kruskal-Wallis",
+        "smallest_p": smallest_rank_p(units.sizes),
+        "parts": {
+            part.name: {
+                "p": float(fitted.p[:, i].min()),
+                "holm_p": float(adjusted_p[:, i].min()),
+                "degrees_of_freedom": fitted.freedom[:, i].tolist(),
+                "spread": fitted.spread[:, i].tolist(),
+                **ranks[i],
+            }
+            for i, part in enumerate(one.values.parts)
+        },
+    }
+
+
+def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level: float) -> list[Move]:
     """Describe what moved in each group.
 
     Either all durations moved by one factor, or modes were exchanged, or single parts moved. Modes have the
     numbers that they have among the parts, even if a group has fewer modes.
     """
-    units, pooled = one.units, one.units.counts.sum(axis=0)
-    exchanged = modes_exchanged(shares, units.group)
-    moved = describe_shifts(parts)
+    units = one.units
+    exchanged = modes_exchanged(component_shares(one.aligned, one.partition), units.group_of_units)
     told: list[Move] = []
     for g in range(1, len(names)):
-        factor = common_factor(parts, g)
-        found: list[Move] | None = None
-        options = (units.counts, units.group, g, names, level, one.calls, one.resolution_s, units.spread)
-        if g in exchanged:
-            found = moves_of_matched_modes(*options)
-        elif factor is not None:
-            found = moves_beside_factor(*options, factor)
-        told += found or [move for move in moved if move.effect.group == names[g]]
-    return [
-        move
-        if move.mode is None or move.t_s is None
-        else replace(move, mode=one.partition.number_at(move.t_s, pooled))
-        for move in told
-    ]
+        moved = describe_shifts(parts, g, level)
+        factor = common_factor(parts, g, level)
+        matched = (
+            moves_of_matched_modes(units, g, names, level, one.calls, one.resolution_s)
+            if moved and g in exchanged
+            else []
+        )
+        if not matched and factor is not None and factor.value is not None:
+            rest = [move for move in moved if move.what not in ("mode place", "mode ratio")]
+            matched = [Move(ALL, None, None, factor, factor.value), *rest]
+        told += matched or moved
+    pooled = one.aligned.sum(axis=0)
+    # Locations of parts are those after a factor common to each run was removed, those of moves are not.
+    common = 2.0 ** float(one.shift[units.group == 0].mean())
+    found = []
+    for move in told:
+        if move.mode is not None and move.t_s is not None:
+            own = any(move.t_s == part.t_s for part in parts)
+            number = one.partition.number_at(move.t_s if own else move.t_s / common, pooled)
+            before = move.effect.before if move.what == "mode place" else None
+            t_s = before or (move.t_s * common if own else move.t_s)
+            move = replace(move, mode=number, t_s=t_s)
+        found.append(move)
+    return found
 
 
-def _group(name: str, runs: Sequence[CountedDurations]) -> Group:
+def _aligned_runs(one: _Able) -> np.ndarray:
+    counts = scaled([sample.counts[None].astype(np.float64) for group in one.runs for sample in group])
+    return shifted(counts, one.shift)
+
+
+def summarize_group(name: str, runs: Sequence[CountedDurations]) -> Group:
+    """Return number of runs and calls and the median of a group."""
     median_s = None
     if runs:
         each = scaled([sample.counts[None].astype(np.float64) for sample in runs])
@@ -284,13 +396,12 @@ def _group(name: str, runs: Sequence[CountedDurations]) -> Group:
     return Group(name, len(runs), sum(sample.total for sample in runs), median_s)
 
 
-def _runs(
-    groups: Sequence[Sequence[CountedDurations]], partition: Partition, resolution_s: float
-) -> tuple[np.ndarray, np.ndarray, Scores]:
+def _runs(one: _Able) -> tuple[np.ndarray, np.ndarray, Scores]:
     """Return histograms of whole runs, the group of each, and their scores."""
-    counts = scaled([sample.counts[None].astype(np.float64) for group in groups for sample in group])
-    group = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    return counts, group, compute_scores(counts, partition, resolution_s)
+    counts = scaled([sample.counts[None].astype(np.float64) for group in one.runs for sample in group])
+    group = np.repeat(np.arange(len(one.runs)), [len(runs) for runs in one.runs])
+    scores = compute_scores(shifted(counts, one.shift), one.partition, one.resolution_s, one.shift)
+    return counts, group, scores
 
 
 def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> dict[str, Any]:

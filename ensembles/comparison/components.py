@@ -14,6 +14,8 @@ from ensembles.comparison.mode_partition import Partition, bin_octaves
 from ensembles.summaries.bins import RELATIVE_WIDTH, bin_edges_s
 
 PLACE, WEIGHT, TAIL = "mode place", "mode weight", "tail"
+RATIO = "mode ratio"
+"""Location of a mode relative to that of the heaviest mode."""
 
 _CLIP = 2.0
 """The location of a mode is a mean of log durations, clipped at this many robust standard deviations."""
@@ -29,7 +31,7 @@ class Component:
     Attributes
     ----------
     what : str
-        `PLACE`, `WEIGHT` or `TAIL`.
+        `PLACE`, `WEIGHT`, `TAIL` or `RATIO`.
     mode : int or None
         Number of the mode, from 1, the fastest; None: the tail.
     t_s : float
@@ -37,16 +39,19 @@ class Component:
     grain_octaves : float
         Largest error of the mean of log2 duration by bins and the step of the clock. It is negligible unless
         nearly all calls of the mode are in one bin.
+    weight : float
+        Share of all calls in the mode; 0 for the tail.
     """
 
     what: str
     mode: int | None
     t_s: float
     grain_octaves: float = 0.0
+    weight: float = 0.0
 
     @property
     def name(self) -> str:
-        """Name of the part in tests: ``mode 1 place``, ``mode 2 weight``, ``tail``."""
+        """Name of the part: ``mode 1 place``, ``mode 2 weight``, ``mode 2 ratio``, ``tail``."""
         return self.what if self.mode is None else f"mode {self.mode} {self.what.split()[1]}"
 
     @property
@@ -74,17 +79,21 @@ class Scores:
     size: np.ndarray
 
 
-def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float = 0.0) -> Scores:
+def compute_scores(
+    counts: np.ndarray, partition: Partition, resolution_s: float = 0.0, shift: np.ndarray | None = None
+) -> Scores:
     """Compute the scores of units.
 
     Parameters
     ----------
     counts : ndarray of float64, shape (u, BIN_COUNT)
-        Histogram of each unit, scaled to the weight of the unit.
+        Histogram of each unit, scaled to the weight of the unit, with durations divided by 2 ** `shift`.
     partition : Partition
         Modes of all units together, regardless of groups.
     resolution_s : float
         Step of the clock in seconds.
+    shift : ndarray of float64, shape (u,), optional
+        Octaves by which each unit was shifted (`ensembles.comparison.alignment`); locations contain it.
 
     Returns
     -------
@@ -109,20 +118,25 @@ def compute_scores(counts: np.ndarray, partition: Partition, resolution_s: float
     for number, k in enumerate(kept, 1):
         mine = mode == k
         score, t_s, spread = _place_score(pooled, mine)
-        rows.append((Component(PLACE, number, t_s, _grain_octaves(t_s, spread, resolution_s)), score, mine))
+        weight = float(pooled[mine].sum() / pooled.sum())
+        grain = _grain_octaves(t_s, spread, resolution_s)
+        rows.append((Component(PLACE, number, t_s, grain, weight), score, mine))
     share = np.array([pooled[mode == k].sum() for k in kept]) / pooled.sum()
     steadiest = 1 + int(np.argmin(component_shares(counts, partition).std(axis=0)))
     for number, k in enumerate(kept, 1):
         # The shares add up to one: that of the mode with the least variation is redundant.
         if number != steadiest:
-            weight = Component(WEIGHT, number, rows[number - 1][0].t_s)
-            rows.append((weight, (mode == k) * 1.0, np.ones_like(mode)))
+            part = Component(WEIGHT, number, rows[number - 1][0].t_s, weight=rows[number - 1][0].weight)
+            rows.append((part, (mode == k) * 1.0, np.ones_like(mode)))
     from_top = np.cumsum(share[::-1])[::-1]
     last = mode >= kept[int(np.flatnonzero(from_top >= min(_TAIL_SHARE, from_top[0]))[-1])]
     used = np.flatnonzero(pooled)
     few = np.ascontiguousarray(counts[:, used])
     values = few @ np.column_stack([score * mine for _, score, mine in rows])[used]
     sizes = few @ np.column_stack([mine * 1.0 for _, _, mine in rows])[used]
+    if shift is not None:
+        places = [part.what == PLACE for part, _, _ in rows]
+        values[:, places] += shift[:, None] * sizes[:, places]
     inside = np.where(last, pooled, 0.0)
     tail_share = min(max(_TAIL_SHARE, _LEAST_TAIL_SHARE * pooled.sum() / inside.sum()), 0.5)
     begins_s = 2.0 ** float(quantile_octaves(inside[None], 1 - tail_share)[0]) * 1e-9

@@ -22,7 +22,7 @@ from ensembles.summaries.bins import BIN_COUNT
 
 TIMES = 2.0
 MOST_BLOCKS = 12
-FEWEST_BLOCKS = 5
+FEWEST_BLOCKS = 3
 
 _MOST_UNITS = 384
 _SEEN_AT = 0.0

@@ -1,48 +1,16 @@
-"""Hypothesis tests of a comparison, and distances between distributions."""
+"""Rank tests of a comparison, and distances between distributions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
+from math import comb, factorial, prod
 from typing import Any
 
 import numpy as np
 
-from ensembles.comparison.components import Scores
-from ensembles.comparison.exchangeable_units import RUNS, ExchangeableUnits
 from ensembles.comparison.mode_partition import bin_octaves
-from ensembles.comparison.permutation import PermutationTest, permutation_test
-
-
-def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Adjust p-values for their number.
-
-    Parameters
-    ----------
-    p : array_like of float, shape (m,)
-        nan stays nan, and does not count.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-
-    References
-    ----------
-    S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
-    1979.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03]).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p, dtype=np.float64)
-    adjusted = np.full_like(p, np.nan)
-    order = np.argsort(p)[: int(np.isfinite(p).sum())]
-    factor = len(order) - np.arange(len(order))
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * factor), 1)
-    return adjusted
+from ensembles.comparison.model import holm
 
 
 def rank_test(values: Sequence[np.ndarray]) -> float:
@@ -118,101 +86,56 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
     return {pair: float(value) for pair, value in zip(pairs, holm(p), strict=True)}
 
 
-def run_tests(
-    units: Sequence[ExchangeableUnits], scores: Sequence[Scores], rng: np.random.Generator
-) -> list[PermutationTest]:
-    """Test several kinds of calls, with p-values adjusted for all kinds.
-
-    Kinds with the same runs as units are permuted together, and the step-down maximum covers the parts of all
-    of them. Kinds that are tested separately (by blocks, or because some runs lack them) are adjusted by
-    Holm's method.
+def smallest_rank_p(sizes: Sequence[int]) -> float:
+    """Return the smallest p-value that a rank test of two groups can give.
 
     Parameters
     ----------
-    units : sequence of ExchangeableUnits
-        One for each kind.
-    scores : sequence of Scores
-        One for each kind.
-    rng : numpy.random.Generator
+    sizes : sequence of int
+        Number of units of each group.
 
     Returns
     -------
-    list of PermutationTest
+    float
+        For more than two groups, the share of arrangements that look alike.
+
+    Examples
+    --------
+    >>> smallest_rank_p([3, 3]), smallest_rank_p([4, 1])
+    (0.1, 0.4)
     """
-    families: dict[Any, list[int]] = {}
-    for number, one in enumerate(units):
-        key = one.group.tobytes() if one.what == RUNS else number
-        families.setdefault(key, []).append(number)
-    tests: dict[int, PermutationTest] = {}
-    for members in families.values():
-        together = permutation_test(
-            np.hstack([scores[i].total for i in members]),
-            np.hstack([scores[i].size for i in members]),
-            units[members[0]].group,
-            rng,
-            units[members[0]].spread,
-        )
-        ends = np.cumsum([len(scores[i].parts) for i in members])[:-1]
-        apart = zip(members, np.split(together.p, ends), np.split(together.adjusted_p, ends), strict=True)
-        for i, p, adjusted in apart:
-            tests[i] = replace(together, p=p, adjusted_p=adjusted)
-    least = [min(tests[i].adjusted_p.min() for i in members) for members in families.values()]
-    raised = holm(least)
-    for members, p, in_view in zip(families.values(), least, raised, strict=True):
-        for i in members:
-            # The smallest p-value of a family becomes that of Holm, and the others are scaled with it.
-            adjusted = np.minimum(np.maximum(tests[i].adjusted_p * in_view / p, in_view), 1.0)
-            tests[i] = replace(tests[i], adjusted_p=adjusted)
-    return [tests[i] for i in range(len(units))]
+    arrangements = prod(comb(sum(sizes[: i + 1]), size) for i, size in enumerate(sizes))
+    return min(factorial(len(sizes)) / arrangements, 1.0)
 
 
-def told_tests(
-    test: PermutationTest,
-    by_welch: np.ndarray,
-    units: ExchangeableUnits,
-    scores: Scores,
-    names: Sequence[str],
-) -> dict[str, Any]:
-    """Return the tests of one kind of calls as numbers and texts, for `Comparison.tests`."""
-    found: dict[str, Any] = {
-        "units": units.what,
-        "sizes": units.sizes,
-        "memory": units.memory,
-        "method": "permutation of units, studentised, step-down maximum; and Welch's t test",
-        "arrangements": test.arrangements,
-        "exact": test.exact,
-        "smallest_p": test.smallest_p,
-        "p": float(np.maximum(test.adjusted_p, by_welch).min()),
-        "parts": {
-            part.name: {
-                "p": float(test.p[i]),
-                "permutation_p": float(test.adjusted_p[i]),
-                "welch_holm_p": float(by_welch[i]),
-            }
-            for i, part in enumerate(scores.parts)
-        },
-    }
-    if units.what == RUNS:
-        _add_rank_tests(found, units, scores, names)
-    return found
+def rank_tests(by_unit: np.ndarray, group: np.ndarray, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Compute rank tests of each part, with Holm's correction for their number.
 
+    Parameters
+    ----------
+    by_unit : ndarray of float64, shape (u, m)
+        Values of the units; nan: the unit has no such calls.
+    group : ndarray of int64, shape (u,)
+        Group of each unit.
+    names : sequence of str
+        Names of the groups.
 
-def _add_rank_tests(
-    found: dict[str, Any], units: ExchangeableUnits, scores: Scores, names: Sequence[str]
-) -> None:
-    """Add rank tests of one value per run."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = scores.total / scores.size
-    by_group = [[column[units.group == g] for g in range(len(names))] for column in values.T]
+    Returns
+    -------
+    list of dict
+        For each part ``rank_p`` and ``rank_holm_p`` (None: unknown) and, of more than two groups,
+        ``dunn_holm_p``.
+    """
+    by_group = [[column[group == g] for g in range(len(names))] for column in by_unit.T]
     rank_p = [rank_test(groups) for groups in by_group]
-    found["rank_test"] = "Wilcoxon-Mann-Whitney" if len(names) == 2 else "Kruskal-Wallis"
-    for part, p, adjusted, groups in zip(scores.parts, rank_p, holm(rank_p), by_group, strict=True):
-        told = found["parts"][part.name]
-        told |= {"rank_p": p, "rank_holm_p": float(adjusted)}
+    found: list[dict[str, Any]] = []
+    for p, adjusted, groups in zip(rank_p, holm(rank_p), by_group, strict=True):
+        found.append({"rank_p": p, "rank_holm_p": float(adjusted)})
         if len(names) > 2:
-            told["dunn_holm_p"] = [
+            found[-1]["dunn_holm_p"] = [
                 {"groups": [names[i], names[j]], "p": pair_p} for (i, j), pair_p in dunn_test(groups).items()
             ]
+    return found
 
 
 def kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:

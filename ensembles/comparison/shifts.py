@@ -7,11 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, WEIGHT, Component, Scores, component_shares, compute_scores
-from ensembles.comparison.effects import estimate_effects
+from ensembles.comparison.components import (
+    PLACE,
+    RATIO,
+    WEIGHT,
+    Component,
+    Scores,
+    component_shares,
+    compute_scores,
+)
+from ensembles.comparison.effects import effects_of_parts
 from ensembles.comparison.mode_partition import fit_partition
-from ensembles.comparison.report import ALL, DIFFERENT, Effect, Move, PartResult
-from ensembles.summaries.bins import bin_edges_s
+from ensembles.comparison.model import fit_effects
+from ensembles.comparison.report import ALL, Effect, Move, PartResult
+from ensembles.comparison.run_values import value_parts
+from ensembles.comparison.units import Units
 
 ABSENT = 0.1
 """A mode is absent if its share is less than this part of its share in another group."""
@@ -23,26 +33,60 @@ shares.
 """
 
 
-def describe_shifts(parts: Sequence[PartResult]) -> list[Move]:
-    """Return the parts that certainly moved.
+def describe_shifts(parts: Sequence[PartResult], g: int, level: float) -> list[Move]:
+    """Return the parts that moved in a group.
+
+    The ratio of two modes is left out if the location of one of them moved: that says more.
 
     Parameters
     ----------
     parts : sequence of PartResult
+    g : int
+        Number of the group, from 1.
+    level : float
 
     Returns
     -------
     list of Move
     """
-    return [
-        Move(part.what, part.mode, part.t_s, effect)
+    mean_s = _mean_s(parts)
+    place = {part.mode: part.effects[g - 1] for part in parts if part.what == PLACE}
+    moved = [
+        (part, effect)
         for part in parts
-        for effect in part.effects
-        if part.verdict == DIFFERENT and effect.is_certain
+        if (effect := part.effects[g - 1]).adjusted_p is not None and effect.adjusted_p <= level
+    ]
+    placed = any(part.what == PLACE for part, _ in moved)
+    return [
+        Move(part.what, part.mode, part.t_s, effect, _slowdown(part, effect, place, mean_s))
+        for part, effect in moved
+        if not (part.what == RATIO and placed)
     ]
 
 
-def common_factor(parts: Sequence[PartResult], g: int) -> Effect | None:
+def _mean_s(parts: Sequence[PartResult]) -> float:
+    weights = {part.mode: (part.weight, part.t_s) for part in parts if part.what == PLACE}
+    return sum(weight * t_s for weight, t_s in weights.values())
+
+
+def _slowdown(
+    part: PartResult, effect: Effect, place: dict[int | None, Effect], mean_s: float
+) -> float | None:
+    """Return the factor by which the part or, for a weight, the mean of all calls becomes longer."""
+    if effect.value is None:
+        return None
+    if part.what == WEIGHT:
+        return max(1 + effect.value * (part.t_s - mean_s) / mean_s, 0.0) if mean_s else None
+    if part.what == RATIO:
+        # Either of the two modes may have moved: the one whose location is farther from where it was.
+        moved = [one.value for one in place.values() if one.value is not None]
+        is_slower = max(moved, key=lambda value: abs(np.log(value)), default=effect.value) > 1
+        factor = max(effect.value, 1 / effect.value)
+        return factor if is_slower else 1 / factor
+    return effect.value
+
+
+def common_factor(parts: Sequence[PartResult], g: int, level: float) -> Effect | None:
     """Return the factor by which all modes of a group moved, if there may be one.
 
     All locations certainly moved (of three or more, all but one), and all intervals contain the factor.
@@ -52,16 +96,21 @@ def common_factor(parts: Sequence[PartResult], g: int) -> Effect | None:
     parts : sequence of PartResult
     g : int
         Number of the group, from 1.
+    level : float
 
     Returns
     -------
     Effect or None
     """
-    places = [(part.verdict, part.effects[g - 1]) for part in parts if part.what == PLACE]
-    certain = [effect for verdict, effect in places if verdict == DIFFERENT and effect.is_certain]
+    places = [part.effects[g - 1] for part in parts if part.what == PLACE]
+    certain = [
+        effect
+        for effect in places
+        if effect.adjusted_p is not None and effect.adjusted_p <= level and effect.is_certain
+    ]
     if not certain or len(certain) < len(places) - (len(places) > 2):
         return None
-    return _together(certain, [effect for _, effect in places])
+    return _together(certain, places)
 
 
 def _together(certain: Sequence[Effect], every: Sequence[Effect]) -> Effect | None:
@@ -83,73 +132,8 @@ def _together(certain: Sequence[Effect], every: Sequence[Effect]) -> Effect | No
     return replace(certain[0], value=ends[0], low=ends[1], high=ends[2], before=None, after=None)
 
 
-def moves_beside_factor(
-    counts: np.ndarray,
-    group: np.ndarray,
-    g: int,
-    names: Sequence[str],
-    level: float,
-    calls: float,
-    resolution_s: float,
-    spread: float,
-    factor: Effect,
-) -> list[Move] | None:
-    """Return what moved in addition to a factor that all durations of a group share.
-
-    The durations of the group are divided by the factor, and the parts compared again. Without this step a
-    change of weights would appear: modes overlap, and some calls of a mode that moved lie beyond the next
-    saddle.
-
-    Parameters
-    ----------
-    counts : ndarray of float64, shape (u, BIN_COUNT)
-        Histogram of each unit.
-    group : ndarray of int64, shape (u,)
-        Group of each unit.
-    g : int
-        Number of the group.
-    names, level, calls, resolution_s, spread
-        As for `moves_of_matched_modes`.
-    factor : Effect
-        From `common_factor`.
-
-    Returns
-    -------
-    list of Move or None
-        The factor first; None: locations still differ, so that there is no common factor.
-    """
-    chosen = (group == 0) | (group == g)
-    both = (group[chosen] == g).astype(np.int64)
-    aligned = counts[chosen].copy()
-    aligned[both == 1] = _divided(aligned[both == 1], factor.value or 1.0)
-    scores = compute_scores(aligned, fit_partition(aligned.mean(axis=0), calls, resolution_s), resolution_s)
-    moves, rest = [], []
-    names_of_both = [names[0], names[g]]
-    found = estimate_effects(scores, both, names_of_both, level / len(scores.parts), spread)
-    for part, (effect,) in zip(scores.parts, found, strict=True):
-        if part.what == PLACE:
-            if effect.is_certain:
-                return None
-            rest.append(effect)
-        elif effect.is_certain:
-            moves.append(Move(part.what, part.mode, part.t_s, effect))
-    # The remaining shift of the locations corrects the factor.
-    off = _together(rest, []) if all(effect.low is not None for effect in rest) else None
-    by = off.value if off is not None and off.value else 1.0
-    value, low, high = ((end or np.nan) * by for end in (factor.value, factor.low, factor.high))
-    return [Move(ALL, None, None, replace(factor, value=value, low=low, high=high)), *moves]
-
-
-def _divided(counts: np.ndarray, factor: float) -> np.ndarray:
-    """Return the histograms of durations divided by a factor, with each bin spread evenly."""
-    edges = bin_edges_s()
-    before = np.concatenate([np.zeros((len(counts), 1)), np.cumsum(counts, axis=1)], axis=1)
-    inside = np.array([np.interp(edges * factor, edges, row) for row in before])
-    return np.diff(inside, axis=1)
-
-
 def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
-    """Return the groups that lack a mode of the first group, or have one more.
+    """Return the groups that lack a mode of the first group, or have one that the first lacks.
 
     Parameters
     ----------
@@ -172,14 +156,7 @@ def modes_exchanged(shares: np.ndarray, group: np.ndarray) -> list[int]:
 
 
 def moves_of_matched_modes(
-    counts: np.ndarray,
-    group: np.ndarray,
-    g: int,
-    names: Sequence[str],
-    level: float,
-    calls: float,
-    resolution_s: float,
-    spread: float,
+    units: Units, g: int, names: Sequence[str], level: float, calls: float, resolution_s: float
 ) -> list[Move]:
     """Return what moved between two groups whose modes lie at different places.
 
@@ -187,10 +164,7 @@ def moves_of_matched_modes(
 
     Parameters
     ----------
-    counts : ndarray of float64, shape (u, BIN_COUNT)
-        Histogram of each unit.
-    group : ndarray of int64, shape (u,)
-        Group of each unit.
+    units : Units
     g : int
         Group that is compared with the first.
     names : sequence of str
@@ -201,33 +175,34 @@ def moves_of_matched_modes(
         Number of calls of both groups together.
     resolution_s : float
         Step of the clock in seconds.
-    spread : float
-        Factor by which standard errors exceed those of independent units.
 
     Returns
     -------
     list of Move
         Locations and weights that certainly moved.
     """
-    chosen = [counts[group == 0], counts[group == g]]
+    chosen = [units.of_groups(number).counts for number in (0, g)]
     partitions = [fit_partition(mine.mean(axis=0), calls / 2, resolution_s) for mine in chosen]
     scores = [compute_scores(mine, cut, resolution_s) for mine, cut in zip(chosen, partitions, strict=True)]
     shares = [component_shares(mine, cut) for mine, cut in zip(chosen, partitions, strict=True)]
     places = [np.array([part.t_s for part in one.parts if part.what == PLACE]) for one in scores]
     weights = [one.mean(axis=0) for one in shares]
+    mean_s = float(weights[0] @ places[0])
     moves: list[Move] = []
     pairs = matched(np.log2(places[0]), weights[0], np.log2(places[1]), weights[1])
     for i, j in pairs:
-        joined = _joined(scores, shares, i, j, places)
-        both = np.concatenate([np.zeros(len(chosen[0]), int), np.ones(len(chosen[1]), int)])
-        for part, effects in zip(
-            joined.parts, estimate_effects(joined, both, [names[0], names[g]], level, spread), strict=True
-        ):
-            if effects[0].is_certain:
-                moves.append(Move(part.what, part.mode, part.t_s, effects[0]))
+        values = value_parts(_joined(scores, shares, i, j, places), units.of_groups(0, g))
+        fitted = fit_effects(values.runs)
+        found = effects_of_parts(values.parts, fitted, fitted.p, [names[0], names[g]], level)
+        for part, (effect,) in zip(values.parts, found, strict=True):
+            if effect.is_certain and effect.adjusted_p is not None and effect.adjusted_p <= level:
+                slowdown = effect.value
+                if part.what == WEIGHT and effect.value is not None:
+                    slowdown = max(1 + effect.value * (part.t_s - mean_s) / mean_s, 0.0)
+                moves.append(Move(part.what, part.mode, part.t_s, effect, slowdown))
     moved = [move.effect for move in moves if move.what == PLACE]
     factor = _together(moved, moved) if len(moved) == len(moves) == len(pairs) else None
-    return [Move(ALL, None, None, factor)] if factor else moves
+    return [Move(ALL, None, None, factor, factor.value)] if factor else moves
 
 
 def matched(

@@ -6,18 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.comparison.components import PLACE, TAIL, WEIGHT, Component
+from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT, Component
 from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
-from ensembles.comparison.exchangeable_units import RUNS, ExchangeableUnits
-from ensembles.comparison.permutation import PermutationTest, smallest_p
-from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Effect, PartResult, Shift
+from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
+from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
+from ensembles.comparison.units import RUNS, Units
 
 MARGIN = 0.1
 LEVEL = 0.05
+SAME_LEVEL = 0.1
+"""Probability of a wrong "same" for a move that just reaches the margin."""
+
+FASTER, SLOWER, MIXED = "faster", "slower", "mixed"
 
 
-def compute_margins(parts: Sequence[Component], shares: np.ndarray, margin: float) -> list[float]:
-    """Return the largest change of each part that counts as no change.
+def margins_of_parts(parts: Sequence[Component], margin: float) -> np.ndarray:
+    """Return the largest change of each part that counts as no change, as the model measures it.
 
     A weight may change so far that the mean of all calls moves by less than the margin: of a mode that is a
     hundred times slower, a hundredth of its share counts.
@@ -25,115 +29,219 @@ def compute_margins(parts: Sequence[Component], shares: np.ndarray, margin: floa
     Parameters
     ----------
     parts : sequence of Component
-    shares : ndarray of float64, shape (u, modes)
-        Share of each unit's calls in each mode.
     margin : float
         As for `ensembles.compare`.
 
     Returns
     -------
-    list of float
-        Factors minus 1 of places and of the tail; differences of weights.
+    ndarray of float64, shape (m,)
+        Octaves of places, ratios and the tail, whose margin is twice as wide; differences of weights.
     """
-    t_s = np.array([part.t_s for part in parts if part.what == PLACE])
-    mean_s = float(shares.mean(axis=0) @ t_s)
+    mean_s = sum(part.weight * part.t_s for part in parts if part.what == PLACE)
+    octaves = -np.log2(1 - margin)
     found = []
     for part in parts:
         if part.what == WEIGHT:
             found.append(margin * min(1.0, mean_s / max(abs(part.t_s - mean_s), 1e-300)))
         else:
-            found.append(2 * margin if part.what == TAIL else margin)
-    return found
+            found.append(octaves * (2 if part.what in (TAIL, RATIO) else 1))
+    return np.array(found)
 
 
-def verdict_of_part(
-    effects: Sequence[Effect], p: float, margin: float, level: float, can_differ: bool, trusted: bool
-) -> str:
-    """Return the verdict of one part.
+def verdicts_of_parts(
+    parts: Sequence[Component], fitted: Effects, adjusted_p: np.ndarray, margin: np.ndarray, level: float
+) -> list[str]:
+    """Return the verdict of each part.
 
-    It is different if its p-value and one of its intervals are significant, same if every interval lies
-    within the margin, and otherwise inconclusive.
+    It is different if an adjusted p-value is significant, same if a move beyond the margin is excluded in all
+    groups, and otherwise inconclusive.
     """
-    if can_differ and p <= level and any(effect.is_certain for effect in effects):
-        return DIFFERENT
-    if trusted and all(effect.is_within(margin) for effect in effects):
-        return SAME
-    return INCONCLUSIVE
+    moved: list[bool] = np.any(adjusted_p <= level, axis=0).tolist()
+    within: list[bool] = np.all(fitted.is_within(margin, SAME_LEVEL), axis=0).tolist()
+    return [DIFFERENT if moved[i] else SAME if within[i] else INCONCLUSIVE for i in range(len(parts))]
 
 
 def decide(parts: Sequence[PartResult]) -> str:
-    """Combine the verdicts of parts: one different part decides; same only if all are."""
-    verdicts = {part.verdict for part in parts}
-    if DIFFERENT in verdicts:
+    """Combine the verdicts of parts: one different part decides; same only if all are.
+
+    Ratios of modes follow from their locations, and need not be shown to be the same.
+    """
+    if any(part.verdict == DIFFERENT for part in parts):
         return DIFFERENT
-    return SAME if verdicts == {SAME} else INCONCLUSIVE
+    return SAME if all(part.verdict == SAME for part in parts if part.what != RATIO) else INCONCLUSIVE
 
 
-def _is_within(shift: Shift, margin: float) -> bool:
-    if shift.low is None or shift.high is None:
-        return False
-    return shift.low * (1 + margin) >= 1 >= shift.high / (1 + margin)
+def direction_of(moves: Sequence[Move], margin: float, mean_ratios: Sequence[float]) -> str | None:
+    """Return whether what moved became slower or faster; mixed: some of it each; None: nothing moved.
+
+    Parameters
+    ----------
+    moves : sequence of Move
+        Those within the margin count only if there are no others.
+    margin : float
+        As for `ensembles.compare`.
+    mean_ratios : sequence of float
+        Mean duration of all calls of each group but the first over that of the first. It decides if moves
+        disagree: calls that leave one mode for another change the locations and weights of both.
+
+    Returns
+    -------
+    str or None
+    """
+    factors = [move.slowdown for move in moves if move.slowdown is not None]
+    for chosen in (factors, [ratio for ratio in mean_ratios if factors]):
+        far = [factor for factor in chosen if not 1 - margin <= factor <= 1 / (1 - margin)]
+        slower, faster = (any(factor > 1 for factor in far or factors), any(f < 1 for f in far or factors))
+        if slower != faster:
+            return SLOWER if slower else FASTER
+    return MIXED if factors else None
+
+
+def enough_runs(
+    parts: Sequence[Component], fitted: Effects, margin: np.ndarray, level: float, units: Units
+) -> int | None:
+    """Return how many runs per group would find or exclude a move beyond the margin of every part.
+
+    Parameters
+    ----------
+    parts : sequence of Component
+    fitted : Effects
+    margin : ndarray of float64, shape (m,)
+        From `margins_of_parts`.
+    level : float
+        Level of a test of one part, adjusted for their number.
+    units : Units
+
+    Returns
+    -------
+    int or None
+        None: more than 1,000, or the spread between runs is not known at all.
+    """
+    needed = [2]
+    for i, part in enumerate(parts):
+        if part.what == RATIO or not margin[i]:
+            continue
+        known = fitted.spread[:, i][np.isfinite(fitted.spread[:, i])]
+        if len(known):
+            spread = float(known.max())
+        elif units.what != RUNS and part.what == PLACE:
+            spread = float(np.log2(1 + ASSUMED_SPREAD))
+        else:
+            continue
+        runs = runs_needed(spread, float(margin[i]), level, SAME_LEVEL)
+        if runs is None:
+            return None
+        needed.append(runs)
+    return max(needed)
 
 
 def verdict_reason(
     verdict: str,
-    units: ExchangeableUnits,
+    units: Units,
     parts: Sequence[PartResult],
-    test: PermutationTest,
-    can_differ: bool,
+    shifts: Sequence[Shift],
+    overlap: float | None,
+    runs: int | None,
     margin: float,
     level: float,
 ) -> str:
-    """Return the reason of a verdict in one sentence."""
+    """Return the reason of a verdict in one sentence.
+
+    Parameters
+    ----------
+    verdict : str
+    units : Units
+    parts : sequence of PartResult
+    shifts : sequence of Shift
+    overlap : float or None
+        Least Kolmogorov-Smirnov distance of a group from the first.
+    runs : int or None
+        From `enough_runs`.
+    margin, level : float
+        As for `ensembles.compare`.
+
+    Returns
+    -------
+    str
+    """
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:
         return (
-            f"p = {least:.2g} for the part that moved most, adjusted for {len(parts)} parts; level {level:g}"
+            f"p = {least:.2g} for the part that moved most, adjusted for all parts that were tested; level "
+            f"{level:g}"
         )
     if verdict == SAME:
-        return f"no part moved by more than the margin: {margin:.0%} for modes, {2 * margin:.0%} for the tail"
+        return (
+            f"no part moved by more than the margin: {margin:.0%} for modes, twice that for the tail "
+            f"(equivalence test, level {SAME_LEVEL:g})"
+        )
+    several = "" if runs is None else f" ({runs} + {runs} would find or exclude a move of {margin:.0%})"
+    if units.what == RUNS:
+        loose = [part.name for part in parts if part.verdict == INCONCLUSIVE and part.what != RATIO]
+        more = (
+            f"about {runs} + {runs} runs would find or exclude a move of {margin:.0%}"
+            if runs is not None
+            else "more runs are needed"
+        )
+        return (
+            f"no part certainly moved (p = {least:.2g}), but a move beyond the margin cannot be excluded for "
+            f"{', '.join(loose)}: {more}"
+        )
+    said = _of_these_runs(shifts, overlap)
+    if units.are_enough:
+        return (
+            f"{said}, but runs of one program may differ as much, and one run per group does not show by how "
+            f"much they do: compare several runs per group{several}"
+        )
+    if not units.are_blocks:
+        return (
+            f"{said}, but with one run per group variation from run to run is unknown, and so is that within "
+            f"the run, because its phases are unknown: compare several runs per group{several}"
+        )
     sizes = " + ".join(map(str, units.sizes))
-    if units.what == RUNS and not can_differ:
-        return (
-            f"with {sizes} runs no rank or permutation test gives a p-value below {test.smallest_p:.2g}, "
-            f"so that the level {level:g} is out of reach: {_enough(len(units.sizes), level)}"
-        )
-    if not units.are_trusted:
-        if not units.are_blocks:
-            return (
-                "there is one run per group and its phases are unknown, so that the dependence between its "
-                "calls is unknown: compare several runs per group"
-            )
-        return (
-            f"one run per group gives {sizes} nearly independent blocks, and at least {FEWEST_BLOCKS} are "
-            "needed: compare longer runs, or several runs per group"
-        )
-    loose = [part.name for part in parts if part.verdict == INCONCLUSIVE]
     return (
-        f"no part certainly moved (p = {least:.2g}), but a move beyond the margin cannot be excluded for "
-        f"{', '.join(loose)}"
+        f"{said}, but with one run per group variation from run to run is unknown, and {sizes} nearly "
+        f"independent blocks do not show that within the run (at least {FEWEST_BLOCKS} are needed): compare "
+        f"several runs per group{several}"
     )
 
 
-def _enough(groups: int, level: float) -> str:
-    runs = next(n for n in range(2, 50) if smallest_p([n] * groups) <= level)
-    return f"compare {' + '.join([str(runs)] * groups)} runs or more"
+def _of_these_runs(shifts: Sequence[Shift], distance: float | None) -> str:
+    """Say in which direction single runs differ, and whether their durations overlap."""
+    said = []
+    for shift in shifts:
+        if shift.median_ratio is None:
+            continue
+        ratio = shift.median_ratio
+        name = f"{shift.group}" if len(shifts) > 1 else "the second run"
+        if f"{ratio:.3g}" == "1":
+            said.append(f"{name} has the median of the first")
+        elif shift.low is not None and shift.high is not None and shift.low <= 1 <= shift.high:
+            said.append(f"the medians of {name} and the first do not differ significantly")
+        elif ratio >= 1:
+            said.append(f"{name} is slower: its median is {ratio:.3g} times that of the first")
+        else:
+            said.append(f"{name} is faster: its median is {ratio:.3g} times that of the first")
+    text = "; ".join(said) or "the medians are unknown"
+    return f"{text}, without any overlap of durations" if distance is not None and distance >= 1 else text
 
 
-def verdict_notes(
-    units: ExchangeableUnits, verdict: str, shifts: Sequence[Shift], margin: float
-) -> list[str]:
+def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: float) -> list[str]:
     """Return the caveats of a verdict, one sentence each."""
     notes = []
-    if verdict == SAME and not all(_is_within(shift, margin) for shift in shifts):
+    if verdict == SAME and any(
+        shift.median_ratio is not None and not 1 - margin <= shift.median_ratio <= 1 / (1 - margin)
+        for shift in shifts
+    ):
         notes.append(
             "the median lies between modes, where a small change of their weights moves it far: the modes "
             "are more informative than its ratio"
         )
     if units.what != RUNS and verdict == DIFFERENT:
         notes.append(
-            "one run per group: these runs differ by more than each of them varies, but runs of one program "
-            "often do; compare several runs per group to attribute the difference to a change"
+            "one run per group: variation from run to run is unknown, and intervals are those of these runs "
+            f"only; runs that vary by {ASSUMED_SPREAD:.0%} do not explain the difference; compare several "
+            "runs per group to know whether the program or the machine changed"
         )
     if units.what != RUNS and verdict == SAME:
         notes.append("one run per group: these runs are the same, but the next ones may differ")

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ensembles.model.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.statistics.resampling.dependence import Dependence
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,3 +79,32 @@ class ConsecutiveCalls:
             order=order,
             phases_known=known,
         )
+
+
+def tasks_of(ensemble: Ensemble) -> int:
+    """Return the number of tasks that made the calls of an ensemble.
+
+    Raises
+    ------
+    EnsioError
+        It is unknown.
+    """
+    try:
+        rank = ensemble.successive.rank if ensemble.rank is None else ensemble.rank
+    except EnsioError as error:
+        raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
+    return max(len(np.unique(rank)), 1)
+
+
+def dependence_of(ensemble: Ensemble) -> Dependence | None:
+    """Estimate the correlation between calls of a phase, and between consecutive calls of a task.
+
+    None if the task that made each call is unknown.
+    """
+    from ensembles.statistics.resampling.dependence import estimate_dependence
+
+    try:
+        calls = ensemble.successive
+    except EnsioError:
+        return None
+    return estimate_dependence(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.consecutive import ConsecutiveCalls
+from ensembles.ensemble.call_scale import MIB, bytes_of_each, step_of_events, with_step
+from ensembles.ensemble.consecutive import ConsecutiveCalls, dependence_of, tasks_of
 from ensembles.ensemble.display import ensemble_html, ensemble_text
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per, describe_calls
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from ensembles.model.events import Events
     from ensembles.statistics.extremes.backtest import Backtest
     from ensembles.statistics.extremes.exchangeability import CallAttributes
-    from ensembles.statistics.extremes.maximum import Tail
+    from ensembles.statistics.extremes.slowest_of_n import Tail
     from ensembles.statistics.modes.modes import Modes
+    from ensembles.statistics.modes.sizer import Sizer
     from ensembles.statistics.moments.moments import Moments
     from ensembles.statistics.moments.quantiles import Quantiles
     from ensembles.statistics.moments.robust import Robust
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ensembles.statistics.samples.distinct_values import WeightedValues
     from ensembles.statistics.samples.histogram import Histogram
     from ensembles.statistics.sums.split import Split
-
-MIB = float(1 << 20)
 
 
 class Ensemble:
@@ -51,8 +49,7 @@ class Ensemble:
     bytes : array_like of int, shape (n,), optional
         Bytes that each call moved.
     start_ns : array_like of int64, shape (n,), optional
-        Entry into each call, in nanoseconds. Without it, the calls of a rank are assumed to be in the order
-        of time.
+        Entry into each call, ns. Without it, calls of a rank are assumed to be in the order of time.
     per : {"call", "MiB"}
         Unit of work to which the durations refer.
     name : str
@@ -62,8 +59,7 @@ class Ensemble:
     notes : iterable of str
         Caveats about the data, one sentence each.
     resolution_s : float, optional
-        Step of the clock in seconds; 0.0: finer than the bins of the histogram. Default: estimated from the
-        durations.
+        Step of the clock, s; 0.0: finer than the bins of the histogram. Default: estimated.
 
     Raises
     ------
@@ -72,11 +68,7 @@ class Ensemble:
 
     See Also
     --------
-    ensembles.Run.ensemble : the ensemble of a recorded run.
-
-    Notes
-    -----
-    An ensemble of a run that keeps no events has a histogram, but no columns: each column is None.
+    ensembles.Run.ensemble : the ensemble of a recorded run; without events it has no columns.
 
     References
     ----------
@@ -84,8 +76,6 @@ class Ensemble:
 
     Examples
     --------
-    Of 1,000 writes, 700 take about 1 s and 300 about 0.5 s:
-
     >>> random = np.random.default_rng(1)
     >>> durations_s = np.repeat([1.0, 0.5], [700, 300]) * random.lognormal(0.0, 0.05, 1000)
     >>> ensemble = en.Ensemble(durations_s, name="write")
@@ -115,6 +105,8 @@ class Ensemble:
     """Caveats about the data, one sentence each."""
     counted: CountedDurations
     """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
+    node: npt.NDArray[np.int64] | None
+    """Number of the node of the task of each call. Shape (n,). None: unknown."""
     _events: Events | None = None
 
     def __init__(
@@ -132,16 +124,15 @@ class Ensemble:
         notes: Iterable[str] = (),
         resolution_s: float | None = None,
     ) -> None:
-        durations = as_column("durations_s", durations_s, np.float64)
+        self.durations_s = durations = as_column("durations_s", durations_s, np.float64)
         n = len(durations)
-        self.durations_s = durations
         self.phase = as_integers("phase", phase, n)
         self.rank = as_integers("rank", rank, n)
         self.ordinal = as_integers("ordinal", ordinal, n)
         self.bytes = as_integers("bytes", bytes, n)
         self.start_ns = as_integers("start_ns", start_ns, n)
         self.per, self.name, self.op, self.notes = checked_per(per), name, op, list(notes)
-        self._resolution_s = resolution_s
+        self.node, self._resolution_s = None, resolution_s
         self.counted = CountedDurations.from_durations(durations, self.phase)
 
     @classmethod
@@ -163,7 +154,15 @@ class Ensemble:
         durations_s = events.duration * 1e-9 / (events.moved / MIB if per == "MiB" else 1.0)
         name, op, notes = describe_calls(events)
         columns = (durations_s, events.phase, events.rank, None, np.maximum(events.moved, 0))
-        ensemble = cls(*columns, start_ns=events.start, per=per, name=name, op=op, notes=notes)
+        ensemble = cls(
+            *columns,
+            start_ns=events.start,
+            per=per,
+            name=name,
+            op=op,
+            notes=notes,
+            resolution_s=step_of_events(events, per),
+        )
         ensemble._events = events
         del ensemble.ordinal
         return ensemble
@@ -177,6 +176,7 @@ class Ensemble:
         op: str = "",
         notes: Iterable[str] = (),
         successive: ConsecutiveCalls | None = None,
+        resolution_s: float | None = None,
     ) -> Ensemble:
         """Make an ensemble of which only the histogram is known.
 
@@ -192,6 +192,8 @@ class Ensemble:
             Caveats about the data, one sentence each.
         successive : ConsecutiveCalls, optional
             Consecutive calls of some tasks, from which `dependence` is estimated.
+        resolution_s : float, optional
+            As for `Ensemble`; that of the sample is used if it has one.
 
         Returns
         -------
@@ -202,9 +204,9 @@ class Ensemble:
         if successive is not None:
             ensemble.__dict__["successive"] = successive
         ensemble.durations_s = ensemble.phase = ensemble.rank = None
-        ensemble.ordinal = ensemble.bytes = ensemble.start_ns = None
+        ensemble.ordinal = ensemble.bytes = ensemble.start_ns = ensemble.node = None
         ensemble.per, ensemble.name, ensemble.op, ensemble.notes = checked_per(per), name, op, list(notes)
-        ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or None
+        ensemble.counted, ensemble._resolution_s = sample, sample.resolution_s or resolution_s
         return ensemble
 
     @cached_property
@@ -222,15 +224,7 @@ class Ensemble:
     @cached_property
     def sample(self) -> CountedDurations:
         """Durations counted by phase and bin, with the step of the clock: the input of the statistics."""
-        step_s = self._resolution_s
-        if step_s is None:
-            from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
-
-            if self.durations_s is None:
-                step_s = clock_step_of_counts_s(self.counted.counts)
-            else:
-                step_s = clock_step_s(self.durations_s)
-        return replace(self.counted, resolution_s=step_s)
+        return with_step(self.counted, self.durations_s, self._resolution_s)
 
     @property
     def n(self) -> int:
@@ -434,22 +428,43 @@ class Ensemble:
 
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
         modes = fit_modes(self.sample, level, seed, step_s, size)
+        if self.per == "MiB" and self.durations_s is not None and self.bytes is not None and modes.modes:
+            some = self.bytes > 0
+            if some.any() and np.ptp(self.bytes[some]):
+                modes = modes.with_sizes(self.bytes[some], self.durations_s[some])
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
-        return modes.with_fair_share(limit_bytes_per_s, tasks, self._bytes_per_call())
+        return modes.with_fair_share(limit_bytes_per_s, tasks, bytes_of_each(self.per, self.bytes))
 
-    def _bytes_per_call(self) -> float:
-        if self.per == "MiB":
-            return MIB
-        if self.bytes is None or not self.n:
-            raise EnsioError("a fair share needs calls of known sizes, and these are unknown: use --per-byte")
-        least, median, most = np.quantile(self.bytes, [0.05, 0.5, 0.95])
-        if most > 1.1 * least or not median:
-            raise EnsioError(
-                f"a fair share needs calls of one size, and these moved from {bytes_text(least)} to "
-                f"{bytes_text(most)}: choose one with --size, or use --per-byte"
-            )
-        return float(median)
+    def sizer(self, level: float = 0.95) -> Sizer:
+        """Compute where the density of log duration rises and falls significantly, by smoothing.
+
+        Parameters
+        ----------
+        level : float
+            Probability that nothing is significant in a row if the density is flat.
+
+        Returns
+        -------
+        Sizer
+            See `ensembles.statistics.modes.sizer.compute_sizer`.
+
+        Raises
+        ------
+        EnsioError
+            No duration is above zero.
+
+        Examples
+        --------
+        >>> random = np.random.default_rng(1)
+        >>> en.Ensemble(random.lognormal(-6.0, 0.2, 1000)).sizer().level
+        0.95
+        """
+        from ensembles.statistics.modes.sizer import compute_sizer
+
+        if not self.n or float(self.counted.max_s.max()) <= 0:
+            raise EnsioError("there is no call with a duration above zero: choose other calls")
+        return compute_sizer(self.sample, level)
 
     def tail(self, tasks: int, level: float = 0.9, *, seed: int = 0) -> Tail:
         """Predict the duration of the slowest of `tasks` new calls.
@@ -466,7 +481,7 @@ class Ensemble:
         Returns
         -------
         Tail
-            Prediction and its method, which `ensembles.statistics.extremes.maximum.predict_maximum`
+            Prediction and its method, which `ensembles.statistics.extremes.slowest_of_n.predict_slowest`
             chooses; or the reason of a refusal.
 
         Raises
@@ -483,9 +498,9 @@ class Ensemble:
         >>> tail.low_s < tail.median_s < tail.high_s < tail.observed_max_s
         True
         """
-        from ensembles.statistics.extremes.maximum import predict_maximum
+        from ensembles.statistics.extremes.slowest_of_n import predict_slowest
 
-        return predict_maximum(self.sample, tasks, level, calls=self.calls, seed=seed)
+        return predict_slowest(self.sample, tasks, level, calls=self.calls, seed=seed)
 
     def backtest(self, tasks: int | None = None, level: float = 0.9, *, seed: int = 0) -> Backtest:
         """Measure the coverage of `tail` on the data: predict parts that are left out.
@@ -528,7 +543,7 @@ class Ensemble:
 
         if self.durations_s is None:
             return None
-        return CallAttributes(self.durations_s, self.phase, self.rank, self.ordinal, None, self.start_ns)
+        return CallAttributes(self.durations_s, self.phase, self.rank, self.ordinal, self.node, self.start_ns)
 
     @cached_property
     def dependence(self) -> Dependence | None:
@@ -536,13 +551,7 @@ class Ensemble:
 
         None if the task that made each call is unknown.
         """
-        from ensembles.statistics.resampling.dependence import estimate_dependence
-
-        try:
-            calls = self.successive
-        except EnsioError:
-            return None
-        return estimate_dependence(calls.duration_s, calls.rank, calls.phase if calls.phases_known else None)
+        return dependence_of(self)
 
     def split(
         self, calls: Sequence[int] = (1, 2, 4, 8), tasks: int | None = None, level: float = 0.9
@@ -577,15 +586,11 @@ class Ensemble:
         >>> [round(one.speedup, 1) for one in split.splits]
         [1.0, 1.7]
         """
-        from ensembles.statistics.sums.split import predict_split
+        from ensembles.statistics.sums.split import check_calls, predict_split
 
-        if tasks is None:
-            try:
-                rank = self.successive.rank if self.rank is None else self.rank
-            except EnsioError as error:
-                raise EnsioError("the number of tasks of this ensemble is unknown: give it") from error
-            tasks = max(len(np.unique(rank)), 1)
-        return predict_split(self.sample, calls, tasks, self.dependence, level)
+        calls = check_calls(calls)
+        tasks = tasks_of(self) if tasks is None else tasks
+        return predict_split(self.sample, calls, tasks, self.dependence, level, attributes=self.calls)
 
     def __repr__(self) -> str:
         return ensemble_text(self)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ensembles.ensemble.call_scale import step_of
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import ensemble_from_summary
 from ensembles.ensemble.inputs import call_name, op_name
@@ -45,6 +46,11 @@ MOST_PHASES = 8192
 """More phases than these are merged with their successors while counting: each takes 15 KiB."""
 
 
+def is_long(run: Run) -> bool:
+    """Whether a run has too many events to hold them all in memory."""
+    return run.most_events > min(IN_MEMORY, run.budget.held_events)
+
+
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
     """Make the ensemble of the calls that a selection chooses.
 
@@ -66,8 +72,8 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
         The run does not record what the selection asks for.
     """
     if run.keeps_all_calls:
-        if run.most_events <= min(IN_MEMORY, run.budget.held_events):
-            return Ensemble.from_events(run.chosen_by(selection), per)
+        if not is_long(run):
+            return with_nodes(Ensemble.from_events(run.chosen_by(selection), per), run)
         return _in_one_pass(run, [selection], per)[0]
     try:
         return ensemble_from_summary(run, selection, per)
@@ -79,6 +85,25 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
         f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
         "are missing in this ensemble"
     )
+    return ensemble
+
+
+def with_nodes(ensemble: Ensemble, run: Run) -> Ensemble:
+    """Add the node of each call to an ensemble, if each task ran on one known node."""
+    hosts: dict[int, set[str]] = {}
+    for process in run.processes:
+        if process.rank >= 0 and process.host:
+            hosts.setdefault(process.rank, set()).add(process.host)
+    if ensemble.rank is None or not ensemble.n or any(len(names) > 1 for names in hosts.values()):
+        return ensemble
+    node = np.full(int(ensemble.rank.max()) + 1, -1, np.int64)
+    numbers = {name: number for number, name in enumerate(sorted({min(names) for names in hosts.values()}))}
+    for rank, names in hosts.items():
+        if rank < len(node):
+            node[rank] = numbers[min(names)]
+    node_of_call = node[ensemble.rank]
+    if (node_of_call >= 0).all():
+        ensemble.node = node_of_call
     return ensemble
 
 
@@ -103,13 +128,13 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
     EnsioError
         The run does not record what one of the selections asks for.
     """
-    is_long = run.most_events > min(IN_MEMORY, run.budget.held_events)
-    if run.keeps_all_calls and len(selections) > 1 and not is_long:
-        return [Ensemble.from_events(selection.apply(run.events), per) for selection in selections]
+    if run.keeps_all_calls and len(selections) > 1 and not is_long(run):
+        chosen = (selection.apply(run.events) for selection in selections)
+        return [with_nodes(Ensemble.from_events(events, per), run) for events in chosen]
     if (
         run.keeps_all_calls
         and selections
-        and is_long
+        and is_long(run)
         and not any(each.needs_whole_run for each in selections)
     ):
         return _in_one_pass(run, selections, per)
@@ -143,7 +168,9 @@ def _ensemble_of_counts(
             "memory"
         )
         used = [call for call in run.calls[1:] if selection.wants_call(call)]
-        return Ensemble.from_sample(sample, per, call_name(used), op_name(used), notes)
+        return Ensemble.from_sample(
+            sample, per, call_name(used), op_name(used), notes, resolution_s=step_of(run.clock_step_s, per)
+        )
     theirs = selection.apply(
         some.with_derived(
             lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
@@ -151,7 +178,15 @@ def _ensemble_of_counts(
     )
     part = Ensemble.from_events(_thinned(theirs, phases, MOST_SUCCESSIVE), per)
     doubts = [note for note in part.notes if note not in notes]
-    return Ensemble.from_sample(sample, per, part.name, part.op, notes + doubts, part.successive)
+    return Ensemble.from_sample(
+        sample,
+        per,
+        part.name,
+        part.op,
+        notes + doubts,
+        part.successive,
+        resolution_s=step_of(run.clock_step_s, per),
+    )
 
 
 def _phases_and_counts(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.ensemble import MIB, Ensemble
+from ensembles.ensemble.call_scale import MIB, step_of
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.inputs import call_name, caveats_about, op_name
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -49,6 +50,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         (selection.file_globs, "files"),
         (selection.times_s, "times"),
         (selection.regions, "regions"),
+        (selection.sites, "call sites"),
         (selection.phases, "phases"),
     ):
         if told is not None:
@@ -57,6 +59,8 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
     refuse_sums(run)
     cells = summary.cells
     wanted = np.array([selection.wants_call(call) for call in summary.calls], bool)[cells["call"]]
+    if selection.outermost:
+        wanted &= cells["outer_count"] > 0
     if selection.sizes is not None:
         low, high = cells["min_requested"].astype(object), cells["max_requested"].astype(object)
         what = "counts calls of these sizes together with others"
@@ -82,8 +86,14 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         per,
         name=call_name(used),
         op=op_name(used),
-        notes=_notes(run, summary, wanted, sample) + caveats_about(used),
+        notes=_notes(run, summary, wanted, sample, selection.outermost) + caveats_about(used),
+        resolution_s=step_of(run.clock_step_s, per, MIB * _only_value(scale[wanted])),
     )
+
+
+def _only_value(values: np.ndarray) -> float:
+    """Return the value if all are equal, else 0."""
+    return float(values[0]) if len(values) and not np.ptp(values) else 0.0
 
 
 def refuse_sums(run: Run) -> None:
@@ -151,8 +161,15 @@ def _sample(summary: CellSummary, wanted: np.ndarray, scale: np.ndarray) -> Coun
     )
 
 
-def _notes(run: Run, summary: CellSummary, wanted: np.ndarray, sample: CountedDurations) -> list[str]:
+def _notes(
+    run: Run, summary: CellSummary, wanted: np.ndarray, sample: CountedDurations, outermost: bool
+) -> list[str]:
     notes = ["this ensemble is from the run's summary, which records neither phases nor tasks"]
+    inner = int((summary.cells["count"] - summary.cells["outer_count"])[wanted].sum()) if outermost else 0
+    if inner:
+        notes.append(
+            f"the summary does not tell {inner:,} of these calls, which are inside others, from the rest"
+        )
     missing = int(summary.cells["count"][wanted].sum()) - sample.total
     if missing > 0:
         notes.append(f"{missing:,} calls are not in the histogram of the summary, nor in this ensemble")

@@ -1,5 +1,8 @@
 """Names of the files in a run directory."""
 
+import os
+import re
+
 SPOOL_SUFFIX = ".spool"
 JOB_FILE_SUFFIX = ".ensio"
 
@@ -8,3 +11,32 @@ RECORDS = (SPOOL_SUFFIX, JOB_FILE_SUFFIX)
 
 TRACE_FILE = "trace.h5"
 """The trace file, which readers make of the recorder's files."""
+
+_LAUNCH = re.compile(r"(.+)#([1-9][0-9]{0,8})", re.DOTALL)
+
+
+def split_launch(path: str) -> tuple[str, int]:
+    """Split the name of a run in a directory that several launches recorded into.
+
+    Parameters
+    ----------
+    path : str
+        ``DIRECTORY#2``, or any other path.
+
+    Returns
+    -------
+    path : str
+        The directory, or `path` itself if it exists or ends in no number.
+    launch : int
+        Number of the launch, from 1; 0: none is named.
+
+    Examples
+    --------
+    >>> from ensembles.files.names import split_launch
+    >>> split_launch("runs/of-today")
+    ('runs/of-today', 0)
+    """
+    match = _LAUNCH.fullmatch(os.fspath(path))
+    if match is None or os.path.lexists(path) or not os.path.isdir(match[1]):
+        return path, 0
+    return match[1], int(match[2])

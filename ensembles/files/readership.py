@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from ensembles.files.names import RECORDS
+from ensembles.files.names import RECORDS, split_launch
 
 
 class Readership(NamedTuple):
@@ -65,7 +65,7 @@ def find_readership(path: str | os.PathLike[str]) -> Readership:
         `OWNER` if the permissions cannot be determined.
     """
     try:
-        return _common(list(_statuses(os.fspath(path))))
+        return _common(list(_statuses(split_launch(os.fspath(path))[0])))
     except OSError:
         return OWNER
 

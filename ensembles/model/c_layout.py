@@ -239,9 +239,12 @@ _STRUCTURES = parse_structures(_EVENT_H + _JOBFILE_H, "event.h and jobfile.h")
 
 EVENT = _STRUCTURES["ensio_event"]
 SPOOL = _STRUCTURES["ensio_spool"]
+FLIGHT = _STRUCTURES["ensio_flight"]
+FLIGHTS = _STRUCTURES["ensio_flights"]
 LOSSES = _STRUCTURES["ensio_losses"]
 WINDOW = _STRUCTURES["ensio_window"]
 TEXT = _STRUCTURES["ensio_text"]
+SURROUNDINGS = _STRUCTURES["ensio_surroundings"]
 JOB = _STRUCTURES["ensio_job"]
 JOB_PROCESS = _STRUCTURES["ensio_job_process"]
 JOB_WINDOW = _STRUCTURES["ensio_job_window"]

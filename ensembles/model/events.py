@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ensembles.model import extensions
+from ensembles.model.sites import SiteTable
 from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ COLUMNS: dict[str, np.dtype] = {
     "error": np.dtype("u2"),
     "start": np.dtype("i8"),
     "duration": np.dtype("i8"),
+    "site": np.dtype("u2"),
+    "flight": np.dtype("i8"),
+    "request": np.dtype("u4"),
 }
 """Name and type of each column, in the order of the columns."""
 
@@ -51,8 +55,17 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
     "error": ("", "errno of a failed call, else 0"),
     "start": ("ns", "entry into the call, since the origin of the run"),
     "duration": ("ns", "time from entry to return"),
+    "site": ("", "call site, the place that led to the call: index into the sites; 0: unknown"),
+    "flight": ("ns", "time of a non-blocking request from its post to its observed completion; -1: none"),
+    "request": ("", "number of a non-blocking request and of the wait that completed it; 0: none"),
 }
 """Unit and meaning of each column. Trace files and Parquet files store them as attributes."""
+
+MISSING = {"site": 0, "flight": -1, "request": 0}
+"""Values of the columns that older files and other programs do not have."""
+
+
+_LAYERS_OF_IO = ("posix", "stdio", "mpiio", "hdf5", "netcdf", "pnetcdf")
 
 
 class Call(NamedTuple):
@@ -63,7 +76,8 @@ class Call(NamedTuple):
     name : str
         Name of the function, for example ``pwrite``.
     layer : str
-        ``posix``, ``stdio``, ``mpiio``, ``mpisync`` or ``hdf5``; imported traces may have other layers.
+        ``posix``, ``stdio``, ``mpiio``, ``mpisync``, ``hdf5``, ``netcdf`` or ``pnetcdf``;
+        imported traces may have other layers.
     op : str
         Kind of operation, one of `OPS`.
 
@@ -78,6 +92,11 @@ class Call(NamedTuple):
     layer: str
     op: str
 
+    @property
+    def waits_for_tasks(self) -> bool:
+        """Whether the call waits for other tasks. Waiting for I/O to complete is I/O."""
+        return self.op == "wait" and self.layer not in _LAYERS_OF_IO
+
 
 class Events:
     """Completed calls: one NumPy array per column, all of the same length n.
@@ -89,7 +108,7 @@ class Events:
     ----------
     columns : mapping of str to array_like, shape (n,)
         The columns by name, see Attributes. Without ``carried``, every call inside another recorded call
-        counts as carried for both reads and writes.
+        counts as carried for both reads and writes. Columns of `MISSING` may be missing.
     calls : sequence of Call
         The functions that the column ``call`` indexes.
     files : sequence of str
@@ -123,10 +142,21 @@ class Events:
         `RunInfo.origin_unix_ns`.
     duration : ndarray of int64, shape (n,)
         Nanoseconds from entry to return.
+    site : ndarray of uint16, shape (n,)
+        Place in the program that led to the call: index into `sites`. 0: unknown.
+    flight : ndarray of int64, shape (n,)
+        Of a non-blocking request: nanoseconds from the entry of the call that posted it to the first moment
+        at which the program could observe its completion. -1: none, or unknown. The `duration` of such an
+        event is that of the post alone.
+    request : ndarray of uint32, shape (n,)
+        Number of a non-blocking request in its process, from 1; the call that completed it has the same
+        number (that of several requests: the first). 0: none.
     calls : tuple of Call
         The functions that the column ``call`` indexes.
     files : sequence of str
         Absolute paths that the column ``file`` indexes.
+    sites : sequence of str
+        Call sites that the column ``site`` indexes.
 
     Raises
     ------
@@ -163,7 +193,17 @@ class Events:
     array([1], dtype=uint32)
     """
 
-    __slots__ = (*COLUMNS, "_ask", "_length", "_remembered", "_told", "calls", "files")
+    __slots__ = (
+        *COLUMNS,
+        "_ask",
+        "_length",
+        "_remembered",
+        "_told",
+        "calls",
+        "clock_step_s",
+        "files",
+        "sites",
+    )
 
     rank: npt.NDArray[np.uint32]
     """Task that made the call. Shape (n,)."""
@@ -189,10 +229,21 @@ class Events:
     """Entry into the call: nanoseconds since the origin of the run. Shape (n,)."""
     duration: npt.NDArray[np.int64]
     """Nanoseconds from entry to return. Shape (n,)."""
+    site: npt.NDArray[np.uint16]
+    """Place in the program that led to the call: index into `sites`; 0: unknown. Shape (n,)."""
+    flight: npt.NDArray[np.int64]
+    """Nanoseconds from the post of a request to its observed completion; -1: none. Shape (n,)."""
+    request: npt.NDArray[np.uint32]
+    """Number of a non-blocking request in its process; 0: none. Shape (n,)."""
     calls: tuple[Call, ...]
     """The functions that the column ``call`` indexes."""
     files: Sequence[str]
     """Absolute paths that the column ``file`` indexes; ``files[0]`` is ``""`` (no file)."""
+    sites: Sequence[str]
+    """Call sites that the column ``site`` indexes; ``sites[0]`` is ``""`` (unknown)."""
+
+    clock_step_s: float | None
+    """Step of the clock of these times, s, as the run states it; None: unknown."""
 
     _length: int
     _ask: Callable[[str], np.ndarray | None] | None
@@ -200,24 +251,39 @@ class Events:
     _remembered: dict[Any, Any]
 
     def __init__(
-        self, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]
+        self,
+        columns: Mapping[str, np.ndarray],
+        calls: Sequence[Call],
+        files: Sequence[str],
+        sites: Sequence[str] = ("",),
     ) -> None:
         length = len(columns["rank"])
         if "carried" not in columns:
             inside = np.asarray(columns["depth"]) > 0
             columns = {**columns, "carried": np.where(inside, np.uint8(3), np.uint8(0))}
+        columns = {
+            **{name: np.full(length, value, COLUMNS[name]) for name, value in MISSING.items()},
+            **columns,
+        }
         for name, dtype in COLUMNS.items():
             column = np.asarray(columns[name], dtype=dtype)
             if column.shape != (length,):
                 raise ValueError(f"column {name!r} has the shape {column.shape}, not ({length},)")
             setattr(self, name, column)
         self.calls = tuple(calls)
-        self.files = files
+        self.files, self.sites = files, sites
+        self.clock_step_s = None
         self._length = length
         self._ask, self._told, self._remembered = None, {}, {}
 
     @classmethod
-    def partly(cls, columns: Mapping[str, np.ndarray], calls: Sequence[Call], files: Sequence[str]) -> Events:
+    def partly(
+        cls,
+        columns: Mapping[str, np.ndarray],
+        calls: Sequence[Call],
+        files: Sequence[str],
+        sites: Sequence[str] = ("",),
+    ) -> Events:
         """Make events of which only some columns were read.
 
         Summaries declare the columns that they need, and a reader decodes only these. Access to another
@@ -228,7 +294,7 @@ class Events:
         columns : mapping of str to array_like, shape (n,)
             At least one column.
         calls : sequence of Call
-        files : sequence of str
+        files, sites : sequence of str
 
         Returns
         -------
@@ -238,7 +304,7 @@ class Events:
         for name, column in columns.items():
             setattr(events, name, np.asarray(column, dtype=COLUMNS[name]))
             events._length = len(column)
-        events.calls, events.files = tuple(calls), files
+        events.calls, events.files, events.sites, events.clock_step_s = tuple(calls), files, sites, None
         events._ask, events._told, events._remembered = None, {}, {}
         return events
 
@@ -277,10 +343,15 @@ class Events:
             The parts have different `calls` or `files`.
         """
         first = parts[0]
-        if any(part.calls != first.calls or not _same(part.files, first.files) for part in parts):
+        if any(
+            part.calls != first.calls
+            or not (_same(part.files, first.files) and _same(part.sites, first.sites))
+            for part in parts
+        ):
             raise ValueError("events of different runs cannot be joined: their calls or files differ")
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
-        whole = cls(columns, first.calls, first.files)
+        whole = cls(columns, first.calls, first.files, first.sites)
+        whole.clock_step_s = first.clock_step_s
 
         def ask(name: str) -> np.ndarray | None:
             derived = [values for part in parts if (values := part._derived(name)) is not None]
@@ -389,7 +460,8 @@ class Events:
             index = slice(index, index + 1 or None)
         columns = {name: getattr(self, name)[index] for name in COLUMNS if hasattr(self, name)}
         make = Events if len(columns) == len(COLUMNS) else Events.partly
-        chosen = make(columns, self.calls, self.files)
+        chosen = make(columns, self.calls, self.files, self.sites)
+        chosen.clock_step_s = self.clock_step_s
 
         def ask(name: str) -> np.ndarray | None:
             derived = self._derived(name)
@@ -411,7 +483,7 @@ class Events:
             Views of the columns.
         """
         columns = {name: getattr(self, name)[low:high] for name in COLUMNS if hasattr(self, name)}
-        return Events.partly(columns, self.calls, self.files)
+        return Events.partly(columns, self.calls, self.files, self.sites)
 
     def sorted(self) -> Events:
         """Sort the events by rank and then by start.
@@ -437,19 +509,12 @@ class Events:
         Returns
         -------
         pandas.DataFrame
-            A row per call, units as in the columns (ns, bytes). ``op``, ``layer``, ``call`` and ``file``
-            are categories.
+            A row per call, units as in the columns (ns, bytes). ``op``, ``layer``, ``call``, ``file`` and
+            ``site`` are categories.
         """
-        import pandas as pd
+        from ensembles.model.pandas_frame import make_frame
 
-        frame = pd.DataFrame(self.columns)
-        frame["op"] = pd.Categorical.from_codes(self.op, list(OPS))
-        layers = sorted({call.layer for call in self.calls})
-        layer_of_call = np.array([layers.index(call.layer) for call in self.calls], dtype="i2")
-        frame["layer"] = pd.Categorical.from_codes(layer_of_call[self.call], layers)
-        frame["call"] = _categories(self.call, [call.name for call in self.calls])
-        frame["file"] = _categories(self.file, list(self.files))
-        return frame
+        return make_frame(self, OPS)
 
     def __repr__(self) -> str:
         if not len(self):
@@ -502,15 +567,32 @@ def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
     return ops
 
 
+@of_calls
+def is_io_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.bool_]:
+    """Return which traced functions are I/O: all that do not wait for other tasks.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+
+    Returns
+    -------
+    ndarray of bool, shape (len(calls),)
+        Read-only.
+
+    Examples
+    --------
+    >>> from ensembles.model.events import Call, is_io_of_calls
+    >>> is_io_of_calls((Call("MPI_Wait", "mpisync", "wait"), Call("MPI_Wait", "mpiio", "wait")))
+    array([False,  True])
+    """
+    is_io = np.array([not call.waits_for_tasks for call in calls], dtype=bool)
+    is_io.flags.writeable = False
+    return is_io
+
+
 def _same(files: Sequence[str], others: Sequence[str]) -> bool:
     # Chunks of one run share the object: the comparison of long lists is rarely needed.
-    return files is others or list(files) == list(others)
-
-
-def _categories(codes: np.ndarray, names: list[str]) -> Any:
-    """Make a pandas categorical of ``names[codes]``; names may occur more than once."""
-    import pandas as pd
-
-    unique = list(dict.fromkeys(names))
-    position = {name: number for number, name in enumerate(unique)}
-    return pd.Categorical.from_codes(np.array([position[name] for name in names], dtype="i8")[codes], unique)
+    if files is others:
+        return True
+    return files == others if isinstance(files, SiteTable) else list(files) == list(others)

@@ -1,16 +1,19 @@
 """Functions of higher layers that methods of the model call.
 
-`Events.ensemble` returns an `Ensemble`, a class that is built on events: the model cannot import it. The
-package ``ensembles`` sets the function when it is imported.
+`SiteTable` looks up places in programs, by tools of the system. `Events.ensemble` returns an `Ensemble`, a
+class that is built on events. The model cannot import them. The package ``ensembles`` sets the functions when
+it is imported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.model.events import Events
+    from ensembles.model.sites import Frame
 
 ensemble_from_events: Callable[[Events, Literal["call", "MiB"]], Ensemble]
+resolve_sites: Callable[[Sequence[tuple[Frame, ...]]], list[tuple[Frame, ...]]]

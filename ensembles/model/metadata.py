@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ensembles.model.events import Call
+from ensembles.model.flights import Flights
+from ensembles.model.sites import SiteTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,29 @@ class Mount:
         return path == self.point or path.startswith(self.point.rstrip("/") + "/")
 
 
+@dataclass(frozen=True, slots=True)
+class UnseenIo:
+    """What the kernel counted in a relinked program, whose shared libraries are not recorded.
+
+    Attributes
+    ----------
+    bytes_read, bytes_written : int
+        Bytes of all reads and writes of the processes, by any library.
+    libraries : tuple of str
+        File names of their shared libraries that may do I/O.
+
+    Examples
+    --------
+    >>> from ensembles.model.metadata import UnseenIo
+    >>> UnseenIo(0, 1_000_000, ("libstdc++.so.6",)).libraries
+    ('libstdc++.so.6',)
+    """
+
+    bytes_read: int
+    bytes_written: int
+    libraries: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class RunMetadata:
     """Metadata of a run, which readers provide before they read events.
@@ -126,6 +151,7 @@ class RunMetadata:
     exclude: str = ""
     hosts: list[str] = field(default_factory=list)
     clock_error_s: float | None = None
+    clock_step_s: float | None = None
     user: str = ""
     uid: str = ""
     libc: str = ""
@@ -135,6 +161,10 @@ class RunMetadata:
     file_facts: dict[str, dict[str, str]] = field(default_factory=dict)
     dropped_by_reason: dict[str, int] = field(default_factory=dict)
     calls_on_other_paths: int = 0
+    sites: SiteTable = field(default_factory=SiteTable)
+    unseen_io: UnseenIo | None = None
+    summed: str = ""
+    flights: dict[str, Flights] = field(default_factory=dict)
 
     @property
     def has_all_events(self) -> bool:

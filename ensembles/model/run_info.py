@@ -7,10 +7,30 @@ import html
 import os
 
 from ensembles.model.events import Call
+from ensembles.model.flights import Flights
 from ensembles.model.lustre import Striping, decode_layout
-from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
+from ensembles.model.sites import Site
 
 _SIMULATED = "ENSIO_SIMULATED_"
+
+POINT_TO_POINT = frozenset(
+    f"MPI_{name}"
+    for name in [
+        "Wait",
+        "Waitall",
+        "Waitany",
+        "Waitsome",
+        "Test",
+        "Testall",
+        "Testany",
+        "Testsome",
+        "Recv",
+        "Sendrecv",
+        "Probe",
+    ]
+)
+"""Functions that wait for messages, or complete I/O (``libtrace/calls/mpisync.def``)."""
 
 
 class RunInfo:
@@ -64,6 +84,26 @@ class RunInfo:
         return self._metadata.files
 
     @property
+    def sites(self) -> list[Site]:
+        """Call sites, which `Events.site` indexes, with functions and source lines. The first is unknown."""
+        return self._metadata.sites.sites
+
+    def label_of_site(self, number: int) -> str:
+        """Return the function and the source line of a call site, for people.
+
+        Parameters
+        ----------
+        number : int
+            Number in `Events.site`.
+
+        Returns
+        -------
+        str
+            "(unknown)" for number 0.
+        """
+        return self.sites[number].label if number else "(unknown)"
+
+    @property
     def processes(self) -> list[Process]:
         """All recorded processes, by rank."""
         return self._metadata.processes
@@ -79,9 +119,24 @@ class RunInfo:
         return self._metadata.dropped_by_reason
 
     @property
+    def flights(self) -> dict[str, Flights]:
+        """Sums of non-blocking requests by operation: ``read``, ``write``, ``other``. Empty: none."""
+        return self._metadata.flights
+
+    @property
     def calls_on_other_paths(self) -> int:
         """Number of calls on paths beyond those that a process keeps; their files are counted together."""
         return self._metadata.calls_on_other_paths
+
+    @property
+    def summed_calls(self) -> frozenset[str]:
+        """Names of the functions whose calls are events only if they completed I/O; the summary has all."""
+        return POINT_TO_POINT if self._metadata.summed else frozenset()
+
+    @property
+    def unseen_io(self) -> UnseenIo | None:
+        """Bytes that the kernel counted in a relinked program, and its shared libraries; None: unknown."""
+        return self._metadata.unseen_io
 
     @property
     def lost_calls(self) -> int:
@@ -126,6 +181,14 @@ class RunInfo:
         aligned, or the bound is unknown.
         """
         return self._metadata.clock_error_s
+
+    @property
+    def clock_step_s(self) -> float | None:
+        """Step of the clock of the calls' times, s, as recorder or reader state it; None: unknown.
+
+        Durations are multiples of it, to the rounding to ns. Of several clocks, the coarsest.
+        """
+        return 1e-9 if self.simulated and self._metadata.clock_step_s is None else self._metadata.clock_step_s
 
     @property
     def mode(self) -> str:

@@ -41,6 +41,7 @@ class RankBuffer:
         self._too_large: int | None = None
         self._calls: Sequence[Call] = ()
         self._files: Sequence[str] = ("",)
+        self._sites: Sequence[str] = ("",)
 
     def whole_ranks(self, chunks: Iterator[Events]) -> Iterator[Events]:
         """Iterate over the events of all these chunks, by whole ranks.
@@ -76,7 +77,7 @@ class RankBuffer:
         if not self._count or int(self._columns["rank"][self._count - 1]) != last:
             self._begin = self._count + max(int(np.searchsorted(chunk.rank, last)) - low, 0)
         self._append(chunk, low)
-        self._calls, self._files = chunk.calls, chunk.files
+        self._calls, self._files, self._sites = chunk.calls, chunk.files, chunk.sites
         too_large = self._count - self._begin > self._most_events
         if self._begin >= ENOUGH or (too_large and self._begin):
             yield self._first(self._begin)
@@ -93,7 +94,7 @@ class RankBuffer:
 
     def _first(self, count: int) -> Events:
         columns = {name: self._columns[name][:count] for name in self._names}
-        return Events.partly(columns, self._calls, self._files)
+        return Events.partly(columns, self._calls, self._files, self._sites)
 
     def _append(self, chunk: Events, low: int) -> None:
         count = self._count + len(chunk) - low

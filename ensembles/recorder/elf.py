@@ -1,4 +1,4 @@
-"""Read from an ELF file how the system starts the program."""
+"""Read from an ELF file how the system starts the program, and its build id."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from contextlib import suppress
 _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
 _INTERPRETER = 3  # PT_INTERP
+_NOTES = 4  # PT_NOTE
+_BUILD_ID = 3  # NT_GNU_BUILD_ID
+_CLASS_64 = 2
 _HEADS = {1: ("28xI10xHH", "II8xI12x"), 2: ("32xQ14xHH", "I4xQ16xQ16x")}
 """Formats by class of the file (32 or 64 bits). First, in the ELF header: position, size and number of the
 program headers. Second, in each program header: type, position and length."""
@@ -49,3 +52,52 @@ def read_interpreter(path: str) -> str | None:
                 return os.fsdecode(file.read(min(length, os.pathconf("/", "PC_PATH_MAX"))).rstrip(b"\0"))
         return ""
     return None
+
+
+def read_build_id(path: str) -> str:
+    """Read the build id of an ELF file.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
+        In hexadecimal digits; "": the file has none, or is not an ELF file.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    with open(path, "rb") as file, suppress(ValueError, LookupError, OverflowError, struct.error):
+        head = file.read(64)
+        if head[:4] != _MAGIC or head[4] != _CLASS_64:
+            return ""
+        order = _ORDERS[head[5]]
+        place, size, count = struct.unpack_from(order + _HEADS[_CLASS_64][0], head)
+        if size < 56 or size * count > _MOST_BYTES:
+            return ""
+        file.seek(place)
+        table = file.read(size * count)
+        for number in range(count):
+            kind, _, begin, _, _, length = struct.unpack_from(f"{order}IIQQQQ", table, number * size)
+            if kind == _NOTES and length <= _MOST_BYTES:
+                file.seek(begin)
+                found = _build_id_in(file.read(length), order)
+                if found:
+                    return found
+    return ""
+
+
+def _build_id_in(notes: bytes, order: str) -> str:
+    at = 0
+    while at + 12 <= len(notes):
+        name_bytes, bytes_, kind = struct.unpack_from(f"{order}III", notes, at)
+        name = at + 12
+        begin = name + -(-name_bytes // 4) * 4
+        if kind == _BUILD_ID and notes[name : name + 4] == b"GNU\0" and name_bytes == 4:
+            return notes[begin : begin + bytes_].hex()
+        at = begin + -(-bytes_ // 4) * 4
+    return ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from ensembles.model.errors import EnsioError
 
 
-def new_run_directory(wanted: str | None, program: str) -> Path:
+def new_run_directory(wanted: str | None, program: str, extend: bool = False) -> Path:
     """Make a run directory that only its owner can access.
 
     Parameters
@@ -22,6 +22,8 @@ def new_run_directory(wanted: str | None, program: str) -> Path:
         current folder.
     program : str
         Name of the recorded program.
+    extend : bool
+        Whether the directory may hold other runs.
 
     Returns
     -------
@@ -31,21 +33,22 @@ def new_run_directory(wanted: str | None, program: str) -> Path:
     Raises
     ------
     EnsioError
-        The directory cannot be made or is not empty. Two runs in one directory would be read as one run.
+        The directory cannot be made, or is not empty and not to be extended.
     """
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", program) or "run"
     path = Path(wanted or f"ensio-{name}-{os.getpid()}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}").absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=wanted is not None)
-        occupied = any(path.iterdir())
+        occupied = any(path.iterdir()) and not extend
     except OSError as error:
         raise EnsioError(
             f"{path}: the run directory cannot be made: {error.strerror}; choose another with -o"
         ) from None
     if occupied:
         raise EnsioError(
-            f"{path}: is not empty, and a run needs a separate directory: choose another with -o"
+            f"{path}: is not empty: choose another directory with -o, or add a run to it with "
+            "ensio run --extend"
         )
     return path
 

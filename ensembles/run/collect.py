@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ensembles.files.names import TRACE_FILE
+from ensembles.files.names import TRACE_FILE, split_launch
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.directory import (
     chosen_records,
@@ -21,27 +20,20 @@ if TYPE_CHECKING:
     from ensembles.readers.native.spool_source import SpoolSource
     from ensembles.readers.tracefile.tracefile import TraceFileSource
 
-AUTOMATIC_EVENTS = 1 << 22
-"""Runs with more event slots than this are written to ``trace.h5`` only by ``ensio collect``.
 
-Collecting a million events takes about a fifth of a second on two processors, once. Spools are read at least
-as fast as ``trace.h5``, so a reader need not wait for it. The file takes a tenth of the space of the spools.
-"""
-
-
-def open_directory(path: str) -> SpoolSource | TraceFileSource:
+def open_directory(path: str, launch: int = 0) -> SpoolSource | TraceFileSource:
     """Open a run directory.
 
-    The ``trace.h5`` in it is read if it was written after all processes had ended, and if every spool and
-    job file that is still there is one of its sources and has not changed. Otherwise the spools are read.
-    Then a ``trace.h5`` is written on the way if there is none yet, all processes have ended, and the
-    directory belongs to this user. The run must have at most `AUTOMATIC_EVENTS` slots for events, and must
-    not have dropped events for lack of space. A failure to write the file is not an error.
+    The ``trace.h5`` in it (`collect`) is read if it was written after all processes had ended, and if every
+    spool and job file that is still there is one of its sources and has not changed. Otherwise the spools
+    are read, which is as fast. Nothing is written into the run directory.
 
     Parameters
     ----------
     path : str
         The run directory.
+    launch : int
+        Number of the launch, if several recorded into it; 0: there has to be only one.
 
     Returns
     -------
@@ -53,27 +45,12 @@ def open_directory(path: str) -> SpoolSource | TraceFileSource:
         The directory holds no run, or the run cannot be read.
     """
     trace_path = os.path.join(path, TRACE_FILE)
-    stored = _stored_run(trace_path, chosen_records(path))
+    stored = None if launch else _stored_run(trace_path, chosen_records(path))
     if stored is not None:
         return stored
     from ensembles.readers.native.records import open_run_directory
 
-    source = open_run_directory(path)
-    wanted = (
-        source.is_complete and source.capacity <= AUTOMATIC_EVENTS and (source.capacity or source.has_summary)
-    )
-    # A disk that was too full for the events has no space for this file.
-    wanted = wanted and not any(
-        process.dropped_events > process.lost_calls for process in source.metadata.processes
-    )
-    if wanted and not os.path.lexists(trace_path) and _is_ours(path):
-        from ensembles.files.atomic_write import Interfered
-        from ensembles.files.readership import find_readership
-        from ensembles.writers.tracefile.tracefile import write_trace_file
-
-        with suppress(OSError, Interfered):
-            write_trace_file(source, trace_path, find_readership(path), follow=False)
-    return source
+    return open_run_directory(path, launch)
 
 
 def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
@@ -96,14 +73,6 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
     if not spools or (stored.is_complete and _unchanged(spools, stored.spool_identities)):
         return stored
     return None
-
-
-def _is_ours(directory: str) -> bool:
-    """Check whether files may be written there without a request.
-
-    They are not written to a run of another user, even by root.
-    """
-    return os.access(directory, os.W_OK) and os.stat(directory).st_uid == os.geteuid()
 
 
 def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
@@ -160,11 +129,14 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
+    directory, launch = split_launch(directory)
     if not os.path.isdir(directory):
         raise EnsioError(f"{directory} is not a directory: give the run directory that holds the spools")
     directory = resolve_run_directory(directory)
+    if launch and output is None:
+        raise EnsioError(f"{directory} holds several runs: name the file for this one with -o")
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
-    source = open_run_directory(directory)
+    source = open_run_directory(directory, launch)
     try:
         readers = find_readership(directory)
         return path, write_trace_file(source, path, readers, FILTERS[compression], follow=output is not None)

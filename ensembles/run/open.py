@@ -6,7 +6,7 @@ import builtins
 import os
 import stat
 
-from ensembles.files.names import SPOOL_SUFFIX
+from ensembles.files.names import SPOOL_SUFFIX, split_launch
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
@@ -33,8 +33,9 @@ def open(
     Parameters
     ----------
     path : path-like
-        A file or a directory. If a directory holds no record but exactly one run directory (``ensio-*``),
-        that run is opened, and the logger ``ensembles`` reports it (by default on standard error).
+        A file or a directory. If a directory holds no record but exactly one run directory, that run is
+        opened, and the logger ``ensembles`` reports it (by default on standard error). If several launches
+        recorded into a directory, ``DIRECTORY#2`` is the second of them.
     workers : int, str or Executor, optional
         What makes the passes over the events: a number of processes on this machine, or the address of a Dask
         scheduler (``"tcp://…"``). Default: threads of this process.
@@ -76,6 +77,9 @@ def _reopen(path: str, memory_bytes: int) -> Run:
 
 def _read(path: str, budget: Budget) -> Run:
     """Open a directory or a file; readers of other formats than that of `path` are not imported."""
+    directory, launch = split_launch(path)
+    if launch:
+        return Run(path, open_directory(directory, launch))
     if os.path.isdir(path):
         foreign = None if holds_record(path) else _foreign(path, None, budget)
         if foreign is not None:

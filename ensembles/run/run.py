@@ -15,6 +15,7 @@ from ensembles.model.events import COLUMNS, Events
 from ensembles.model.metadata import Process
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.run_info import RunInfo
+from ensembles.model.surroundings import SurroundingsTable, surroundings_of
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -22,9 +23,10 @@ from ensembles.passes.memory import Budget
 from ensembles.passes.reading import ReadRequest, ascending_ranges
 from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
 from ensembles.passes.start_order import sort_by_rank_and_start
-from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
+from ensembles.passes.summary import BY_RANK, RANK_ORDER, S, ignoring_run
 from ensembles.readers.common.source import EventSource
 from ensembles.run.selection import Filters, Selection, select_chunks
+from ensembles.summaries.bysite import BySite, SiteTotals
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
@@ -219,10 +221,10 @@ class Run(RunInfo):
         self.note_damage(damage)
 
     def _joined(self, chunks: Iterable[Events]) -> Events:
-        parts = list(chunks)
-        if len(parts) == 1:
-            return parts[0]
-        return Events.concatenate(parts or [Events.empty(self.calls, self.files)])
+        parts = list(chunks) or [Events.empty(self.calls, self.files)]
+        joined = parts[0] if len(parts) == 1 else Events.concatenate(parts)
+        joined.clock_step_s = self.clock_step_s
+        return joined
 
     def note_damage(self, damage: DamageReport) -> None:
         """Add the damage that a pass found to the notes of the run.
@@ -341,7 +343,7 @@ class Run(RunInfo):
 
     @cached_property
     def events(self) -> Events:
-        """All events, sorted by (rank, start), in memory: 55 bytes an event.
+        """All events, sorted by (rank, start), in memory: 57 bytes an event.
 
         Raises
         ------
@@ -378,6 +380,22 @@ class Run(RunInfo):
         """
         return self._source.regions()
 
+    def surroundings(self) -> SurroundingsTable:
+        """Read samples of the kernel's counters around the program's I/O.
+
+        Returns
+        -------
+        SurroundingsTable
+            A row per sample: bytes that the process moved, and dirty pages, I/O pressure, cgroup, NFS and
+            Lustre of the node. No rows: recorded without, or by another tool.
+
+        Raises
+        ------
+        EnsioError
+            A file of the run cannot be read any more.
+        """
+        return surroundings_of(self._source)
+
     @cached_property
     def summary(self) -> CellSummary:
         """Sums over all calls by function, size class and ordinal class.
@@ -386,9 +404,12 @@ class Run(RunInfo):
         summary, it is computed from the events.
         """
         summary = self._source.summary()
-        if summary is None:
-            summary = self.summarize(_empty_summary)
-        return summary
+        return self.summarize(_empty_summary) if summary is None else summary
+
+    @property
+    def has_summary(self) -> bool:
+        """Whether `summary` is stored with the run, and need not be computed from the events."""
+        return "summary" in self.__dict__ or self._source.summary() is not None
 
     @cached_property
     def ranks(self) -> RankTable:
@@ -411,6 +432,32 @@ class Run(RunInfo):
             ranks = self.summarize(_empty_ranks)
         return ranks
 
+    def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
+        """Compute the totals of each place in the program that led to calls.
+
+        Parameters
+        ----------
+        **filters
+            As for `select`.
+
+        Returns
+        -------
+        list of SiteTotals
+            The site with the longest exclusive time first; those of one source line are added up.
+
+        Raises
+        ------
+        EnsioError
+            A filter is malformed, or a file cannot be read any more.
+
+        Examples
+        --------
+        >>> [site.count for site in en.open("ensio-ior").by_site(op="write")]
+        [160]
+        """
+        selection = Selection.parse(**filters).for_run(self)
+        return self.summarize(ignoring_run(BySite), selection=selection).grouped(self.label_of_site)
+
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters.
 
@@ -429,6 +476,7 @@ class Run(RunInfo):
             * ``size``: requested bytes, such as ``"1MiB..4MiB"``
             * ``time``: start of the call in seconds since the origin of the run, such as ``"10..20"``
             * ``region``: name of a phase or region of the program
+            * ``site``: call site, such as ``"restart.f90:212"``, a source file or a function
             * ``phase``, ``ordinal``: ranges of phase numbers and of call indices, such as ``"4-8"``
             * ``per_byte``: True selects calls that moved bytes
 
@@ -460,8 +508,8 @@ class Run(RunInfo):
     def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Unpack[Filters]) -> Ensemble:
         """Make an ensemble of the calls that match filters.
 
-        It takes bounded memory, whatever the length of the run. If not every call is an event, the ensemble
-        is made from the summary.
+        Where filters leave open layer, operation or size, the outermost calls of the layer, operation and
+        size class that moved most bytes are taken; a note tells the rest. ``size="0.."`` takes all sizes.
 
         Parameters
         ----------
@@ -486,9 +534,9 @@ class Run(RunInfo):
         >>> writes.n
         160
         """
-        from ensembles.ensemble.from_run import ensemble_from_run
+        from ensembles.ensemble.main_group import main_ensemble
 
-        return ensemble_from_run(self, Selection.parse(**filters).for_run(self, from_summary=True), per)
+        return main_ensemble(self, Selection.parse(**filters).for_run(self, from_summary=True), per)[1]
 
     def chosen_by(self, selection: Selection) -> Events:
         """Read the events of a selection.

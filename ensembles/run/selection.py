@@ -48,6 +48,7 @@ class Filters(TypedDict, total=False):
     size: Text
     time: Text
     region: str | Iterable[str] | None
+    site: str | Iterable[str] | None
     phase: Text
     ordinal: Text
     per_byte: bool
@@ -71,12 +72,18 @@ class Selection:
         Ranges of the start of a call, seconds since the origin of the run, the end excluded.
     regions : tuple of str or None
         Names of phases and regions: the call's task must be in one of them when the call starts.
+    sites : tuple of str or None
+        Call sites: ``file:line``, source file or function, with wildcards.
     phases, ordinals : tuple of (int, int) or None
         Ranges of phase numbers and of ordinals, both ends included.
     per_byte : bool
         Select only calls that moved bytes. The durations of ensembles are then per MiB.
+    outermost : bool
+        Select only calls that are not inside others.
     spans : Spans or None
         Times at which the tasks of a run are in `regions`; `for_run` sets it.
+    site_numbers : tuple of int or None
+        Numbers of `sites` in a run; `for_run` sets it.
     """
 
     ops: tuple[str, ...] | None = None
@@ -87,10 +94,13 @@ class Selection:
     sizes: tuple[tuple[int, int], ...] | None = None
     times_s: tuple[tuple[float, float], ...] | None = None
     regions: tuple[str, ...] | None = None
+    sites: tuple[str, ...] | None = None
     phases: tuple[tuple[int, int], ...] | None = None
     ordinals: tuple[tuple[int, int], ...] | None = None
     per_byte: bool = False
+    outermost: bool = False
     spans: Spans | None = field(default=None, compare=False, repr=False)
+    site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def parse(
@@ -104,6 +114,7 @@ class Selection:
         size: Text = None,
         time: Text = None,
         region: str | Iterable[str] | None = None,
+        site: str | Iterable[str] | None = None,
         phase: Text = None,
         ordinal: Text = None,
         per_byte: bool = False,
@@ -126,6 +137,9 @@ class Selection:
         region : str or list of str
             Name of a phase or region that the program named. Several names are a list, as a name may contain
             a comma.
+        site : str or list of str
+            Call site that led to the call: ``"restart.f90:212"``, a source file or a function, with
+            wildcards. Several sites are a list.
         phase, ordinal : str or int or list of these
             ``"3"``, ``"4-8"``, ``"1,3-5"``, both ends included: phase numbers as ``ensio phases`` prints
             them, and indices of the call among those of its rank, operation and file, from 1.
@@ -159,6 +173,7 @@ class Selection:
             sizes=parse_list(size, parse_sizes),
             times_s=parse_list(time, parse_times),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
+            sites=None if site is None else (site,) if isinstance(site, str) else tuple(site),
             phases=parse_list(phase, partial(parse_numbers, "phase")),
             ordinals=parse_list(ordinal, partial(parse_numbers, "ordinal")),
             per_byte=per_byte,
@@ -174,6 +189,8 @@ class Selection:
             ("requested", self.sizes),
             ("start", self.times_s or self.regions),
             ("moved", self.per_byte),
+            ("depth", self.outermost),
+            ("site", self.sites),
         )
         return tuple(name for name, needed in wanted if needed)
 
@@ -188,6 +205,20 @@ class Selection:
     def needs_whole_run(self) -> bool:
         """Whether the selection needs all events of a run: phases or ordinals."""
         return self.phases is not None or self.ordinals is not None
+
+    @property
+    def is_of_calls_and_sizes(self) -> bool:
+        """Whether the conditions are only on operations, functions, layers and sizes."""
+        others = (
+            self.file_globs,
+            self.ranks,
+            self.times_s,
+            self.regions,
+            self.phases,
+            self.ordinals,
+            self.sites,
+        )
+        return not self.per_byte and all(condition is None for condition in others)
 
     def for_run(self, run: Run, from_summary: bool = False) -> Selection:
         """Check this selection against a run, and find the times of its regions.
@@ -217,6 +248,8 @@ class Selection:
                 f"{run.path} does not keep every call as an event, which {what} need: record the whole run "
                 "with ensio run --mode trace"
             )
+        if self.sites is not None:
+            checked = replace(checked, site_numbers=_numbers_of_sites(run, self.sites))
         if self.regions is None:
             return checked
         for name in self.regions:
@@ -287,8 +320,14 @@ class Selection:
             if self.spans is None:
                 raise ValueError("the times of regions are unknown: use Selection.for_run first")
             mask &= self.spans.hold(chunk.rank, chunk.start)
+        if self.sites is not None:
+            if self.site_numbers is None:
+                raise ValueError("the numbers of sites are unknown: use Selection.for_run first")
+            mask &= np.isin(chunk.site, self.site_numbers)
         if self.per_byte:
             mask &= chunk.moved > 0
+        if self.outermost:
+            mask &= chunk.depth == 0
         for ranges, name in ((self.phases, "phase"), (self.ordinals, "ordinal")):
             if ranges is not None:
                 numbers = getattr(chunk, name)
@@ -323,6 +362,24 @@ class Selection:
             path = chunk.files[number]
             wanted[number] = any(fnmatchcase(path, glob) for glob in self.file_globs or ())
         return wanted
+
+
+def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the sites in a run that filters name.
+
+    Raises
+    ------
+    EnsioError
+        No site has one of the names.
+    """
+    table = run.source.metadata.sites
+    for text in wanted:
+        if not table.numbers([text]):
+            found = [site.label for site in run.sites[1:]]
+            some = "; ".join(found[:5]) + ("; ..." if len(found) > 5 else "")
+            known = f"available: {some}" if found else "its recorder or its format knows no call sites"
+            raise EnsioError(f'there is no call site "{text}" in this run; {known}')
+    return tuple(table.numbers(wanted))
 
 
 def select_chunks(

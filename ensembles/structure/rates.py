@@ -1,4 +1,4 @@
-"""Plateaus of the aggregate rate: times in which the rate keeps its mean."""
+"""Plateaus of the aggregate rate: times in which many calls together keep one rate."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ LEAST_BYTES = 0.01
 IDLE = 1e-3
 """Rates below this share of the mean rate over active time count as idle."""
 
+LEAST_CALLS = 8
+"""Least number of calls of a plateau: one call has one rate, whatever it did."""
+
+LEAST_CELLS = 4
+"""Least length of a plateau without its first and its last cell, which may hold some of what is beside it."""
+
 _PENALTY = 4.0
 _LEAST_CELLS = 2
 _CROSSING_CELLS = 3
@@ -27,14 +33,14 @@ _CROSSING_CELLS = 3
 
 @dataclass(frozen=True)
 class Plateau:
-    """A stretch of time in which the rate keeps its mean.
+    """A stretch of time in which at least `LEAST_CALLS` calls keep their rate within a quarter of its median.
 
     Attributes
     ----------
     from_s, to_s : float
         Beginning and end in seconds since the origin of the run.
     bytes_per_s : float
-        Mean rate.
+        Median rate.
     bytes : float
         Bytes moved.
     share : float
@@ -67,13 +73,14 @@ class Rates:
     bytes : int
         Bytes moved.
     active_s : float
-        Time in which bytes moved.
+        Time in which at least one call moved bytes.
     mean_bytes_per_s, peak_bytes_per_s : float
-        Mean over active time, and rate in the best cell of the curve.
+        Mean over active time, and rate in the best cell of the curve. Calls may be shorter than a cell: the
+        peak is at least the mean.
     cell_s : float
         Width of a cell.
     plateaus : tuple of Plateau
-        In the order of time. The time between them is idle, or too short or too poor in bytes to be one.
+        In the order of time. Between them the rate changes, or too few calls or bytes moved.
     """
 
     op: str
@@ -95,6 +102,10 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     The logarithm of the rate is divided where its mean changes: PELT with a squared-error cost and a penalty
     of 4 σ² log n for each change. σ is estimated from the differences of neighbouring cells, and at least
     10 %. Cells without data are separate stretches. Neighbours that differ by less than a quarter are joined.
+
+    A stretch is a plateau if it has at least 1 % of the bytes, `LEAST_CALLS` calls and `LEAST_CELLS` cells
+    between its edges, and if the 10 % and 90 % quantiles of its rate lie within a quarter of the median.
+    Bytes are spread evenly over a call, so that the rate of few calls is constant whatever they did.
 
     Parameters
     ----------
@@ -120,7 +131,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     >>> from ensembles.summaries.rate import RateCurve
     >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
     >>> rates = find_plateaus(curve, "write")
-    >>> rates.bytes, sum(plateau.share for plateau in rates.plateaus) > 0.9
+    >>> rates.bytes, rates.mean_bytes_per_s <= rates.peak_bytes_per_s
     (167772160, True)
     """
     moved = curve.moved_bytes[DIRECTIONS.index(op)]
@@ -129,25 +140,31 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     if not total:
         return Rates(op, 0, 0.0, 0.0, 0.0, cell_s, ())
     rate = moved / cell_s
-    mean = float(moved.sum() / active_s)
+    # Calls on a coarse clock may take no time: the rate is then unknown, and the cell bounds it.
+    mean = total / active_s if active_s else float(rate.max())
     plateaus = []
-    for low, high in _stretches(rate, IDLE * mean):
+    for low, high in _stretches(rate, IDLE * float(rate[rate > 0].mean())):
         share = float(moved[low:high].sum() / moved.sum())
-        if share < LEAST_BYTES:
+        if share < LEAST_BYTES or high - low < LEAST_CELLS + 2:
             continue
-        quantiles = np.quantile(rate[low:high], (0.1, 0.9))
+        bottom, middle, top = np.quantile(rate[low + 1 : high - 1], (0.1, 0.5, 0.9)).tolist()
+        if middle > ALIKE * bottom or top > ALIKE * middle:
+            continue
+        edges_ns = int(curve.edges_ns[low]), int(curve.edges_ns[high])
+        if curve.active.calls_between(op, *edges_ns) < LEAST_CALLS:
+            continue
         plateaus.append(
             Plateau(
-                from_s=float(curve.edges_ns[low]) * 1e-9,
-                to_s=float(curve.edges_ns[high]) * 1e-9,
-                bytes_per_s=float(rate[low:high].mean()),
+                from_s=edges_ns[0] * 1e-9,
+                to_s=edges_ns[1] * 1e-9,
+                bytes_per_s=middle,
                 bytes=float(moved[low:high].sum()),
                 share=share,
-                low_bytes_per_s=float(quantiles[0]),
-                high_bytes_per_s=float(quantiles[1]),
+                low_bytes_per_s=bottom,
+                high_bytes_per_s=top,
             )
         )
-    return Rates(op, total, active_s, mean, float(rate.max()), cell_s, tuple(plateaus))
+    return Rates(op, total, active_s, mean, max(float(rate.max()), mean), cell_s, tuple(plateaus))
 
 
 def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.events import OPS, Call, Events
+from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums, mark
 
 _TRANSFERS = ("read", "write")
-_WAIT = "wait"
 
 
 @dataclass(slots=True)
@@ -134,7 +133,7 @@ class CallTable(Summary):
                 max_ns=int(sums.longest_ns[number]),
             )
             self.totals.setdefault(call, CallTotals()).add(totals)
-            if call.op != _WAIT:
+            if not call.waits_for_tasks:
                 longest_ns = max(longest_ns, totals.max_ns)
         if longest_ns >= (0 if self.slowest is None else self.slowest.duration_ns):
             slowest = find_slowest_calls(chunk)
@@ -188,7 +187,7 @@ def find_slowest_calls(chunk: Events) -> SlowestCall | None:
 
     None: there is no such call.
     """
-    duration = np.where(chunk.op == OPS.index(_WAIT), -1, chunk.duration)
+    duration = np.where(is_io_of_calls(chunk.calls)[chunk.call], chunk.duration, -1)
     if not len(chunk) or duration.max() < 0:
         return None
     longest = np.flatnonzero(duration == duration.max())

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.c_layout import CONSTANTS
-from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, MISSING, Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
@@ -44,7 +44,8 @@ CELL_DTYPES: dict[str, Any] = (
     | {"min_requested": np.uint64, "max_requested": np.uint64}
     | dict.fromkeys(CENTRAL, np.float64)
 )
-_LONGEST = tuple(f"longest_{name}" for name in COLUMNS)
+_LONGEST_COLUMNS = tuple(name for name in COLUMNS if name not in MISSING)
+_LONGEST = tuple(f"longest_{name}" for name in _LONGEST_COLUMNS)
 ARRAYS = (*CELL_DTYPES, "bin_cell", "bin", "bin_count", "longest_cell", *_LONGEST)
 """Names of the arrays of `CellSummary.to_arrays`."""
 
@@ -83,7 +84,8 @@ class CellSummary(Summary):
     histogram : tuple of ndarray (cell, bin, count), shape (n,) each
         Number of calls of a cell in a bin of the bin law; only bins with calls.
     longest : tuple (cell, Events)
-        The `LARGEST` longest calls of each cell as events; of equals the earlier ones.
+        The `LARGEST` longest calls of each cell as events, without call sites and flights; of
+        equals the earlier ones.
     durations_known : bool
         False: the tool that recorded the run kept only sums of durations. Then there are no histogram and no
         deviations, and ``max_ns`` may be −1 (not known).
@@ -159,7 +161,7 @@ class CellSummary(Summary):
 
     def _renewed(self, events: Events) -> Events:
         """Copy events with the dictionaries of this summary."""
-        return Events(events.columns, self.calls, self.files)
+        return Events(_without_site(events), self.calls, self.files)
 
     def _renumbered(self, other: CellSummary) -> tuple[dict[str, np.ndarray], Events]:
         """Renumber the cells and longest calls of another summary.
@@ -176,7 +178,7 @@ class CellSummary(Summary):
         for number in used.tolist():
             file_of[number] = known.setdefault(other.files[number], len(known))
         self.files = list(known)
-        columns = events.columns | {"call": call_of[events.call], "file": file_of[events.file]}
+        columns = _without_site(events) | {"call": call_of[events.call], "file": file_of[events.file]}
         cells = other.cells | {"call": call_of[other.cells["call"]]}
         return cells, Events(columns, self.calls, self.files)
 
@@ -193,7 +195,7 @@ class CellSummary(Summary):
         arrays = dict(self.cells)
         arrays |= dict(zip(("bin_cell", "bin", "bin_count"), self.histogram, strict=True))
         arrays |= {"longest_cell": cell}
-        return arrays | {f"longest_{name}": column for name, column in events.columns.items()}
+        return arrays | {f"longest_{name}": column for name, column in _without_site(events).items()}
 
     @classmethod
     def from_arrays(
@@ -211,7 +213,7 @@ class CellSummary(Summary):
         summary = cls(calls, files)
         summary.cells = {name: arrays[name].astype(dtype) for name, dtype in CELL_DTYPES.items()}
         summary.histogram = (arrays["bin_cell"], arrays["bin"], arrays["bin_count"])
-        columns = {name: arrays[f"longest_{name}"] for name in COLUMNS}
+        columns = {name: arrays[f"longest_{name}"] for name in _LONGEST_COLUMNS}
         summary.longest = (arrays["longest_cell"], Events(columns, calls, files))
         summary._check()
         return summary
@@ -232,6 +234,11 @@ class CellSummary(Summary):
         lengths = {len(column) for column in self.cells.values()}, {len(part) for part in self.histogram}
         if any(len(found) > 1 for found in lengths) or len(cell) != len(events):
             raise ValueError("the columns of its summary have different lengths")
+
+
+def _without_site(events: Events) -> dict[str, np.ndarray]:
+    """Return the columns of the longest calls of a summary."""
+    return {name: getattr(events, name) for name in _LONGEST_COLUMNS}
 
 
 def _grouped(cells: dict[str, np.ndarray], first: np.ndarray, group: np.ndarray) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ They are exact, except for request sizes, which the recorded summary keeps by cl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -121,6 +121,44 @@ def totals_from_cells(summary: CellSummary) -> RunTotals:
         totals.bytes_read += moved if call.op == "read" else 0
         totals.bytes_written += moved if call.op == "write" else 0
     return totals
+
+
+def add_summed_calls(
+    table: CallTable, totals: RunTotals, summary: CellSummary, functions: Collection[str]
+) -> int:
+    """Replace the totals of functions that are events only in part by those of the recorded summary.
+
+    Parameters
+    ----------
+    table : CallTable
+        Made from events; its span then includes these calls.
+    totals : RunTotals
+        Made from events.
+    summary : CellSummary
+    functions : collection of str
+        Names of the functions.
+
+    Returns
+    -------
+    int
+        Number of calls that are not among the events.
+    """
+    recorded, layers = table_from_cells(summary, ("",)), totals_from_cells(summary).layers
+    found = 0
+    for call, sums in recorded.totals.items():
+        if call.name not in functions:
+            continue
+        found += sums.count - (table.totals[call].count if call in table.totals else 0)
+        table.totals[call] = sums
+        for mine, theirs in (
+            (totals.layers.calls, layers.calls),
+            (totals.layers.time_ns, layers.time_ns),
+            (totals.layers.inner_ns, layers.inner_ns),
+        ):
+            mine[call] = theirs[call]
+    if found:
+        table.start_ns, table.end_ns = recorded.start_ns, recorded.end_ns
+    return found
 
 
 def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:

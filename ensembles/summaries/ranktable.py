@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.model.events import OPS, Call, Events
+from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.nesting import Nesting
 
-_WAIT = OPS.index("wait")
 _TRANSFERS = (OPS.index("read"), OPS.index("write"))
 
 SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
@@ -125,7 +124,7 @@ class RankTable(Summary):
     def io_time_ns(self, tasks: int) -> np.ndarray:
         """Sum the exclusive time of each rank in I/O calls, over all its threads.
 
-        Calls that wait for other tasks are not I/O.
+        Calls that wait for other tasks are not I/O; those that wait for I/O are.
 
         Parameters
         ----------
@@ -137,7 +136,7 @@ class RankTable(Summary):
         ndarray of int64, shape (tasks,)
             Time in ns.
         """
-        return self._sums(tasks, self.time_ns - self.inner_ns, self._ops() != _WAIT)
+        return self._sums(tasks, self.time_ns - self.inner_ns, is_io_of_calls(self.calls)[self.call])
 
     def bytes_moved(self, tasks: int) -> np.ndarray:
         """Sum the bytes that each rank read and wrote: int64, shape (tasks,).

@@ -1,6 +1,7 @@
 """Rate curve: aggregate rates over time.
 
-The bytes of each call are spread evenly over its duration.
+The bytes of each call are spread evenly over its duration, those of a non-blocking request over its flight:
+from its post to its observed completion, in which the data moved.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import Summary
+from ensembles.summaries.active_time import ActiveTime
 from ensembles.summaries.callsums import carried_bits
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 from ensembles.summaries.spreading import Choice
@@ -31,6 +33,11 @@ class RateCurve(Summary):
     cells : int
         Largest number of cells of time.
 
+    Attributes
+    ----------
+    active : ActiveTime
+        When calls moved bytes, and how many.
+
     Examples
     --------
     >>> from ensembles.passes.summary import ignoring_run
@@ -42,10 +49,11 @@ class RateCurve(Summary):
     167772160
     """
 
-    columns = ("call", "carried", "moved", "start", "duration")
+    columns = ("call", "carried", "moved", "start", "duration", "flight")
 
     def __init__(self, cells: int = CELLS) -> None:
         self._grid = TimeGrid(len(DIRECTIONS), cells)
+        self.active = ActiveTime()
 
     def add(self, chunk: Events) -> None:
         """Add events; those that moved no bytes do not count.
@@ -57,6 +65,7 @@ class RateCurve(Summary):
         """
         if len(chunk):
             self._grid.add_calls(chunk, _choice(chunk.calls))
+            self.active.add(chunk)
 
     def merge(self, other: RateCurve) -> None:
         """Add another curve.
@@ -67,6 +76,7 @@ class RateCurve(Summary):
             The curves differ in their largest number of cells.
         """
         self._grid.merge(other._grid)
+        self.active.merge(other.active)
 
     @property
     def edges_ns(self) -> np.ndarray:
@@ -102,8 +112,8 @@ class RateCurve(Summary):
         return int(whole.sum()) + (int(fractions.sum()) >> _FRACTION_BITS)
 
     def active_s(self, direction: str) -> float:
-        """Sum the time in seconds of the cells in which bytes were read or written."""
-        return np.count_nonzero(self.moved_bytes[DIRECTIONS.index(direction)]) * self.cell_ns * 1e-9
+        """Compute the time in s in which at least one call moved bytes; see `ActiveTime`."""
+        return self.active.active_s(direction)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the properties ``moved_bytes`` and ``edges_ns``."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ensembles.model.events import OPS, Events, op_of_calls
+from ensembles.model.events import Events, is_io_of_calls
 from ensembles.model.regions import KINDS, RegionTable, Spans
 from ensembles.passes.summary import Summary
 
@@ -70,7 +70,7 @@ class RegionTimes(Summary):
         """Add calls to the phases and regions in which they started."""
         if not self.totals or not len(chunk):
             return
-        is_io = op_of_calls(chunk.calls)[chunk.call] != OPS.index("wait")
+        is_io = is_io_of_calls(chunk.calls)[chunk.call]
         calls = chunk[is_io & (chunk.depth == 0)]
         times_ns = self._calls_of.sums(calls.rank, calls.start, calls.duration)
         for number in np.flatnonzero(times_ns).tolist():

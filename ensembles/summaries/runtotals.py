@@ -111,9 +111,9 @@ class RunTotals(Summary):
     def io_time_ns(self) -> int:
         """Exclusive time in I/O calls in ns, summed over all threads.
 
-        Calls that wait for other tasks are not I/O.
+        Calls that wait for other tasks are not I/O; those that wait for I/O are.
         """
-        return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if call.op != "wait")
+        return sum(self.layers.exclusive_ns(call) for call in self.layers.calls if not call.waits_for_tasks)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``bytes_read``, ``bytes_written`` and ``io_time_ns``, each of shape (1,)."""

@@ -25,7 +25,8 @@ class Choice:
         Leave out calls inside others.
     bits : ndarray of uint8, shape (calls,), or None
         None: spread the time of the calls. Otherwise spread the bytes of calls that moved any, and whose
-        ``carried`` has no bit of their function in common with this.
+        ``carried`` has no bit of their function in common with this; those of non-blocking requests over
+        their ``flight``.
     shift : int
         Multiply bytes by ``2**shift``.
     """
@@ -103,9 +104,10 @@ _Arguments = tuple[
 
 def _arguments(chunk: Events, choice: Choice) -> _Arguments:
     of_bytes = choice.bits is not None
+    duration = np.maximum(chunk.duration, chunk.flight) if of_bytes else chunk.duration
     return (
         np.ascontiguousarray(chunk.start),
-        np.ascontiguousarray(chunk.duration),
+        np.ascontiguousarray(duration),
         np.ascontiguousarray(chunk.call),
         choice.row_of_call,
         np.ascontiguousarray(chunk.rank) if choice.ranks_per_row else None,

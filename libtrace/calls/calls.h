@@ -32,12 +32,15 @@ enum {
 
 /* The number of a call by its index, and the index by its number. */
 extern const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT];
-extern const uint8_t ensio_call_indices[];
-#define ENSIO_CALL_INDICES 256
-_Static_assert(ENSIO_CALL_COUNT <= ENSIO_CALL_INDICES, "indices are of type uint8_t");
+extern const uint16_t ensio_call_indices[];
+#define ENSIO_CALL_INDICES 512
+_Static_assert(ENSIO_CALL_COUNT <= ENSIO_CALL_INDICES, "there are more calls than indices");
 
 /* Operations by call number; ENSIO_OP_NONE: there is no such call. */
 extern const uint8_t ensio_call_ops[];
+
+/* By call number: 1 if the call waits for other tasks, and not for I/O. */
+extern const uint8_t ensio_call_waits_for_tasks[];
 
 /* Writes the name of a call to `name`. */
 void ensio_call_name(uint16_t call, char *name, size_t room);

@@ -13,10 +13,12 @@
 #define QUOTED(name) QUOTED_AS_IS(name)
 
 #define CALL(number, call, op) #number " " #call " " QUOTED(LAYER) " " #op "\n"
+#define NAMESAKE(number, call, name, op) CALL(number, name, op)
 const char ensio_calls[] =
 #include "tables.def"
     ;
 #undef CALL
+#undef NAMESAKE
 
 #define BETWEEN(number, first, last) ((number) >= (first) && (number) <= (last))
 #define BLOCK_START (256 + 64 * (LAYER_ID))
@@ -46,7 +48,7 @@ const uint16_t ensio_call_numbers[ENSIO_CALL_COUNT] = {
 #undef CALL
 
 #define CALL(number, call, op) [number] = ENSIO_INDEX_##call,
-const uint8_t ensio_call_indices[ENSIO_CALLS] = {
+const uint16_t ensio_call_indices[ENSIO_CALLS] = {
 #include "tables.def"
 };
 #undef CALL
@@ -61,6 +63,14 @@ const uint8_t ensio_call_indices[ENSIO_CALLS] = {
 #define OP_wait ENSIO_OP_WAIT
 #define CALL(number, call, op) [number] = OP_##op,
 const uint8_t ensio_call_ops[ENSIO_CALLS] = {
+#include "tables.def"
+};
+
+#undef CALL
+
+#define MPISYNC 3 /* its layer id */
+#define CALL(number, call, op) [number] = OP_##op == ENSIO_OP_WAIT && LAYER_ID == MPISYNC,
+const uint8_t ensio_call_waits_for_tasks[ENSIO_CALLS] = {
 #include "tables.def"
 };
 

@@ -13,6 +13,7 @@
 static struct ensio_process nobody;
 uint32_t ensio_memory_may_be_shared = UNSEEN_VFORKS;
 struct ensio_process *ensio_process = &nobody;
+uint64_t ensio_known_sites[1 << ENSIO_SITE_BITS];
 
 /* Before the page exists there is nothing to wipe. Older kernels refuse MADV_WIPEONFORK; there the fork handlers reset
  * the state. */
@@ -28,6 +29,12 @@ void ensio_process_map(void)
         ensio_memory_may_be_shared = 1;
     if (!__atomic_compare_exchange_n(&ensio_process, &none, page, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ensio_raw_unmap(page, sizeof *page);
+}
+
+void ensio_sites_forget(void)
+{
+    for (uint32_t i = 0; i < 1 << ENSIO_SITE_BITS; i++)
+        __atomic_store_n(&ensio_known_sites[i], 0, __ATOMIC_RELAXED);
 }
 
 int ensio_owns_memory(void)

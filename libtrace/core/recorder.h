@@ -29,6 +29,7 @@ struct ensio_thread {
     uint32_t generation;       /* generation of the process for which the members above were set */
     uint32_t depth;            /* recorded calls that enclose the current one, and flags (ENSIO_CARRIES_READ ...) */
     char *outermost;           /* stack frame of the outermost enclosing call */
+    uintptr_t caller;          /* its return address; below 65,536: the number of a site in its place */
     uint32_t storing;          /* events that are being stored: more than 1 only in signal handlers */
     uint32_t number;           /* in the process, from 0 */
     uint32_t excluded_calls;   /* not yet added to the spool's head */
@@ -45,7 +46,8 @@ extern _Thread_local struct ensio_thread ensio_thread;
  * above the eight bits of the depth, as an event's flags follow its depth. */
 #define ENSIO_CARRIES_READ (ENSIO_CARRIED_READ << 8)
 #define ENSIO_CARRIES_WRITE (ENSIO_CARRIED_WRITE << 8)
-#define ENSIO_IN_MPI (4 << 8) /* in an MPI call, which may progress non-blocking I/O of any thread */
+#define ENSIO_IN_MPI (4 << 8)                    /* in an MPI call, which may progress non-blocking I/O of any thread */
+#define ENSIO_SUMS_ONLY (ENSIO_SUMMED_ONLY << 8) /* while an event is stored: it is for the summary only */
 
 /* Pending non-blocking I/O of MPI: the number of reads in the lower half, of writes in the upper half. */
 extern uint64_t ensio_io_pending;
@@ -58,7 +60,7 @@ static inline uint8_t ensio_carried(uint32_t depth)
         const uint64_t pending = __atomic_load_n(&ensio_io_pending, __ATOMIC_RELAXED);
         carried |= ((uint32_t)pending ? ENSIO_CARRIED_READ : 0) | (pending >> 32 ? ENSIO_CARRIED_WRITE : 0);
     }
-    return (uint8_t)(carried & (ENSIO_CARRIED_READ | ENSIO_CARRIED_WRITE));
+    return (uint8_t)(carried & (ENSIO_CARRIED_READ | ENSIO_CARRIED_WRITE | ENSIO_SUMMED_ONLY));
 }
 
 /* By call number: 1 if the layer of the call is not recorded (ENSIO_LAYERS). */
@@ -101,6 +103,44 @@ static inline int ensio_ready(struct ensio_thread *thread)
            ensio_prepare(thread);
 }
 
+/* Call sites of return addresses: the address times 2^16, plus the number of its site. A return address that is not
+ * here is looked for by ensio_site_find (sites/sites.c). */
+#define ENSIO_SITE_BITS 10
+extern uint64_t ensio_known_sites[1 << ENSIO_SITE_BITS];
+
+static inline uint64_t *ensio_site_place(uintptr_t caller)
+{
+    return &ensio_known_sites[caller * 0x9e3779b97f4a7c15U >> (64 - ENSIO_SITE_BITS)];
+}
+
+static inline void ensio_site_remember(uintptr_t caller, uint16_t site)
+{
+    if ((uint64_t)caller >> 48 == 0)
+        __atomic_store_n(ensio_site_place(caller), (uint64_t)caller << 16 | site, __ATOMIC_RELAXED);
+}
+
+/* None is known any more: texts of sites are not in the next spool, and other code may come to an address. */
+void ensio_sites_forget(void);
+
+uint16_t ensio_site_find(struct ensio_thread *thread);
+
+/* The call site of the outermost call of a thread. */
+static inline uint16_t ensio_site(struct ensio_thread *thread)
+{
+    const uint64_t known = __atomic_load_n(ensio_site_place(thread->caller), __ATOMIC_RELAXED);
+    return ENSIO_LIKELY(known >> 16 == thread->caller) ? (uint16_t)known : ensio_site_find(thread);
+}
+
+/* The return address of a function, by its frame address. Elsewhere the layout of frames is another. */
+static inline uintptr_t ensio_return_address(const void *frame)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+    return ((const uintptr_t *)frame)[1];
+#else
+    return 0;
+#endif
+}
+
 /* Enters a call and returns the previous depth with its flags, which the caller restores afterwards. A signal handler
  * may jump out of a call, which then never restores the depth. Stacks grow downwards, so the frame of such a call lies
  * below that of the next call. */
@@ -110,6 +150,7 @@ static inline uint32_t ensio_enter(struct ensio_thread *thread, void *frame)
     if (ENSIO_LIKELY(depth == 0 || (char *)frame >= thread->outermost)) {
         depth = 0;
         thread->outermost = frame;
+        thread->caller = ensio_return_address(frame);
     }
     thread->depth = depth + 1;
     return depth;
@@ -137,6 +178,7 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
     uint32_t slot, capacity;
     if (ENSIO_UNLIKELY(ensio_unwanted_calls[call]))
         return;
+    const uint16_t site = ensio_site(thread);
     thread->storing++;
     do { /* a signal handler may replace the window: the slot that was claimed then stays empty */
         window = *(struct ensio_window *volatile *)&thread->window;
@@ -155,12 +197,11 @@ static inline void ensio_store(struct ensio_thread *thread, uint16_t call, uint3
         event->moved = moved;
         union {
             struct {
-                uint32_t file;
-                uint16_t call;
+                uint16_t file, site, call;
                 uint8_t depth, flags;
             } part;
             uint64_t whole;
-        } last = {.part = {file, call, (uint8_t)thread->depth, ensio_carried(thread->depth)}};
+        } last = {.part = {(uint16_t)file, site, call, (uint8_t)thread->depth, ensio_carried(thread->depth)}};
         __atomic_store_n((uint64_t *)(void *)&event->file, last.whole, __ATOMIC_RELEASE);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

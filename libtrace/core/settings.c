@@ -111,17 +111,20 @@ static uint32_t process_parent(uint32_t pid)
 }
 
 /* MPICH's process manager gives its tasks no job name, but every proxy has the address of its mpiexec among its
- * arguments. */
+ * arguments. A program that a task started has the proxy among its farther ancestors. */
 static int hydra_address(uint32_t parent, struct ensio_string *key)
 {
     char path[64], arguments[1024];
-    proc_path(path, sizeof path, parent, "/cmdline");
-    long length = read_small(path, arguments, sizeof arguments);
-    for (long at = 0; at < length; at += (long)strlen(arguments + at) + 1) {
-        if (strcmp(arguments + at, "--control-port") == 0) {
-            ensio_add(key, arguments + at + strlen(arguments + at) + 1);
-            return 1;
+    for (int generation = 0; parent > 1 && generation < 16; generation++) {
+        proc_path(path, sizeof path, parent, "/cmdline");
+        long length = read_small(path, arguments, sizeof arguments);
+        for (long at = 0; at < length; at += (long)strlen(arguments + at) + 1) {
+            if (strcmp(arguments + at, "--control-port") == 0) {
+                ensio_add(key, arguments + at + strlen(arguments + at) + 1);
+                return 1;
+            }
         }
+        parent = process_parent(parent);
     }
     return 0;
 }
@@ -196,6 +199,17 @@ static int is_recorded(uint32_t pid)
     return found;
 }
 
+int ensio_has_recorded_ancestor(void)
+{
+    uint32_t pid = (uint32_t)syscall(SYS_getppid);
+    for (int generation = 0; pid > 1 && generation < 1000; generation++) {
+        if (is_recorded(pid))
+            return 1;
+        pid = process_parent(pid);
+    }
+    return 0;
+}
+
 /* ENSIO_CHILDREN: "all", "none", or comma-separated globs of program names. It applies to programs that a recorded
  * program started, directly or indirectly: one of their ancestors has a spool. */
 static int is_unwanted_child(const char *wanted)
@@ -209,13 +223,7 @@ static int is_unwanted_child(const char *wanted)
         *comma = ':';
     if (ensio_listed(ensio_base_name(ensio_settings.program), globs))
         return 0;
-    uint32_t pid = (uint32_t)syscall(SYS_getppid);
-    for (int generation = 0; pid > 1 && generation < 1000; generation++) {
-        if (is_recorded(pid))
-            return 1;
-        pid = process_parent(pid);
-    }
-    return 0;
+    return ensio_has_recorded_ancestor();
 }
 
 static int is_launcher(void)
@@ -260,7 +268,10 @@ void ensio_settings_read(void)
 {
     const char *mode = getenv("ENSIO_MODE");
     const char *disable = getenv("ENSIO_DISABLE"), *folder = getenv("ENSIO_DIR"), *exclude = getenv("ENSIO_EXCLUDE");
+    const char *messages = getenv("ENSIO_POINT_TO_POINT"), *used = getenv("ENSIO_USED_DIR");
+    const char *pcontrol = getenv("ENSIO_PCONTROL");
     const char *layers = getenv("ENSIO_LAYERS"), *spools = getenv("ENSIO_SPOOL"), *job_file = getenv("ENSIO_JOBFILE");
+    const char *surroundings = getenv("ENSIO_SURROUNDINGS");
     ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
     if (ensio_settings.off)
         return;
@@ -271,12 +282,17 @@ void ensio_settings_read(void)
         return;
     }
     ensio_settings.folder = folder && *folder ? kept(folder) : NULL;
+    ensio_settings.pcontrol = pcontrol && strcmp(pcontrol, "ipm") == 0;
+    ensio_settings.refuses_used_folder = used && strcmp(used, "refuse") == 0;
     ensio_settings.spool_folder = spools && *spools ? kept(spools) : NULL;
     ensio_settings.layers = layers && *layers ? layers : NULL;
+    ensio_settings.callers = getenv("ENSIO_CALLPATH");
     ensio_settings.job_file = !job_file                       ? ENSIO_JOB_FILE
                               : strcmp(job_file, "0") == 0    ? ENSIO_JOB_FILE_NONE
                               : strcmp(job_file, "keep") == 0 ? ENSIO_JOB_FILE_AND_SPOOLS
                                                               : ENSIO_JOB_FILE;
+    ensio_settings.point_to_point = messages && *messages && strcmp(messages, "0") != 0;
+    ensio_settings.surroundings = !surroundings || strcmp(surroundings, "0") != 0;
     ensio_settings.exclude = exclude ? kept(exclude) : left_out;
     if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder) ||
         (spools && *spools && !ensio_settings.spool_folder)) {

@@ -14,15 +14,20 @@
 struct ensio_settings {
     int off;                  /* nothing is recorded */
     const char *folder;       /* ENSIO_DIR, or NULL: make a run directory in the current folder */
+    int refuses_used_folder;  /* ENSIO_USED_DIR: nothing is recorded into a folder with an earlier run */
     const char *spool_folder; /* ENSIO_SPOOL, or NULL: spools lie in the run directory */
     const char *exclude;      /* ENSIO_EXCLUDE, or the built-in list */
     const char *layers;       /* ENSIO_LAYERS, or NULL for all; valid only at the beginning */
     enum { ENSIO_JOB_FILE, ENSIO_JOB_FILE_NONE, ENSIO_JOB_FILE_AND_SPOOLS } job_file; /* ENSIO_JOBFILE */
+    const char *callers; /* ENSIO_CALLPATH, or NULL; valid only at the beginning */
     int mode;
-    int32_t rank;   /* from the launcher; -1: none */
-    uint32_t tasks; /* 0: unknown */
-    char job[128];  /* the job's name for people: batch job, namespace, or pid of the launcher */
-    char key[256];  /* an identifier that all processes of one launch share, and no others */
+    int point_to_point; /* ENSIO_POINT_TO_POINT: calls that wait for a message are among the events */
+    int pcontrol;       /* ENSIO_PCONTROL=ipm: MPI_Pcontrol names regions */
+    int surroundings;   /* counters of the kernel are sampled (ENSIO_SURROUNDINGS) */
+    int32_t rank;       /* from the launcher; -1: none */
+    uint32_t tasks;     /* 0: unknown */
+    char job[128];      /* the job's name for people: batch job, namespace, or pid of the launcher */
+    char key[256];      /* an identifier that all processes of one launch share, and no others */
     char host[65];
     char program[ENSIO_PATH_ROOM];
 };
@@ -33,6 +38,9 @@ void ensio_settings_read(void);
 
 /* The name of the mode. */
 const char *ensio_mode_name(void);
+
+/* Whether a process that this one descends from is recorded. */
+int ensio_has_recorded_ancestor(void);
 
 /* Prints a sentence of three pieces to standard error; of several tasks only rank 0 prints it. */
 void ensio_say(const char *before, const char *what, const char *after);

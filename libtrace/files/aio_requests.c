@@ -50,8 +50,7 @@ void ensio_request_begin(const void *block, const struct ensio_request *request)
         drop();
         return;
     }
-    place->start = request->start;
-    place->completed = 0;
+    place->flying = request->flying;
     place->offset = request->offset;
     place->requested = request->requested;
     place->depth = request->depth;
@@ -74,10 +73,17 @@ struct ensio_request *ensio_request_find(const void *block)
     return NULL;
 }
 
-void ensio_request_completed(struct ensio_request *request, uint64_t now)
+void ensio_request_posted(const void *block, uint32_t number, uint64_t ticks)
+{
+    struct ensio_request *place = ensio_request_find(block);
+    if (place && place->flying.request == number)
+        ensio_flight_posted(&place->flying, ticks);
+}
+
+int ensio_request_completed(struct ensio_request *request, uint64_t now)
 {
     uint64_t never = 0;
-    __atomic_compare_exchange_n(&request->completed, &never, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&request->flying.completed, &never, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 int ensio_request_take(struct ensio_request *request, struct ensio_request *taken)
@@ -110,7 +116,7 @@ int ensio_request_carried_out(int fd)
     const int error = errno;
     int found = 0;
     for (uint32_t i = 0; i < sizeof requests / sizeof *requests && !found; i++)
-        found = LOAD(requests[i].block) && requests[i].descriptor == fd && !requests[i].completed;
+        found = LOAD(requests[i].block) && requests[i].descriptor == fd && !requests[i].flying.completed;
     found = found && blocks_all_signals();
     errno = error;
     return found;
@@ -128,6 +134,7 @@ static void take_all(void (*each)(void))
 void ensio_requests_forget(void)
 {
     take_all(NULL);
+    ensio_flights_forget();
 }
 
 void ensio_requests_end(void)

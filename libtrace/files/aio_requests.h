@@ -5,12 +5,13 @@
 #ifndef ENSIO_FILES_AIO_REQUESTS_H
 #define ENSIO_FILES_AIO_REQUESTS_H
 
+#include "flights.h"
+
 #include <core/recorder.h>
 
 struct ensio_request {
-    const void *block;  /* the control block; NULL: this place is free */
-    uint64_t start;     /* ticks at the submission */
-    uint64_t completed; /* ticks when the program could first observe completion; 0: not yet */
+    const void *block; /* the control block; NULL: this place is free */
+    struct ensio_flying flying;
     int64_t offset;
     uint64_t requested;
     uint32_t depth; /* depth of the thread at submission, with its flags (ENSIO_CARRIES_READ ...) */
@@ -30,8 +31,13 @@ void ensio_request_begin(const void *block, const struct ensio_request *request)
 /* The request of a control block, or NULL. */
 struct ensio_request *ensio_request_find(const void *block);
 
-/* The program can observe now that a request is complete. Only the first such moment counts. */
-void ensio_request_completed(struct ensio_request *request, uint64_t now);
+/* The call that submitted the request of a block has returned. The request may be gone, and the block in use for
+ * another. */
+void ensio_request_posted(const void *block, uint32_t number, uint64_t ticks);
+
+/* The program can observe now that a request is complete. Only the first such moment counts. Returns whether this is
+ * it. */
+int ensio_request_completed(struct ensio_request *request, uint64_t now);
 
 /* Removes a request. Returns 0 if another thread has already removed it. */
 int ensio_request_take(struct ensio_request *request, struct ensio_request *taken);

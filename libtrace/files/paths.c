@@ -13,10 +13,11 @@
  * interrupted malloc. The table maps the hash of a path to its number, and is at most half full. */
 #define BLOCK_BYTES 65536
 
-/* Limits: paths that a process keeps, and folders that stand for further ones. */
-#define MOST_PATHS 65536
-#define MOST_PATH_BYTES (8U << 20)
+/* Limits: paths that a process keeps, and folders that stand for further ones. An event holds numbers of 16 bits; one
+ * number stands for all that has no folder. */
 #define MOST_OTHERS 4096
+#define MOST_PATHS (UINT16_MAX - MOST_OTHERS - 1)
+#define MOST_PATH_BYTES (8U << 20)
 
 struct entry {
     uint64_t hash;

@@ -4,8 +4,12 @@
 #include <core/private_files.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
+#include <files/flights.h>
 #include <spool/spool.h>
+#include <spool/unseen_io.h>
 #include <summary/cells.h>
+#include <summary/keep_slowest.h>
+#include <surroundings/sample.h>
 #include <threads/windows.h>
 
 #include <string.h>
@@ -115,8 +119,14 @@ int ensio_collect_begin(void)
         ensio_thread.excluded_calls = 0;
         /* Afterwards all stored events are in the summary. */
         ensio_windows_drain(0);
+        ensio_keep_longest_calls();
+        ensio_surroundings_end();
         ensio_spool_touch();
         ensio_losses_store();
+#ifndef ENSIO_PRELOAD
+        ensio_unseen_io_store();
+#endif
+        ensio_flights_store();
         state->head = *ensio_spool;
         if (ensio_collector_has_summary())
             ensio_cells_close();
@@ -149,13 +159,44 @@ static int add_data(uint32_t bytes, uint32_t count)
     return 0;
 }
 
-/* The number of complete events at the beginning. */
-static uint32_t whole_events(const struct ensio_event *events, uint32_t count)
+/* An event that was for the summary only has left its slot empty. */
+static int is_emptied(const struct ensio_event *event)
+{
+    return !event->call && event->flags & ENSIO_SUMMED_ONLY;
+}
+
+/* Whether a slot is done with, so that those behind it may be taken. */
+static int is_whole(const struct ensio_event *event)
+{
+    return event->call || is_emptied(event);
+}
+
+/* The number of slots at the beginning that are done with. */
+static uint32_t whole_slots(const struct ensio_event *events, uint32_t count)
 {
     uint32_t whole = 0;
-    while (whole < count && events[whole].call)
+    while (whole < count && is_whole(&events[whole]))
         whole++;
     return whole;
+}
+
+/* The number of slots that hold the first `wanted` events, and emptied slots behind them. */
+static uint32_t slots_of_events(const struct ensio_event *events, uint32_t slots, uint32_t wanted)
+{
+    uint32_t slot = 0;
+    for (; slot < slots && (wanted || is_emptied(&events[slot])); slot++)
+        wanted -= !is_emptied(&events[slot]);
+    return slot;
+}
+
+/* Moves events to the front: their number. */
+static uint32_t without_emptied(struct ensio_event *events, uint32_t slots)
+{
+    uint32_t kept = 0;
+    for (uint32_t slot = 0; slot < slots; slot++)
+        if (!is_emptied(&events[slot]))
+            events[kept++] = events[slot];
+    return kept;
 }
 
 /* Codes the next block of a window; 0 when there are no more. */
@@ -169,20 +210,30 @@ static int take_events(struct ensio_job_window *window)
     const int64_t got = ensio_collector_read(state->work->events, count * sizeof(struct ensio_event), position);
     if (got < 0)
         return -1;
-    count = whole_events(state->work->events, (uint32_t)((uint64_t)got / sizeof(struct ensio_event)));
-    if (!count)
+    const uint32_t slots = whole_slots(state->work->events, (uint32_t)((uint64_t)got / sizeof(struct ensio_event)));
+    if (!slots)
         return 0;
     /* While the kernel copies an event, another thread may complete it, so that its first members are missing in the
      * copy. */
-    const int64_t bytes = (int64_t)(count * sizeof(struct ensio_event));
+    const int64_t bytes = (int64_t)(slots * sizeof(struct ensio_event));
     if (state->head.threads > 1 && ensio_collector_read(state->work->events, (uint64_t)bytes, position) != bytes)
         return -1;
+    const uint32_t all = count = without_emptied(state->work->events, slots);
+    if (!all) {
+        window->taken += slots;
+        return 1;
+    }
     const uint32_t coded =
         ensio_encode_events(&state->work->encoder, state->work->events, &count, state->work->piece + piece_used);
     if (add_data(coded, count) != 0)
         return -1;
-    window->taken += count;
     window->data++;
+    if (count == all)
+        window->taken += slots;
+    else if (ensio_collector_read(state->work->events, (uint64_t)bytes, position) == bytes)
+        window->taken += slots_of_events(state->work->events, slots, count);
+    else
+        return -1;
     return 1;
 }
 

@@ -7,6 +7,7 @@
 
 #include <core/memory.h>
 #include <core/settings.h>
+#include <summary/drain.h>
 
 struct ensio_work {
     struct ensio_encoder encoder;
@@ -44,7 +45,7 @@ static inline int ensio_collector_is_summary(uint16_t kind)
 /* Whether the summary holds more than follows from the events that are taken. */
 static inline int ensio_collector_has_summary(void)
 {
-    return ensio_settings.mode != ENSIO_TRACE || ensio_collector.head.dropped_events != 0;
+    return ensio_settings.mode != ENSIO_TRACE || ensio_collector.head.dropped_events != 0 || ensio_has_summed_only;
 }
 
 static inline uint64_t ensio_collector_windows(void)

@@ -101,9 +101,10 @@ uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_e
             .call = event->call,
             .depth = event->depth,
             .flags = event->flags,
-            .shape = (event->file != file ? ENSIO_GIVEN_FILE : 0U) |
-                     (event->requested != *usual ? ENSIO_GIVEN_REQUESTED : 0U) |
-                     ((uint64_t)event->moved != event->requested ? ENSIO_GIVEN_MOVED : 0U) | offset,
+            .shape = (uint16_t)((event->file != file ? ENSIO_GIVEN_FILE : 0U) |
+                                (event->requested != *usual ? ENSIO_GIVEN_REQUESTED : 0U) |
+                                ((uint64_t)event->moved != event->requested ? ENSIO_GIVEN_MOVED : 0U) | offset),
+            .site = event->site,
         };
         uint64_t key;
         memcpy(&key, &template, sizeof key);

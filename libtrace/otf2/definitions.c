@@ -69,10 +69,12 @@ static void write_attributes(void)
         [ENSIO_MOVED] = {"ensio.moved", "bytes moved; -1: the call failed", OTF2_TYPE_INT64},
         [ENSIO_FILE] = {"ensio.file", "file that the call was about", OTF2_TYPE_IO_FILE},
         [ENSIO_START] = {"ensio.start", "ns since the origin of the run, if this record comes later", OTF2_TYPE_INT64},
-        [ENSIO_DURATION] = {"ensio.duration", "ns, if the call lasted beyond its Leave", OTF2_TYPE_INT64},
+        [ENSIO_DURATION] = {"ensio.duration", "ns, of a request or a call whose Leave is not its end", OTF2_TYPE_INT64},
         [ENSIO_RANK] = {"ensio.rank", "task that made the call", OTF2_TYPE_UINT32},
         [ENSIO_THREAD] = {"ensio.thread", "thread of the task", OTF2_TYPE_UINT16},
         [ENSIO_ENDED] = {"ensio.ended", "0: the end of the region is unknown", OTF2_TYPE_UINT8},
+        [ENSIO_FLIGHT] = {"ensio.flight", "ns from the post of a request to its completion", OTF2_TYPE_INT64},
+        [ENSIO_REQUEST] = {"ensio.request", "number of a request and of the wait that completed it", OTF2_TYPE_UINT32},
     };
     for (unsigned i = 0; i < ENSIO_ATTRIBUTES; i++) {
         uint32_t name = text(of[i].name), meaning = text(of[i].meaning);
@@ -84,7 +86,7 @@ static void write_paradigms(void)
 {
     for (unsigned i = 0; i < ensio_plan.paradigm_count; i++) {
         const char *name = ensio_plan.paradigms[i];
-        bool parallel = strcmp(name, "MPI-IO") == 0 || strcmp(name, "HDF5") == 0;
+        bool parallel = strcmp(name, "MPI-IO") == 0 || strcmp(name, "HDF5") == 0 || strstr(name, "CDF");
         bool system = strcmp(name, "POSIX") == 0;
         uint32_t label = text(name);
         ensio_check(OTF2_GlobalDefWriter_WriteIoParadigm(

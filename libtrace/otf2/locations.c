@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_HELD (1U << 20) /* calls of all locations together: 64 MiB */
+#define MOST_HELD (1U << 20) /* calls of all locations together: 72 MiB */
 /* held calls of a location before the first attempt to write some: they fit in the cache */
 #define FIRST_TRY 4096
 #define MOST_SHIFTS (64ULL << 20) /* calls moved by insertion; beyond that, sorting is faster */

@@ -99,8 +99,9 @@ static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_S
                                       OTF2_StringRef description, OTF2_Type type)
 {
     static const char *const names[ENSIO_ATTRIBUTE_KINDS] = {
-        "Offset",     "errno",       "ensio.depth",    "ensio.carried", "ensio.requested", "ensio.moved",
-        "ensio.file", "ensio.start", "ensio.duration", "ensio.rank",    "ensio.thread",    "ensio.ended",
+        "Offset",       "errno",       "ensio.depth",  "ensio.carried",  "ensio.requested",
+        "ensio.moved",  "ensio.file",  "ensio.start",  "ensio.duration", "ensio.rank",
+        "ensio.thread", "ensio.ended", "ensio.flight", "ensio.request",
     };
     (void)user, (void)description, (void)type;
     for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)

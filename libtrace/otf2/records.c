@@ -1,8 +1,9 @@
 /* records.c: the records of a call: Enter and Leave of its region, which every trace viewer shows, and between them
  * what OTF2 defines for it: begin and end of an operation, a handle created or destroyed, a seek, a file removed.
  *
- * Regions of a location must nest. A call that does not (it continues after it returned, several ranks share the
- * location, or it arrives late) has its Leave right after its Enter, and its duration as attribute. */
+ * Regions of a location must nest. A call that does not (several ranks share the location, it arrives late, or its
+ * completion alone is known) has its Leave right after its Enter, and its duration as attribute. The operation of a
+ * non-blocking request is complete at the end of its flight, after the Leave of the call that posted it. */
 #include "writer.h"
 
 #include <stdlib.h>
@@ -164,6 +165,10 @@ void ensio_write_ends(struct ensio_location *location)
 /* Values without a record become attributes of Enter. */
 static void add_attributes(const struct ensio_item *item, const struct ensio_call *call, bool operation)
 {
+    if (item->flight >= 0)
+        OTF2_AttributeList_AddInt64(attributes, ENSIO_FLIGHT, item->flight);
+    if (item->request)
+        OTF2_AttributeList_AddUint32(attributes, ENSIO_REQUEST, item->request);
     if (item->carried)
         OTF2_AttributeList_AddUint8(attributes, ENSIO_CARRIED, item->carried);
     if (ensio_plan.settings.ranks_per_location != 1) {
@@ -190,6 +195,12 @@ static void add_attributes(const struct ensio_item *item, const struct ensio_cal
         OTF2_AttributeList_AddUint16(attributes, ENSIO_ERRNO, item->error);
 }
 
+/* A request has a flight, unless its completion is unknown. */
+static bool is_non_blocking(const struct ensio_item *item, const struct ensio_call *call)
+{
+    return call->non_blocking || item->flight >= 0;
+}
+
 static void write_begin(struct ensio_location *location, const struct ensio_item *item, const struct ensio_call *call,
                         struct ensio_end *end)
 {
@@ -197,7 +208,7 @@ static void write_begin(struct ensio_location *location, const struct ensio_item
                                 : call->op == ENSIO_WRITE ? OTF2_IO_OPERATION_MODE_WRITE
                                                           : OTF2_IO_OPERATION_MODE_FLUSH;
     OTF2_IoOperationFlag flags =
-        (call->non_blocking ? OTF2_IO_OPERATION_FLAG_NON_BLOCKING : OTF2_IO_OPERATION_FLAG_NONE) |
+        (is_non_blocking(item, call) ? OTF2_IO_OPERATION_FLAG_NON_BLOCKING : OTF2_IO_OPERATION_FLAG_NONE) |
         (call->collective ? OTF2_IO_OPERATION_FLAG_COLLECTIVE : OTF2_IO_OPERATION_FLAG_NONE);
     end->handle = ensio_handle_used(item->rank, item->file, call->paradigm);
     end->id = next_id++;
@@ -205,7 +216,7 @@ static void write_begin(struct ensio_location *location, const struct ensio_item
         OTF2_AttributeList_AddInt64(attributes, ENSIO_OFFSET, item->offset);
     written(OTF2_EvtWriter_IoOperationBegin(location->writer, attributes, location->last_time, end->handle, mode, flags,
                                             item->requested, end->id));
-    if (call->non_blocking)
+    if (flags & OTF2_IO_OPERATION_FLAG_NON_BLOCKING)
         written(OTF2_EvtWriter_IoOperationIssued(location->writer, NULL, location->last_time, end->handle, end->id));
 }
 
@@ -244,15 +255,16 @@ void ensio_write_item(struct ensio_location *location, const struct ensio_item *
     uint64_t start = time_of(item->start, 0);
     write_ends_before(location, start, end.time, item->depth);
     uint64_t time = at_last(location, start);
+    bool flies = operation && item->flight >= 0;
     bool late = time - ensio_plan.settings.origin_unix_ns != (uint64_t)item->start;
     const struct ensio_end *top = location->stack_count ? location->stack + location->stack_count - 1 : NULL;
-    bool lasts = !late && ensio_plan.settings.ranks_per_location == 1 && !(call && call->non_blocking) &&
+    bool lasts = !late && ensio_plan.settings.ranks_per_location == 1 && !(call && call->non_blocking && !flies) &&
                  end.time >= time && (!top || end.time <= top->time) && item->duration == (int64_t)(end.time - start);
     if (time < ensio_first_time)
         ensio_first_time = time;
     if (late)
         OTF2_AttributeList_AddInt64(attributes, ENSIO_START, item->start);
-    if (!lasts)
+    if (!lasts || flies)
         OTF2_AttributeList_AddInt64(attributes, ENSIO_DURATION, item->duration);
     if (call && item->depth != location->calls_on_stack)
         OTF2_AttributeList_AddUint8(attributes, ENSIO_DEPTH, item->depth);
@@ -261,14 +273,20 @@ void ensio_write_item(struct ensio_location *location, const struct ensio_item *
     written(OTF2_EvtWriter_Enter(location->writer, attributes, time, item->region));
     if (operation)
         write_begin(location, item, call, &end);
+    if (flies) {
+        struct ensio_end completion = end;
+        completion.time = time_of(item->start, item->flight);
+        keep_end(location, &completion);
+        end.handle = ENSIO_NO_HANDLE;
+    }
     if (lasts) {
         push(location, &end);
         location->calls_on_stack += call != NULL;
         return;
     }
-    if (operation)
+    if (operation && !flies)
         keep_end(location, &end);
-    else
+    else if (!operation)
         write_result(location, &end, time);
     written(OTF2_EvtWriter_Leave(location->writer, NULL, time, item->region));
 }

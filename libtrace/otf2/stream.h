@@ -26,7 +26,7 @@ struct ensio_message {
 #define ENSIO_OTF2_NAMES 8      /* count names of phases and regions */
 /* Columns are contiguous, each padded to a multiple of 8 bytes. */
 #define ENSIO_OTF2_REGIONS 9 /* count phases and regions, by rank and start; columns as those of RegionTable */
-#define ENSIO_OTF2_EVENTS 10 /* count calls, by rank; columns as those of Events */
+#define ENSIO_OTF2_EVENTS 10 /* count calls, by rank; columns as those of Events, without the site */
 #define ENSIO_OTF2_END 11    /* end of input */
 
 /* Letters of a call: it returns before its operation ends; all ranks make it; it removes a file; it is a barrier. */
@@ -64,10 +64,13 @@ struct ensio_otf2_row {
     int64_t start, duration; /* ns since the archive's time 0 */
     int64_t offset, moved;   /* -1: none, or unknown; the call failed */
     uint64_t requested;
+    int64_t flight;        /* of a non-blocking request: to its completion; -1: none */
     uint32_t location;     /* index of the location, in the order of their definitions */
     uint32_t region, file; /* numbers of definitions; 2^32-1: none */
     uint32_t rank;         /* 2^32-1: that of the location */
-    uint16_t thread;       /* 2^16-1: that of the location */
+    uint32_t request;      /* number of a non-blocking request; 0: none */
+    uint32_t reserved;
+    uint16_t thread; /* 2^16-1: that of the location */
     uint16_t error;
     uint8_t kind, paradigm, depth, carried; /* paradigm: 255: none */
 };

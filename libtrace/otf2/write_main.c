@@ -120,6 +120,7 @@ static void receive_regions(const struct ensio_message *message)
             .region = plan->call_count + 2 * name[i] + kind[i],
             .start = start[i],
             .duration = duration[i],
+            .flight = -1,
             .ended = ended[i],
         };
     }
@@ -127,7 +128,7 @@ static void receive_regions(const struct ensio_message *message)
 
 static void receive_events(const struct ensio_message *message)
 {
-    static const size_t sizes[] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
+    static const size_t sizes[] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8, 8, 4};
     size_t count = message->count;
     char *at = receive_block(message, sizes, sizeof sizes / sizeof *sizes, "calls");
     const uint32_t *rank = column(&at, count, 4);
@@ -138,7 +139,8 @@ static void receive_events(const struct ensio_message *message)
     const uint64_t *requested = column(&at, count, 8);
     const int64_t *moved = column(&at, count, 8);
     const uint16_t *error = column(&at, count, 2);
-    const int64_t *start = column(&at, count, 8), *duration = column(&at, count, 8);
+    const int64_t *start = column(&at, count, 8), *duration = column(&at, count, 8), *flight = column(&at, count, 8);
+    const uint32_t *request = column(&at, count, 4);
     for (size_t i = 0; i < count; i++) {
         if (rank[i] >= plan->tasks || call[i] >= plan->call_count || file[i] >= plan->file_count)
             ensio_fail("a call has an undefined rank, function or file");
@@ -147,6 +149,8 @@ static void receive_events(const struct ensio_message *message)
             .duration = duration[i],
             .offset = offset[i],
             .moved = moved[i],
+            .flight = flight[i],
+            .request = request[i],
             .requested = requested[i],
             .region = call[i],
             .file = file[i],

@@ -19,10 +19,12 @@ enum {
     ENSIO_MOVED,     /* of these */
     ENSIO_FILE,      /* of these */
     ENSIO_START,     /* if the record could not be written at that time: ns since the origin */
-    ENSIO_DURATION,  /* if Leave is not the end of the call: ns */
+    ENSIO_DURATION,  /* of non-blocking requests, and if Leave is not the end of the call: ns */
     ENSIO_RANK,      /* if the location does not determine it */
     ENSIO_THREAD,    /* if the location does not determine it */
     ENSIO_ENDED,     /* 0: the end of the region is unknown */
+    ENSIO_FLIGHT,    /* of non-blocking requests: ns from the post to the completion */
+    ENSIO_REQUEST,   /* number of a non-blocking request, and of the wait that completed it */
     ENSIO_ATTRIBUTES
 };
 
@@ -37,9 +39,9 @@ struct ensio_call {
 
 /* A call, or an occurrence of a phase or region (`region` at or above the number of calls). */
 struct ensio_item {
-    int64_t start, duration, offset, moved;
+    int64_t start, duration, offset, moved, flight;
     uint64_t requested;
-    uint32_t region, file, rank;
+    uint32_t region, file, rank, request;
     uint16_t thread, error;
     uint8_t depth, carried, ended;
 };

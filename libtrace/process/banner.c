@@ -103,6 +103,14 @@ static void add_transfer(const char *label, uint64_t bytes, uint64_t span_ns)
     add("\n");
 }
 
+static void add_flights(const struct ensio_totals *totals)
+{
+    const uint64_t flight_ns = totals->sum.flight_ns;
+    if (flight_ns)
+        add("# in flight : %.6f s of non-blocking I/O, %.2f %% of it hidden\n", seconds(flight_ns),
+            100.0 * (double)totals->sum.hidden_ns / (double)flight_ns);
+}
+
 static void add_slowest(const struct ensio_totals *totals)
 {
     const struct ensio_slowest *slowest = &totals->slowest;
@@ -170,6 +178,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
     add_transfer("read", totals->sum.bytes_read, totals->most.span_ns);
     add_transfer("written", totals->sum.bytes_written, totals->most.span_ns);
+    add_flights(totals);
     add_slowest(totals);
     add("# recorded  : %s\n", ensio_run_directory);
     if (kind == ENSIO_BANNER_FULL)

@@ -15,9 +15,13 @@
 #include <files/mappings.h>
 #include <files/paths.h>
 #include <jobfile/collector.h>
+#include <sites/sites.h>
 #include <spool/run_directory.h>
 #include <spool/space_budget.h>
 #include <spool/spool.h>
+#include <spool/unseen_io.h>
+#include <summary/keep_slowest.h>
+#include <surroundings/sample.h>
 #include <threads/thread.h>
 #include <threads/windows.h>
 #include <time/clock.h>
@@ -45,6 +49,11 @@ static void say_why_not(int error)
         return;
     ensio_add(&message, "ensio: no I/O is recorded, because ");
     ensio_add(&message, ensio_spool_directory[0] ? ensio_spool_directory : "the current folder");
+    if (error == -ENOTEMPTY) {
+        ensio_add(&message, " holds an earlier run; set ENSIO_DIR to another folder, or ENSIO_USED_DIR=extend.\n");
+        syscall(SYS_write, 2, message.text, message.length);
+        return;
+    }
     ensio_add(&message, error == -EPERM ? " is not private to you (" : " cannot be written to (");
     ensio_add(&message, strerrordesc_np(-error) ? strerrordesc_np(-error) : "unknown error");
     ensio_add(&message, "); set ");
@@ -69,6 +78,9 @@ int ensio_ensure_spool(void)
     ensio_text_store(ENSIO_TEXT_CALLS, 0, ensio_calls, (uint32_t)strlen(ensio_calls));
     ensio_descriptors_store_files();
     ensio_mappings_store_files();
+#ifndef ENSIO_PRELOAD
+    ensio_unseen_io_libraries();
+#endif
     return 0;
 }
 
@@ -104,6 +116,7 @@ static int64_t begin_first(void *unused)
         return 0;
     if (ensio_settings.layers)
         ensio_calls_choose(ensio_settings.layers);
+    ensio_sites_choose(ensio_settings.callers);
     ensio_clock_choose();
     ensio_tick_rate_begin();
     int joined = ensio_run_directory_join();
@@ -111,6 +124,9 @@ static int64_t begin_first(void *unused)
         say_why_not(joined);
         return 0;
     }
+#ifndef ENSIO_PRELOAD
+    ensio_unseen_io_begin(0);
+#endif
     ensio_banner_begin();
     ensio_threads_begin();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -136,6 +152,9 @@ int ensio_begin(void)
         ensio_with_private_files(begin_first, NULL);
     } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
         parents_spool = ensio_spool;
+#ifndef ENSIO_PRELOAD
+        ensio_unseen_io_begin(1);
+#endif
         ensio_spool_forget();
         ensio_requests_forget();
         ensio_windows_forget();
@@ -144,6 +163,14 @@ int ensio_begin(void)
     if (!ensio_settings.off)
         __atomic_store_n(&ensio_process->generation, ensio_raw_pid(), __ATOMIC_RELAXED);
     return !ensio_settings.off;
+}
+
+static void end_spool(void)
+{
+#ifndef ENSIO_PRELOAD
+    ensio_unseen_io_store();
+#endif
+    ensio_spool_end(ENSIO_STATE_ENDED);
 }
 
 void ensio_end(void)
@@ -156,13 +183,16 @@ void ensio_end(void)
         ensio_thread.excluded_calls = 0;
         ensio_requests_end();
         ensio_windows_drain(ensio_thread.storing > 0);
+        ensio_keep_longest_calls();
         ensio_banner_at_exit();
         const int unneeded =
             ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
-        if (unneeded && ensio_spool_remove() == 0)
+        if (unneeded && ensio_spool_remove() == 0) {
             ensio_thread_leave();
-        else
-            ensio_spool_end(ENSIO_STATE_ENDED);
+        } else {
+            ensio_surroundings_end();
+            end_spool();
+        }
     }
     ensio_unlock(held);
 }
@@ -180,8 +210,10 @@ int ensio_hand_over(void)
         return 0;
     struct ensio_held held = ensio_lock();
     const int running = ensio_spool && ensio_spool->state == ENSIO_STATE_RUNNING;
-    if (running)
+    if (running) {
+        ensio_surroundings_end();
         ensio_spool_end(ENSIO_STATE_REPLACED);
+    }
     ensio_unlock(held);
     return running;
 }

@@ -10,6 +10,7 @@
 #include <core/rawsys.h>
 #include <core/recorder.h>
 #include <spool/spool.h>
+#include <surroundings/sample.h>
 #include <threads/thread.h>
 #include <time/clock.h>
 
@@ -175,9 +176,10 @@ static void mark(struct ensio_thread *thread, int what, const char *name, uint64
         marks.used = marks.capacity = 0;
     }
     const uint32_t id = number_of(name);
-    if (what == ENSIO_MARK_PHASE)
+    if (what == ENSIO_MARK_PHASE) {
         store(thread, CALL_phase, id, now, 0);
-    else if (what == ENSIO_MARK_REGION_BEGIN)
+        ensio_surroundings_sample(now);
+    } else if (what == ENSIO_MARK_REGION_BEGIN)
         begin_region(thread, id, now);
     else if (what == ENSIO_MARK_REGION_END)
         end_region(thread, id, now);

@@ -129,8 +129,19 @@ static struct ensio_known_mount *add_mount(uint64_t id)
     return &mounts[mount_count++];
 }
 
+struct ensio_mounted ensio_mounted;
+
+static void remember_type(const struct ensio_mount *seen)
+{
+    ensio_mounted.nfs |= strcmp(seen->type, "nfs") == 0 || strcmp(seen->type, "nfs4") == 0;
+    ensio_mounted.lustre |= strcmp(seen->type, "lustre") == 0;
+    if (strcmp(seen->type, "cgroup2") == 0 && strlen(seen->point) < sizeof ensio_mounted.cgroup)
+        strcpy(ensio_mounted.cgroup, seen->point);
+}
+
 static int remember_mount(const struct ensio_mount *seen, void *unused)
 {
+    remember_type(seen);
     const uint64_t id = strtoull(seen->id, NULL, 10);
     const size_t length = strlen(seen->point);
     struct ensio_known_mount *mount = length < ENSIO_MOUNT_POINT_ROOM && !mount_by(id) ? add_mount(id) : NULL;
@@ -138,7 +149,7 @@ static int remember_mount(const struct ensio_mount *seen, void *unused)
         memcpy(mount->point, seen->point, length + 1);
         mount->is_lustre = strcmp(seen->type, "lustre") == 0;
     }
-    return mount_count == MOST_MOUNTS;
+    return 0;
 }
 
 static int64_t read_mounts(void *unused)

@@ -27,6 +27,13 @@ struct ensio_known_mount {
     char point[ENSIO_MOUNT_POINT_ROOM]; /* "": the table of mounts does not list it */
 };
 
+/* What is mounted somewhere on the node. */
+struct ensio_mounted {
+    int nfs, lustre;
+    char cgroup[ENSIO_MOUNT_POINT_ROOM]; /* where cgroups of version 2 are; "": nowhere */
+};
+extern struct ensio_mounted ensio_mounted;
+
 /* Reads the table of mounts, once. The caller holds the lock and is in ensio_with_private_files. */
 void ensio_mounts_read(void);
 

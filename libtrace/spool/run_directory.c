@@ -1,6 +1,7 @@
 #include "run_directory.h"
 
 #include <core/bounded_string.h>
+#include <core/private_files.h>
 #include <core/rawsys.h>
 #include <time/clock.h>
 
@@ -12,6 +13,9 @@ char ensio_run_directory[ENSIO_PATH_ROOM], ensio_spool_directory[ENSIO_PATH_ROOM
 /* How much older than its launcher a process may find the marker of its job: a launcher's daemons do not start
  * simultaneously on all nodes, and their clocks differ. */
 #define MARKER_SLACK_S 60
+
+/* How much older than its launch a record is that another launch has left. */
+#define EARLIER_S 1
 
 /* Adds a time as 20260131T235959Z. Years begin in March here, so that leap days come last. */
 static void add_utc(struct ensio_string *string, uint64_t unix_s)
@@ -34,11 +38,11 @@ static void add_utc(struct ensio_string *string, uint64_t unix_s)
     ensio_add(string, "Z");
 }
 
-/* The start time of this process's launcher. */
+/* The start time of this process's launcher; of a process without one, its own. */
 static uint64_t launch_unix_s(uint64_t now_s)
 {
     uint64_t per_second = getauxval(AT_CLKTCK), up_s = ensio_clock_ns(CLOCK_BOOTTIME) / 1000000000U;
-    uint64_t started = ensio_process_start((uint32_t)syscall(SYS_getppid));
+    uint64_t started = ensio_process_start(ensio_settings.rank >= 0 ? (uint32_t)syscall(SYS_getppid) : ensio_raw_pid());
     return started && per_second ? now_s - up_s + started / per_second : 0;
 }
 
@@ -174,13 +178,52 @@ static int belongs_to_us(const char *path)
     return seen ? seen : S_ISDIR(found.st_mode) && found.st_uid == (uid_t)syscall(SYS_geteuid) ? 0 : -EPERM;
 }
 
+static int is_record(const char *name)
+{
+    const size_t length = strlen(name);
+    return (length > 6 && strcmp(name + length - 6, ".spool") == 0) ||
+           (length > 6 && strcmp(name + length - 6, ".ensio") == 0);
+}
+
+/* Whether a folder has a record that was complete before this launch began. Clocks of file servers may be late. */
+static int holds_earlier_record(const char *folder)
+{
+    struct entry {
+        uint64_t inode;
+        int64_t offset;
+        uint16_t length;
+        uint8_t type;
+        char name[];
+    };
+    static char entries[16384] __attribute__((aligned(8)));
+    const uint64_t now_s = ensio_clock_ns(CLOCK_REALTIME) / 1000000000U, launched_s = launch_unix_s(now_s);
+    const int fd = ensio_private_open(folder, O_RDONLY | O_DIRECTORY, 0);
+    int found = 0;
+    if (fd < 0)
+        return 0;
+    for (long got; !found && (got = ENSIO_RAW(SYS_getdents64, fd, entries, sizeof entries)) > 0;) {
+        for (long at = 0; at < got && !found;) {
+            const struct entry *entry = (const struct entry *)(void *)(entries + at);
+            struct stat status;
+            found = is_record(entry->name) &&
+                    ENSIO_RAW(SYS_newfstatat, fd, entry->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    (uint64_t)status.st_mtim.tv_sec + EARLIER_S <= launched_s;
+            at += entry->length;
+        }
+    }
+    ensio_raw_close(fd);
+    return found && !ensio_has_recorded_ancestor();
+}
+
 static int join_run_directory(void)
 {
     struct ensio_string path = ensio_string_in(ensio_run_directory, sizeof ensio_run_directory);
     if (ensio_settings.folder) {
         int placed = ensio_settings.folder[0] == '/' ? 0 : current_folder(&path);
         ensio_add(&path, ensio_settings.folder);
-        return placed ? placed : path.full ? -ENAMETOOLONG : make_folders(ensio_run_directory);
+        placed = placed ? placed : path.full ? -ENAMETOOLONG : make_folders(ensio_run_directory);
+        return !placed && ensio_settings.refuses_used_folder && holds_earlier_record(ensio_run_directory) ? -ENOTEMPTY
+                                                                                                          : placed;
     }
     char buffer[256];
     struct ensio_string name = ensio_string_in(buffer, sizeof buffer);

@@ -29,7 +29,11 @@ struct counter {
     uint64_t users; /* processes that have begun and not yet ended */
 };
 static struct counter of_this_process, *on_node;
-static int is_user;
+static int is_user, may_join;
+
+/* Without ENSIO_MAX_BYTES, a process counts for itself until it has taken this much. Most processes never do, and need
+ * no file that all of a node share. */
+#define ALONE_BYTES (512 << 10)
 
 /* A size such as 64MiB, up to `end`; 0: none. */
 static uint64_t size_of(const char *text, const char *end)
@@ -88,42 +92,61 @@ static int is_ours_alone(int fd)
            found.st_nlink == 1 && found.st_uid == (uid_t)syscall(SYS_geteuid) && !(found.st_mode & 077);
 }
 
-static struct counter *map_counter(void)
+static struct counter *mapped_counter; /* a forked child inherits it */
+
+static int64_t map_counter(void *unused)
 {
     static char name[ENSIO_PATH_ROOM];
     const struct ensio_string path = counter_path(name, sizeof name);
     int fd = path.full ? -1 : ensio_private_open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     struct counter *mapped = NULL;
     if (fd < 0)
-        return NULL;
+        return fd;
     if (is_ours_alone(fd) && ENSIO_RAW(SYS_ftruncate, fd, COUNTER_BYTES) == 0)
         mapped = ensio_raw_map(COUNTER_BYTES, MAP_SHARED, fd, 0);
     ensio_raw_close(fd);
     if (mapped && ensio_raw_populate(mapped, COUNTER_BYTES) != 0) {
         ensio_raw_unmap(mapped, COUNTER_BYTES);
-        return NULL;
+        mapped = NULL;
     }
-    return mapped;
+    mapped_counter = mapped;
+    return 0;
+}
+
+void ensio_budget_join(void)
+{
+    uint64_t none = 0;
+    if (!may_join)
+        return;
+    may_join = 0;
+    if (!mapped_counter)
+        ensio_with_private_files(map_counter, NULL);
+    if (!mapped_counter)
+        return;
+    on_node = mapped_counter;
+    __atomic_add_fetch(&on_node->taken, taken, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&on_node->most, &none, of_this_process.most, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&on_node->users, 1, __ATOMIC_RELAXED);
+    is_user = 1;
+    if (!is_set)
+        most_on_node = on_node->most;
 }
 
 void ensio_budget_begin(uint64_t room)
 {
     struct ensio_free_space space;
-    uint64_t none = 0;
     taken = 0;
-    if (!on_node) /* a forked child inherits it */
-        on_node = map_counter();
-    if (!on_node)
-        on_node = &of_this_process;
+    on_node = &of_this_process;
     ensio_free_space_begin();
     if (ensio_free_space_query(&space) == 0 && space.free < room)
         room = space.free;
-    const uint64_t share = room == UINT64_MAX ? room : room / SHARE_OF_FREE + 1;
-    __atomic_compare_exchange_n(&on_node->most, &none, share, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&on_node->users, 1, __ATOMIC_RELAXED);
-    is_user = 1;
-    if (!is_set)
-        most_on_node = on_node->most;
+    of_this_process = (struct counter){.most = room == UINT64_MAX ? room : room / SHARE_OF_FREE + 1};
+    is_user = 0;
+    may_join = 1;
+    if (is_set)
+        ensio_budget_join();
+    else
+        most_on_node = of_this_process.most;
 }
 
 void ensio_budget_end(void)
@@ -132,7 +155,7 @@ void ensio_budget_end(void)
     if (!is_user)
         return;
     is_user = 0;
-    if (__atomic_sub_fetch(&on_node->users, 1, __ATOMIC_RELAXED) == 0 && on_node != &of_this_process) {
+    if (__atomic_sub_fetch(&on_node->users, 1, __ATOMIC_RELAXED) == 0) {
         counter_path(name, sizeof name);
         ENSIO_RAW(SYS_unlinkat, AT_FDCWD, name, 0);
     }
@@ -161,6 +184,8 @@ static uint64_t left_above_floor(void)
 
 uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason)
 {
+    if (taken + bytes > ALONE_BYTES)
+        ensio_budget_join();
     if (!must) {
         const uint64_t allowed = ensio_budget_left(), on_disk = left_above_floor();
         const uint64_t room = allowed < on_disk ? allowed : on_disk;

@@ -8,9 +8,13 @@
  * node. Another text is reported in one sentence and ignored. */
 void ensio_budget_read(void);
 
-/* Joins the budget of the run on this node. The caller has a new spool, holds the lock and is in
- * ensio_with_private_files. `room`: an upper limit of the available bytes. */
+/* Begins to count. The caller has a new spool, holds the lock and is in ensio_with_private_files. `room`: an upper
+ * limit of the available bytes. */
 void ensio_budget_begin(uint64_t room);
+
+/* Joins the budget of the run on this node, which later may be impossible. Without ENSIO_MAX_BYTES, a process otherwise
+ * joins it when it has taken 512 KiB. The caller holds the lock. */
+void ensio_budget_join(void);
 
 /* Leaves it. The last process removes the counter. */
 void ensio_budget_end(void);

@@ -8,6 +8,7 @@
 #include <core/bounded_string.h>
 #include <core/private_files.h>
 #include <core/rawsys.h>
+#include <core/recorder.h>
 #include <core/settings.h>
 #include <time/clock.h>
 
@@ -21,19 +22,27 @@
 
 struct ensio_spool *ensio_spool;
 struct ensio_losses *ensio_losses;
+struct ensio_flights *ensio_flights;
 uint32_t ensio_spool_number;
 
+#define WINDOW_KINDS (ENSIO_WINDOW_FLIGHTS + 1)
+
 static char spool_path[ENSIO_PATH_ROOM];
-static struct ensio_window *text_window;            /* receives text entries when the first window is full */
-static uint64_t made_bytes[ENSIO_WINDOW_MARKS + 1]; /* bytes of all windows of a kind */
+static struct ensio_window *text_window;  /* receives text entries when the first window is full */
+static uint64_t made_bytes[WINDOW_KINDS]; /* bytes of all windows of a kind */
 static int text_is_essential;
 static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a window of events failed */
 
-/* Texts, phases and regions, and windows that only feed the summary may take this much regardless of the budget. Beyond
- * it, a thread's calls reach the summary through private memory. */
+/* Texts, phases and regions, samples of counters, and windows that only feed the summary may take this much regardless
+ * of the budget. Beyond it, a thread's calls reach the summary through private memory. */
 #define EXEMPT_SCRATCH_BYTES (4 << 20)
 #define EXEMPT_TEXT_BYTES (192 << 10)
 #define EXEMPT_MARKS_BYTES (256 << 10)
+#define EXEMPT_SURROUNDINGS_BYTES (128 << 10)
+
+/* The first window has room for the texts of many files. Most processes need a few pages of it. */
+#define FIRST_POPULATED_BYTES (16 << 10)
+#define MORE_POPULATED_BYTES (8 << 10)
 
 #define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
@@ -61,6 +70,7 @@ static struct {
     int is_reserved;
     dev_t device;
     ino_t inode;
+    uint64_t first_populated; /* bytes of the first window that may be stored to */
     /* A page behind the last window, never touched: further windows grow from its mapping. */
     char *end;
 } file;
@@ -162,7 +172,8 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
     /* Also for all windows that grow from it: reading ahead in a hole would cost a millisecond and memory. */
     if (mapped)
         madvise(mapped, bytes, MADV_RANDOM);
-    *error = mapped ? ensio_raw_populate(mapped, ENSIO_SPOOL_BYTES) : -ENOMEM;
+    file.first_populated = FIRST_POPULATED_BYTES;
+    *error = mapped ? ensio_raw_populate(mapped, FIRST_POPULATED_BYTES) : -ENOMEM;
     if (mapped && *error)
         ensio_raw_unmap(mapped, bytes);
     if (*error)
@@ -231,9 +242,11 @@ static char command[16384]; /* words with \x1f between them */
 static void store_properties(void)
 {
     static char text[32768];
-    static char number[24], folder[ENSIO_PATH_ROOM]; /* static: the stack of a signal handler may be small */
+    static char number[24], step[24], folder[ENSIO_PATH_ROOM]; /* static: the stack of a signal handler may be small */
     struct ensio_string all = ensio_string_in(text, sizeof text), start = ensio_string_in(number, sizeof number);
+    struct ensio_string ticks = ensio_string_in(step, sizeof step);
     ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
+    ensio_add_number(&ticks, ensio_clock_step());
     int fd = ensio_private_open("/proc/self/cmdline", O_RDONLY, 0);
     long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
     if (fd >= 0)
@@ -246,16 +259,12 @@ static void store_properties(void)
     if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
         folder[0] = '\0';
     const char *const properties[][2] = {
-        {"host", ensio_settings.host},
-        {"program", ensio_settings.program},
-        {"command", command},
-        {"cwd", folder},
-        {"job", ensio_settings.job},
-        {"mode", ensio_mode_name()},
-        {"recorder", ENSIO_VERSION},
-        {"start_unix_ns", number},
-        {"exclude", ensio_settings.exclude},
-        {"launch", ensio_settings.key},
+        {"host", ensio_settings.host},  {"program", ensio_settings.program},
+        {"command", command},           {"cwd", folder},
+        {"job", ensio_settings.job},    {"mode", ensio_mode_name()},
+        {"recorder", ENSIO_VERSION},    {"start_unix_ns", number},
+        {"clock_step_ticks", step},     {"exclude", ensio_settings.exclude},
+        {"launch", ensio_settings.key}, {"summed", ensio_settings.point_to_point ? "" : "point-to-point"},
     };
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
         ensio_add(&all, properties[i][0]);
@@ -311,6 +320,7 @@ static int64_t make(void *unused)
     };
     ensio_spool = head;
     ensio_losses = (struct ensio_losses *)(void *)((char *)head + ENSIO_SPOOL_LOSSES_BYTES);
+    ensio_flights = (struct ensio_flights *)(void *)((char *)head + ENSIO_SPOOL_FLIGHTS_BYTES);
     ensio_spool_number++;
     text_window = NULL;
     memset(made_bytes, 0, sizeof made_bytes);
@@ -357,6 +367,7 @@ void ensio_spool_forget(void)
 {
     ensio_spool = NULL;
     text_window = NULL;
+    ensio_sites_forget();
 }
 
 int ensio_spool_open(void)
@@ -368,6 +379,7 @@ int ensio_spool_open(void)
  * that ends without the right to open the file leaves its length, which is therefore limited by the budget. */
 void ensio_spool_prepare_for_less(void)
 {
+    ensio_budget_join();
     const uint64_t budget = ensio_settings.mode == ENSIO_TRACE ? ensio_budget_left() : 0,
                    used = ensio_spool->allocated_bytes;
     const uint64_t most = file.is_reserved ? SUMMARY_BYTES : LENGTH_WITHOUT_RIGHTS_BYTES;
@@ -380,7 +392,7 @@ void ensio_spool_prepare_for_less(void)
  * long to refuse, and the program must not spend its time on that. */
 static struct {
     uint64_t bytes, until;
-} refused[ENSIO_WINDOW_MARKS + 1];
+} refused[WINDOW_KINDS];
 
 static void refuse_for_a_while(uint16_t kind, uint64_t bytes, uint64_t asked)
 {
@@ -413,9 +425,11 @@ static int is_exempt(uint16_t kind)
         return text_is_essential || made_bytes[kind] < EXEMPT_TEXT_BYTES;
     if (kind == ENSIO_WINDOW_MARKS)
         return made_bytes[kind] < EXEMPT_MARKS_BYTES;
+    if (kind == ENSIO_WINDOW_SURROUNDINGS)
+        return made_bytes[kind] < EXEMPT_SURROUNDINGS_BYTES;
     if (kind == ENSIO_WINDOW_SCRATCH)
         return made_bytes[kind] < EXEMPT_SCRATCH_BYTES;
-    return kind != ENSIO_WINDOW_EVENTS;
+    return kind != ENSIO_WINDOW_EVENTS && kind != ENSIO_WINDOW_FLIGHTS;
 }
 
 struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated)
@@ -467,10 +481,29 @@ int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t t
     return (int)error;
 }
 
+static uint64_t bytes_of_entry(uint32_t length)
+{
+    return (sizeof(struct ensio_text) + length + 7) / 8 * 8;
+}
+
+/* Allocates what a text of this length needs in the first window: 0, or -1 without space. */
+static int populate_first(uint32_t length)
+{
+    const uint64_t end = ENSIO_SPOOL_TEXT_BYTES + ensio_spool->text_bytes + bytes_of_entry(length);
+    const uint64_t wanted = round_up(end, MORE_POPULATED_BYTES);
+    if (end <= file.first_populated)
+        return 0;
+    if (wanted > ENSIO_SPOOL_BYTES ||
+        ensio_raw_populate((char *)ensio_spool + file.first_populated, wanted - file.first_populated) != 0)
+        return -1;
+    file.first_populated = wanted;
+    return 0;
+}
+
 /* Appends an entry to those of a window, if there is room. */
 static int store_in(char *first, uint64_t room, uint32_t *used, const struct ensio_text *head, const char *text)
 {
-    uint64_t needed = (sizeof *head + head->length + 7) / 8 * 8;
+    const uint64_t needed = bytes_of_entry(head->length);
     if (*used + needed > room)
         return -1;
     struct ensio_text *entry = (struct ensio_text *)(void *)(first + *used);
@@ -485,7 +518,7 @@ static int store_in(char *first, uint64_t room, uint32_t *used, const struct ens
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length)
 {
     struct ensio_text head = {.kind = kind, .id = id, .length = length};
-    if (!text_window &&
+    if (!text_window && populate_first(length) == 0 &&
         store_in((char *)ensio_spool + ENSIO_SPOOL_TEXT_BYTES, ENSIO_SPOOL_BYTES - ENSIO_SPOOL_TEXT_BYTES,
                  &ensio_spool->text_bytes, &head, text) == 0)
         return 0;

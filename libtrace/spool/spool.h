@@ -11,6 +11,9 @@ extern struct ensio_spool *ensio_spool;
 /* Its counts of losses. */
 extern struct ensio_losses *ensio_losses;
 
+/* Its sums of requests of non-blocking I/O. */
+extern struct ensio_flights *ensio_flights;
+
 /* The number of spools that this process and its ancestors by fork have made. Texts in one spool are not in the
  * next. */
 extern uint32_t ensio_spool_number;

@@ -15,9 +15,17 @@ static inline uint32_t bits_of(uint64_t value)
     return value ? 64U - (uint32_t)__builtin_clzll(value) : 0;
 }
 
+/* The last eight bytes of an event without its site, which the cells do not distinguish. */
 static inline uint64_t what_of(const struct ensio_event *event)
 {
-    return __atomic_load_n((const uint64_t *)(const void *)&event->file, __ATOMIC_ACQUIRE);
+    const union {
+        struct {
+            uint16_t file, site, call;
+            uint8_t depth, flags;
+        } part;
+        uint64_t whole;
+    } kept = {.part = {UINT16_MAX, 0, UINT16_MAX, UINT8_MAX, UINT8_MAX}};
+    return __atomic_load_n((const uint64_t *)(const void *)&event->file, __ATOMIC_ACQUIRE) & kept.whole;
 }
 
 /* The class of an ordinal, and the first ordinal after the class. */
@@ -68,6 +76,7 @@ static void keep_longest(struct ensio_place *place, const struct ensio_event *ev
                 at = i;
     }
     cell->largest[at] = *event;
+    cell->largest[at].flags &= (uint8_t)~ENSIO_SUMMED_ONLY;
     cell->threads[at] = thread;
     place->usual_rate = 0;
     if (cell->count >= ENSIO_LARGEST) {
@@ -196,7 +205,7 @@ static int find_usual(struct ensio_place *place, uint64_t rate)
 /* The path of most events. Sums are updated in memory, because there are more of them than registers. */
 static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_window *window, uint32_t at, uint32_t end,
                                                                 const struct ensio_run_cache *cache, uint64_t rate,
-                                                                int scratch)
+                                                                int emptied)
 {
     struct ensio_event *event = ensio_window_events(window) + at;
     struct ensio_place *const place = cache->place;
@@ -228,7 +237,7 @@ static inline __attribute__((always_inline)) uint32_t add_usual(struct ensio_win
             cell->last_end = start + duration;
         octave[bin % ENSIO_BLOCK_BINS]++;
         __atomic_store_n(&window->summarised, at + 1, __ATOMIC_RELEASE);
-        if (scratch)
+        if (emptied)
             event->call = 0;
     }
     return at;
@@ -249,6 +258,7 @@ uint32_t ensio_add_run(struct ensio_cursor *cursor, uint32_t at, uint32_t end, s
     const uint64_t until = cache->until - *cache->counter - 1; /* events until the class of the ordinal ends */
     if (until < end - at)
         end = at + (uint32_t)until;
-    return window->kind == ENSIO_WINDOW_SCRATCH ? add_usual(window, at, end, cache, rate, 1)
-                                                : add_usual(window, at, end, cache, rate, 0);
+    return window->kind == ENSIO_WINDOW_SCRATCH || event->flags & ENSIO_SUMMED_ONLY
+               ? add_usual(window, at, end, cache, rate, 1)
+               : add_usual(window, at, end, cache, rate, 0);
 }

@@ -11,12 +11,14 @@
 #define MOST_WINDOWS 128 /* A dozen windows hold all possible cells, and each collection begins anew. */
 #define CELLS_FOR_ALL 12
 #define FIRST_WINDOW_BYTES 16384
-#define NEXT_WINDOW_BYTES 65536
+#define NEXT_WINDOW_BYTES 65536 /* populated in parts */
+#define PART_BYTES 16384
 #define BLOCK_BYTES (ENSIO_BLOCK_BINS * sizeof(uint64_t))
 
 /* Cells and blocks that are reserved for the coarser classes, by level: the last level has a cell for each call. */
-_Static_assert(ENSIO_CALL_COUNT <= MOST_CELLS / 4, "the cells that are reserved for all calls do not suffice");
-static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS * 3 / 4, MOST_CELLS};
+#define CELLS_BY_CALL 320
+_Static_assert(ENSIO_CALL_COUNT <= CELLS_BY_CALL, "the cells that are reserved for all calls do not suffice");
+static const uint32_t cells_for[] = {MOST_CELLS / 2, MOST_CELLS - CELLS_BY_CALL, MOST_CELLS};
 static const uint32_t blocks_for[] = {MOST_BLOCKS / 2, MOST_BLOCKS * 3 / 4, MOST_BLOCKS};
 
 static struct ensio_place places[MOST_CELLS];
@@ -25,6 +27,7 @@ static uint32_t cell_count, block_count;
 static uint32_t blocks_before; /* blocks of closed cells, after which numbers continue */
 static struct ensio_window *cell_window, *block_window;
 static uint32_t blocks_in_window;
+static uint64_t cells_populated, blocks_populated; /* bytes of these windows that may be stored to */
 
 static struct ensio_window *cell_windows[MOST_WINDOWS]; /* windows of this spool */
 static uint32_t cell_window_count;
@@ -33,10 +36,29 @@ static struct ensio_window *new_cell_window(uint64_t bytes)
 {
     if (cell_window_count == MOST_WINDOWS)
         return NULL;
-    struct ensio_window *window = ensio_window_make(ENSIO_WINDOW_CELLS, bytes);
-    if (window)
+    struct ensio_window *window = ensio_window_begin(ENSIO_WINDOW_CELLS, bytes, PART_BYTES);
+    if (window) {
         cell_windows[cell_window_count++] = window;
+        cells_populated = PART_BYTES;
+    }
     return window;
+}
+
+static struct ensio_window *new_block_window(uint64_t bytes)
+{
+    struct ensio_window *window = ensio_window_begin(ENSIO_WINDOW_BINS, bytes, PART_BYTES);
+    if (window)
+        blocks_populated = PART_BYTES;
+    return window;
+}
+
+/* Allocates the next part of a window: 0, or -1 at its end or without space. */
+static int populate_more(struct ensio_window *window, uint64_t *populated)
+{
+    if (*populated >= window->bytes || ensio_window_populate(window, *populated, *populated + PART_BYTES) != 0)
+        return -1;
+    *populated += PART_BYTES;
+    return 0;
 }
 
 static struct ensio_cell *cells_of(struct ensio_window *window)
@@ -56,7 +78,7 @@ int ensio_cells_begin(void)
     if (!cell_window)
         cell_window = new_cell_window(FIRST_WINDOW_BYTES);
     if (cell_window && !block_window)
-        block_window = ensio_window_make(ENSIO_WINDOW_BINS, FIRST_WINDOW_BYTES);
+        block_window = new_block_window(FIRST_WINDOW_BYTES);
     return block_window ? 0 : -1;
 }
 
@@ -66,8 +88,8 @@ static struct ensio_cell *new_cell(uint32_t level)
 {
     if (ensio_cells_begin() != 0)
         return NULL;
-    const uint64_t room = (cell_window->bytes - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_cell);
-    if (cell_window->summarised + CELLS_FOR_ALL >= room) {
+    const uint64_t room = (cells_populated - ENSIO_WINDOW_HEADER_BYTES) / sizeof(struct ensio_cell);
+    if (cell_window->summarised + CELLS_FOR_ALL >= room && populate_more(cell_window, &cells_populated) != 0) {
         struct ensio_window *more = new_cell_window(NEXT_WINDOW_BYTES);
         if (!more && (level < 2 || cell_window->summarised >= room))
             return NULL;
@@ -78,8 +100,9 @@ static struct ensio_cell *new_cell(uint32_t level)
 
 static uint64_t *new_block(void)
 {
-    if (ENSIO_WINDOW_HEADER_BYTES + (blocks_in_window + 1) * BLOCK_BYTES > block_window->bytes) {
-        struct ensio_window *more = ensio_window_make(ENSIO_WINDOW_BINS, NEXT_WINDOW_BYTES);
+    if (ENSIO_WINDOW_HEADER_BYTES + (blocks_in_window + 1) * BLOCK_BYTES > blocks_populated &&
+        populate_more(block_window, &blocks_populated) != 0) {
+        struct ensio_window *more = new_block_window(NEXT_WINDOW_BYTES);
         if (!more)
             return NULL;
         block_window = more;

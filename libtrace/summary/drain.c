@@ -16,6 +16,8 @@
 #define POOL_BYTES 16384
 #define FENCE() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
+int ensio_has_summed_only;
+
 static struct ensio_cursor *active, *unused;
 static uint32_t active_count;
 
@@ -74,11 +76,12 @@ void ensio_drain_others(const struct ensio_cursor *own)
 
 /* Mode tail keeps the slow events. Mode trace keeps all events, so a scratch window there means that space was
  * missing. */
-static void settle(struct ensio_cursor *cursor, const struct ensio_event *event, int slow)
+static void settle(struct ensio_cursor *cursor, struct ensio_place *place, const struct ensio_event *event, int slow)
 {
-    int lost = ensio_settings.mode == ENSIO_TRACE;
-    if (slow > 0 && ensio_settings.mode == ENSIO_TAIL)
-        lost = ensio_keep_slowest(cursor, event) != 0;
+    const int summed_only = event->flags & ENSIO_SUMMED_ONLY;
+    int lost = ensio_settings.mode == ENSIO_TRACE && !summed_only;
+    if (slow > 0 && !summed_only && ensio_settings.mode == ENSIO_TAIL)
+        lost = ensio_keep_slowest(cursor, place, event) != 0;
     if (slow < 0)
         ensio_spool_lose();
     else if (lost)
@@ -106,16 +109,17 @@ int ensio_drain(struct ensio_cursor *cursor, uint32_t end, int may_be_filled)
         if (plain && cache.place && (at = ensio_add_run(cursor, at, end, &cache, rate)) == end)
             break;
         struct ensio_event *event = &events[at];
+        ensio_has_summed_only |= event->flags & ENSIO_SUMMED_ONLY;
         if (__atomic_load_n(&event->call, __ATOMIC_ACQUIRE)) {
             int slow = ensio_add_event(cursor, event, &cache, rate);
             if (scratch)
-                settle(cursor, event, slow);
+                settle(cursor, cache.place, event, slow);
         } else if (may_be_filled) {
             break;
         }
         FENCE();
         *(volatile uint32_t *)&window->summarised = at + 1;
-        if (scratch)
+        if (scratch || event->flags & ENSIO_SUMMED_ONLY)
             event->call = 0; /* the slot is free again */
     }
     __atomic_store_n(&ensio_spool->folding, 0, __ATOMIC_RELEASE);

@@ -48,4 +48,7 @@ void ensio_drain_others(const struct ensio_cursor *own);
 /* Forgets the threads of a parent process. */
 void ensio_drain_forget(void);
 
+/* Whether events of this process, or of one that it was forked from, are in the summary only (ENSIO_SUMMED_ONLY). */
+extern int ensio_has_summed_only;
+
 #endif

@@ -24,7 +24,13 @@ static inline int ensio_is_slow(struct ensio_place *place, uint32_t bin)
     return bin >= place->slow_bin;
 }
 
-/* Keeps an event in its thread's window of slow events: 0, or -1 without space. The caller holds the lock. */
-int ensio_keep_slowest(struct ensio_cursor *cursor, const struct ensio_event *event);
+/* Keeps an event in its thread's window of slow events: 0, or -1 without space. `place` is that of its cell. The caller
+ * holds the lock. */
+int ensio_keep_slowest(struct ensio_cursor *cursor, struct ensio_place *place, const struct ensio_event *event);
+
+/* At the end of a recording: the slowest calls of each function and size class become events unless they are, so that
+ * short runs, whose cells have no threshold yet, have events too. The caller holds the lock and has drained all
+ * windows. */
+void ensio_keep_longest_calls(void);
 
 #endif

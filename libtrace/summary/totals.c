@@ -28,19 +28,20 @@ static void add_cell(const struct ensio_cell *cell, void *state)
     const uint8_t op = cell->call < ENSIO_CALLS ? ensio_call_ops[cell->call] : ENSIO_OP_NONE;
     if (op == ENSIO_OP_NONE || !cell->count)
         return;
-    const uint8_t index = ensio_call_indices[cell->call];
+    const uint16_t index = ensio_call_indices[cell->call];
     const int moves = op == ENSIO_OP_READ || op == ENSIO_OP_WRITE;
     sum->calls[index].count += cell->count;
     sum->calls[index].bytes += moves ? cell->moved : 0;
     sum->calls[index].time_ns += cell->time_ns;
     sum->calls[index].errors += cell->errors;
-    if (op != ENSIO_OP_WAIT)
+    const int is_io = !ensio_call_waits_for_tasks[cell->call];
+    if (is_io)
         sum->io_ns += cell->time_ns - cell->inner_ns;
     if (moves)
         *(op == ENSIO_OP_READ ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
     if (cell->max_ns > pass->totals->most.call_ns[index])
         pass->totals->most.call_ns[index] = cell->max_ns;
-    for (int i = 0; i < ENSIO_LARGEST && op != ENSIO_OP_WAIT; i++)
+    for (int i = 0; i < ENSIO_LARGEST && is_io; i++)
         if (cell->largest[i].call && cell->largest[i].duration > pass->slowest.duration)
             pass->slowest = cell->largest[i];
     if (!pass->first || cell->first_start < pass->first)
@@ -79,6 +80,10 @@ int ensio_totals(struct ensio_totals *totals)
     totals->sum.threads = ensio_spool->threads ? ensio_spool->threads : 1;
     totals->sum.thread_ns = totals->sum.threads * totals->most.wall_ns;
     totals->sum.dropped = ensio_spool->dropped_events;
+    totals->sum.flight_ns =
+        to_ns(&pass, ensio_flights->read.flight + ensio_flights->write.flight + ensio_flights->other.flight);
+    totals->sum.hidden_ns =
+        to_ns(&pass, ensio_flights->read.hidden + ensio_flights->write.hidden + ensio_flights->other.hidden);
     if (pass.last) {
         totals->first_unix_ns = first.realtime_ns + to_ns(&pass, pass.first - first.ticks);
         totals->last_unix_ns = first.realtime_ns + to_ns(&pass, pass.last - first.ticks);

@@ -16,6 +16,8 @@ struct ensio_sums {
     uint64_t bytes_read;    /* by calls that are not nested */
     uint64_t bytes_written; /* likewise */
     uint64_t dropped;
+    uint64_t flight_ns; /* of requests that were not posted inside other calls */
+    uint64_t hidden_ns; /* the part of it without calls that post requests or wait for them */
     struct {
         uint64_t count, bytes, time_ns, errors;
     } calls[ENSIO_CALL_INDICES]; /* by index (calls.h); ranks with another version of the recorder have as many */

@@ -7,6 +7,7 @@
 #include <core/settings.h>
 #include <core/recorder.h>
 #include <spool/spool.h>
+#include <surroundings/sample.h>
 
 #include <pthread.h>
 
@@ -67,6 +68,17 @@ void ensio_thread_number(struct ensio_thread *thread)
     pthread_setspecific(at_end_of_thread, thread);
 }
 
+uint16_t ensio_number_of_thread(struct ensio_thread *thread)
+{
+    if (ENSIO_UNLIKELY(thread->number == UINT32_MAX)) {
+        struct ensio_held held = ensio_lock();
+        if (ensio_spool)
+            ensio_thread_number(thread);
+        ensio_unlock(held);
+    }
+    return (uint16_t)thread->number;
+}
+
 /* Calls in destructors that run later get another window. */
 static void end_of_thread(void *state)
 {
@@ -110,6 +122,7 @@ void ensio_renew_clock(struct ensio_thread *thread, uint64_t now)
         thread->excluded_calls = 0;
         ensio_window_drain(thread, thread->storing > 0);
         ensio_spool_touch();
+        ensio_surroundings_sample(now);
     }
     ensio_unlock(held);
 }

@@ -19,6 +19,10 @@ void ensio_thread_leave(void);
 /* Once in a process, before the first window: arranges that threads release their windows when they end. */
 void ensio_threads_begin(void);
 
+/* The number of a thread in the process, which it gets with its first window or here. Takes the lock in the latter
+ * case. */
+uint16_t ensio_number_of_thread(struct ensio_thread *thread);
+
 /* The caller of the following function holds the lock. */
 
 /* Assigns the thread a number in the process, if it has none, and arranges that its end is noted. */

@@ -66,3 +66,23 @@ struct ensio_clock_reading ensio_clock_read(void)
     }
     return best;
 }
+
+/* The readings are at different distances: at equal ones, their distance would look like the step. */
+uint64_t ensio_clock_step(void)
+{
+    if (ensio_clock_kind != ENSIO_CLOCK_TSC)
+        return 0; /* nanoseconds have been rounded from a counter that is not known */
+    uint64_t step = 0, before = ensio_ticks();
+    for (int reading = 0; reading < 64; reading++) {
+        for (volatile int waited = 0; waited < reading % 7; waited++) {
+        }
+        uint64_t now = ensio_ticks(), rest = now - before;
+        before = now;
+        while (rest) {
+            uint64_t smaller = step % rest;
+            step = rest;
+            rest = smaller;
+        }
+    }
+    return step;
+}

@@ -15,6 +15,10 @@ void ensio_clock_choose(void);
 /* Reads all clocks at nearly the same moment. */
 struct ensio_clock_reading ensio_clock_read(void);
 
+/* Ticks by which the chosen counter advances at a time, as several readings show: those of some processors advance by
+ * many. 0: unknown. */
+uint64_t ensio_clock_step(void);
+
 static inline uint64_t ensio_clock_ns(clockid_t clock)
 {
     struct timespec now;

@@ -13,6 +13,7 @@ from pathlib import Path
 TABLES = Path(__file__).resolve().parents[1] / "calls"
 PROGRAM = """
 #define CALL(number, call, op) @C number call LAYER op @
+#define NAMESAKE(number, call, name, op) @C number name LAYER op @
 #define SYMBOL(symbol) @S symbol LAYER @
 #include "tables.def"
 """
@@ -31,14 +32,15 @@ the tables say more.
 * `mmap`, `munmap`, `mremap`, `msync`: of files only. `requested` is the length in memory, `offset` the
   place in the file of its first byte, `moved` 0: what is read and written in memory no wrapper sees. Files
   of at most 4096 ranges are known at a time; of further ones only `mmap` is recorded.
-* `aio_read`, `aio_write`, `aio_fsync`: one event a request, from its submission to the first moment at
-  which the program could see it complete (`aio_error`, `aio_suspend`, `aio_return`, `lio_listio` with
-  `LIO_WAIT`). It is stored by `aio_return`, in the thread that calls it, so such events may overlap others
-  of their thread. Requests whose result is never asked for are counted as dropped, and so may be some of
+* `aio_read`, `aio_write`, `aio_fsync`: one event a request, with the time of its submission. Its flight
+  lasts to the first moment at which the program could observe completion (`aio_error`, `aio_suspend`,
+  `aio_return`, `lio_listio` with `LIO_WAIT`). It is stored by `aio_return`, in the thread that calls it.
+  Requests whose result is never asked for are counted as dropped, and so may be some of
   those beyond a thousand under way at a time.
 * MPI: the names in C and in the three kinds of Fortran bindings are one call, and so are those with large
-  counts (`_c`). A non-blocking or split call is one event, to its completion; `MPI_Test` and its relatives
-  are events only where they completed I/O. [The columns](formats/columns.md) of MPI have a page.
+  counts (`_c`). A non-blocking or split call is one event, with the time of its post; `MPI_Test` and its
+  relatives are events only where they completed I/O, and Wait and Test are then calls of the layer mpiio.
+  [The columns](formats/columns.md) of MPI have a page.
   The preload library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool
   passes on as `PMPI_...`.
 * `fcntl`: where it duplicates a descriptor.
@@ -46,6 +48,12 @@ the tables say more.
 * `fscanf`: how many bytes it took is known to the stream alone; `moved` is 0.
 * `H5Dread`, `H5Dwrite`: bytes of the selection, in the dataset's own type. HDF5's calls within its calls
   are not recorded; `H5Idec_ref` is, where it let go of the last reference to a file or something in it.
+* `nc_…`, `ncmpi_…`: bytes of the part of the variable, in its type in the file; `offset` is -1. The
+  functions for all types of data in memory are one call: `TYPE` stands for `text`, `int`, `double` and so
+  on in C, for `int1`, `real` and so on in Fortran, and `RANK_KIND` for the ranks and kinds of module
+  procedures. A call inside a call of its layer is not recorded, so a call from Fortran is one event.
+  `ncmpi_iput_…`, `iget`, `bput` are events of the posting; the bytes of a request count there, and
+  `ncmpi_wait` and `ncmpi_wait_all` have none.
 * The layer `program` has no calls: under its numbers lie the phases and regions that a program names
   (`ensio.h`). They are not among the events.
 * Streams of wide characters (`fwprintf`, `fgetws` ...), io_uring, libaio, HDF5's `H5*_async` and raw system
@@ -123,9 +131,23 @@ def read() -> tuple[dict[str, list[Call]], dict[str, list[str]]]:
     return layers, watched
 
 
+TYPES = re.compile(
+    r"^((?:nc|ncmpi|nf|nfmpi)_\w+?)_(?:text|schar|uchar|ubyte|u?short|u?int|long|u?longlong|float|double"
+    r"|string|real|int1|int2|int8|int64)((?:_all)?_?)$"
+)
+KINDS = re.compile(
+    r"^(__p?netcdf_MOD_\w+?)(?:_one)?(?:_\dd)?_(?:text|(?:one|two|four|eight)byte(?:int|real))((?:_all)?)$"
+)
+
+
+def family(symbol: str) -> str:
+    """Name the family of a symbol of which there is one for each type of data, or the symbol."""
+    return KINDS.sub(r"\1_RANK_KIND\2", TYPES.sub(r"\1_TYPE\2", symbol))
+
+
 def listed(symbols: list[str]) -> str:
     """Symbols as code, each once."""
-    return ", ".join(f"`{symbol}`" for symbol in dict.fromkeys(symbols)) or "none"
+    return ", ".join(f"`{symbol}`" for symbol in dict.fromkeys(map(family, symbols))) or "none"
 
 
 def page() -> str:

@@ -10,6 +10,16 @@ if(NOT TARGET ensio::regions)
                                                   INTERFACE_LINK_LIBRARIES "${_ensio_prefix}/lib/libensio-regions.a")
 endif()
 
+if(NOT TARGET ensio::cc)
+  add_executable(ensio::cc IMPORTED)
+  set_target_properties(ensio::cc PROPERTIES IMPORTED_LOCATION "${_ensio_prefix}/bin/ensio-cc")
+endif()
+
+# Says, whenever the program has been linked, in which shared libraries it does I/O that is not recorded.
+function(ensio_check_libraries target)
+  add_custom_command(TARGET ${target} POST_BUILD COMMAND ensio::cc --check "$<TARGET_FILE:${target}>" VERBATIM)
+endfunction()
+
 if(NOT TARGET ensio::trace)
   # A shared library that is linked with this target goes without: a process has one recorder, that of its executable.
   set(_ensio_executable "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")

@@ -15,7 +15,7 @@
         return result; \
     }
 
-#define SUBMIT_LIST(reading, writing, symbol) \
+#define SUBMIT_LIST(call, reading, writing, symbol) \
     ENSIO_WRAPPER(int, symbol, (int mode, struct aiocb *const list[], int count, struct sigevent *event)) \
     { \
         const int result = ENSIO_REAL(symbol)(mode, list, count, event); \
@@ -32,7 +32,7 @@ __attribute__((constructor)) static void resolve(void)
 #undef SYMBOL
 #define SYMBOL(symbol) (void)ENSIO_REAL(symbol);
 #define ASK(symbol)
-#define AWAIT(symbol)
+#define AWAIT(call, symbol)
 #define COLLECT(symbol)
 #include <calls/aio.def>
 }

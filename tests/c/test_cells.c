@@ -170,7 +170,7 @@ static void bins(void)
     CHECK(world_sums().in_bins == ENSIO_OCTAVES * ENSIO_BLOCK_BINS);
 }
 
-/* Half of 1024 cells distinguish ordinals, then a quarter sizes, and the rest is reserved for whole calls. Nothing is
+/* Half of 1024 cells distinguish ordinals, then 192 sizes, and the rest is reserved for whole calls. Nothing is
  * lost, and a cell that was made stays what it was. */
 static void saturation(void)
 {
@@ -189,10 +189,10 @@ static void saturation(void)
                 levels[place->level]++;
             }
     CHECK(levels[0] == 512);
-    CHECK(levels[1] == 256 * 4);
-    CHECK(levels[2] == asked - 512 - 256 * 4);
+    CHECK(levels[1] == 192 * 4);
+    CHECK(levels[2] == asked - 512 - 192 * 4);
     CHECK(world_sums().count == asked);
-    CHECK(world_sums().cells == 768 + (200 - 48)); /* 48 calls have finer cells, all others one each */
+    CHECK(world_sums().cells == 704 + (200 - 40)); /* 40 calls have finer cells, all others one each */
     CHECK(ensio_cell_find(1, 0, 0) == first);
 }
 

@@ -66,8 +66,36 @@ static void unrecorded_parent(void)
     CHECK(ensio_nested_time_take(&nested, &slots[2], slots, RATE) == 12 && nested.depths == 0);
 }
 
+/* Requests that overlap each other inside one call take no more than its time, and only what lies in it. */
+static void overlapping_calls(void)
+{
+    struct ensio_nested_time nested = {0};
+    struct ensio_event slots[4] = {world_event(WORLD_READ, 12, 80, 1), world_event(WORLD_READ, 11, 88, 1),
+                                   world_event(WORLD_READ, 60, 90, 1), world_event(WORLD_READ, 10, 90, 1)};
+    for (int i = 0; i < 3; i++) {
+        slots[i].depth = 1;
+        ensio_nested_time_add(&nested, &slots[i], slots[i].duration);
+    }
+    CHECK(ensio_nested_time_take(&nested, &slots[3], slots, RATE) == 89 && nested.depths == 0);
+}
+
+/* A request of non-blocking I/O is stored late, so that its start lies before those of calls inside the next one. */
+static void request_stored_late(void)
+{
+    struct ensio_nested_time nested = {0};
+    struct ensio_event slots[4] = {world_event(WORLD_READ, 102, 5, 1), world_event(WORLD_READ, 3, 5, 1),
+                                   world_event(WORLD_READ, 110, 7, 1), world_event(WORLD_READ, 100, 50, 1)};
+    for (int i = 0; i < 3; i++) {
+        slots[i].depth = 1;
+        ensio_nested_time_add(&nested, &slots[i], slots[i].duration);
+    }
+    CHECK(ensio_nested_time_take(&nested, &slots[3], slots, RATE) == 12 && nested.depths == 0);
+}
+
 int main(void)
 {
+    CASE(overlapping_calls);
+    CASE(request_stored_late);
     CASE(exclusive_time);
     CASE(unrecorded_parent);
     return 0;

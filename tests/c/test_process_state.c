@@ -166,12 +166,12 @@ static void fork_while_locked(void)
 static void depth(void)
 {
     struct ensio_thread thread = {0};
-    char frames[4];
+    uintptr_t frames[6] = {0}; /* each followed by a return address */
     CHECK(ensio_enter(&thread, &frames[2]) == 0 && thread.depth == 1);
     thread.depth |= ENSIO_CARRIES_WRITE;
     CHECK(ensio_enter(&thread, &frames[1]) == (1 | ENSIO_CARRIES_WRITE));
     CHECK(thread.depth == (2 | ENSIO_CARRIES_WRITE) && ensio_carried(thread.depth) == ENSIO_CARRIED_WRITE);
-    CHECK(ensio_enter(&thread, &frames[3]) == 0 && thread.depth == 1 && thread.outermost == &frames[3]);
+    CHECK(ensio_enter(&thread, &frames[3]) == 0 && thread.depth == 1 && thread.outermost == (char *)&frames[3]);
     CHECK(ensio_enter(&thread, &frames[3]) == 0 && thread.depth == 1); /* the same frame: not inside itself */
     CHECK(ensio_carried(ENSIO_IN_MPI | 1) == 0);
     ensio_io_pending = 1ULL << 32;

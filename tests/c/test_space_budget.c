@@ -173,6 +173,38 @@ static void last_process(void)
     CHECK(!counter_exists());
 }
 
+/* Without ENSIO_MAX_BYTES, a process that takes little needs no file; what it took counts when it joins the others. */
+static void small_process(void)
+{
+    begin(NULL);
+    CHECK(!counter_exists() && take(512 << 10, 1) == 512 << 10 && !counter_exists());
+    const uint64_t left = ensio_budget_left();
+    CHECK(take(UNIT, 0) == UNIT && counter_exists() && ensio_budget_left() == left - UNIT);
+    ensio_budget_end();
+    CHECK(!counter_exists());
+}
+
+static void small_processes_do_not_remove_what_others_share(void)
+{
+    int status;
+    begin(NULL);
+    CHECK(take(1 << 20, 1) == 1 << 20 && counter_exists());
+    const uint64_t left = ensio_budget_left();
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        ensio_budget_begin(ANY);
+        CHECK(take(UNIT, 0) == UNIT);
+        ensio_budget_end();
+        ensio_budget_begin(ANY);
+        CHECK(take(1 << 20, 1) == 1 << 20 && ensio_budget_left() == left - (1 << 20));
+        ensio_budget_end();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(counter_exists() && ensio_budget_left() == left - (1 << 20));
+}
+
 /* A counter that others may write to is not used: each process then counts for itself. */
 static void counter_of_others(void)
 {
@@ -195,6 +227,8 @@ int main(void)
     CASE(free_space);
     CASE(processes);
     CASE(last_process);
+    CASE(small_process);
+    CASE(small_processes_do_not_remove_what_others_share);
     CASE(counter_of_others);
     return 0;
 }

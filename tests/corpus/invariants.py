@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
-from .answers import Answer
+from .answers import ANSWERS, Answer
 from .declared import Declared, Several
 
 Invariant = Callable[[Declared | Several, str, Answer], Iterator[str]]
@@ -78,13 +79,105 @@ def calls_add_up(run: Declared | Several, line: str, answer: Answer) -> Iterator
             yield f"{of_functions} by functions, {of_layers} by layers, {answer.out['recorded_calls']} in all"
 
 
+def _modes(line: str, answer: Answer) -> dict[str, Any] | None:
+    """The answer of a command ``modes`` that was not refused."""
+    told = line.startswith("modes ") and isinstance(answer.out, dict)
+    return answer.out if told and "modes" in answer.out and not answer.out["refused"] else None
+
+
 @invariant
 def weights_of_modes_are_of_the_whole(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
-    """The weights of modes add up to 1."""
-    if line.startswith("modes ") and isinstance(answer.out, dict) and answer.out["modes"]:
-        whole = sum(mode["weight"] for mode in answer.out["modes"])
+    """The weights of modes, and the shares of clusters that are none, add up to 1."""
+    if found := _modes(line, answer):
+        whole = sum(mode["weight"] for mode in found["modes"])
+        whole += sum(part["share"] for part in (*found["bumps"], *found["spread"]))
         if not math.isclose(whole, 1, rel_tol=1e-6):
-            yield f"the weights add up to {whole}"
+            yield f"the weights and shares add up to {whole}"
+
+
+@invariant
+def intervals_of_modes_have_a_width(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
+    """An interval of width zero means that all its calls took the same time."""
+    for mode in (_modes(line, answer) or {"modes": []})["modes"]:
+        if mode["low_s"] == mode["high_s"] and mode["from_s"] < mode["to_s"]:
+            yield f"the mode at {mode['t_s']} s has an interval of width zero"
+
+
+@invariant
+def modes_are_not_narrower_than_the_clock(
+    run: Declared | Several, line: str, answer: Answer
+) -> Iterator[str]:
+    """Ticks are not modes: two of them are more than one step of the clock apart."""
+    if found := _modes(line, answer):
+        places = [mode["t_s"] for mode in found["modes"]]
+        for near, far in pairwise(places):
+            if far - near < 1.5 * found["resolution_s"]:
+                yield f"modes at {near} and {far} s, by a clock of {found['resolution_s']} s"
+
+
+TASKS = (1, 4, 16, 64, 256, 1024, 10_240)
+MOST_WIDTH = 30.0
+
+
+@invariant
+def the_slowest_of_n_is_an_answer_or_a_refusal(
+    run: Declared | Several, line: str, answer: Answer
+) -> Iterator[str]:
+    """A refusal has no numbers, and an answer is no wider than a factor of 30."""
+    if not line.startswith("tail ") or "--backtest" in line or not isinstance(answer.out, dict):
+        return
+    for place, one in (("$", answer.out), ("$.next_phase", answer.out["next_phase"])):
+        ends = [one[name] for name in ("low_s", "median_s", "high_s")] if one else []
+        if one and one["refused"] is not None and ends != [None] * 3:
+            yield f"{place} is refused, and has {ends}"
+        elif one and one["refused"] is None and not ends[2] <= 1.001 * MOST_WIDTH * max(ends[0], 1e-9):
+            yield f"{place} is from {ends[0]} to {ends[2]}"
+
+
+@invariant
+def the_slowest_of_n_never_falls_as_n_grows(
+    run: Declared | Several, line: str, answer: Answer
+) -> Iterator[str]:
+    """Nor is it faster than the fastest call; a refusal beyond the reach holds for all larger N."""
+    if not isinstance(run, Declared) or line != f"tail {run.name} --op {run.op} --tasks 1024 --json":
+        return
+    from ensembles.statistics.extremes.slowest_of_n import SlowestOfN
+
+    ensemble = ANSWERS.opened(run.name).select(op=run.op).ensemble()
+    model = SlowestOfN.fit(ensemble.sample, calls=ensemble.calls)
+    least_s = float(ensemble.sample.min_s.min()) - ensemble.sample.resolution_s if ensemble.n else 0.0
+    before, refused_from = (least_s,) * 3, None
+    for tasks in TASKS:
+        found = model.tail(tasks)
+        if found.refused is not None:
+            refused_from = refused_from or (tasks if tasks >= found.reach else None)
+            continue
+        if refused_from is not None:
+            yield f"{tasks} calls are answered, {refused_from} are not"
+        numbers = (found.low_s, found.median_s, found.high_s)
+        if any(now < then * (1 - 1e-9) for now, then in zip(numbers, before, strict=True)):
+            yield f"{tasks} calls take {numbers}, fewer {before}"
+        before = numbers
+
+
+@invariant
+def one_call_of_split_is_the_answer_of_tail(
+    run: Declared | Several, line: str, answer: Answer
+) -> Iterator[str]:
+    """The same model answers both, and no speedup exceeds its upper bound."""
+    if not line.startswith("split ") or not isinstance(answer.out, dict):
+        return
+    words = [word for word in line.replace("--calls 1,3 ", "").split() if word != "--tasks"]
+    words = [word for word in words[1:] if not word.isdigit()]
+    tail = ANSWERS.answer(f"tail {' '.join(words)} --tasks {answer.out['tasks']}").out
+    if answer.out["refused"] != tail["refused"]:
+        yield f"split says {answer.out['refused']!r}, tail {tail['refused']!r}"
+    for split in answer.out["splits"]:
+        names = ("low_s", "median_s", "high_s", "mean_s")
+        if split["calls"] == 1 and [split[name] for name in names] != [tail[name] for name in names]:
+            yield f"one call of split is {split}, and tail {[tail[name] for name in names]}"
+        if split["speedup"] is not None and split["speedup"] > split["most_speedup"] * (1 + 1e-9):
+            yield f"{split['calls']} calls: {split['speedup']} exceeds {split['most_speedup']}"
 
 
 @invariant

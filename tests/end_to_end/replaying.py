@@ -43,7 +43,7 @@ def start(
     command = [*launcher, "env", f"ENSIO_DIR={record}", *preload, program, plan]
     return subprocess.run(
         [str(word) for word in around(*command)],
-        env={**os.environ, **MPI},
+        env={**os.environ, **MPI, "ENSIO_POINT_TO_POINT": "1"},
         capture_output=True,
         text=True,
         timeout=300,

@@ -1,8 +1,10 @@
-"""Asynchronous I/O: a request is one event, from its submission to when it was seen complete."""
+"""Asynchronous I/O: a request is one event, with the time of its submission and of its flight."""
 
+import errno
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import ensembles
@@ -43,17 +45,25 @@ def check_requests(recorder, tmp_path, *options):
     assert sorted(rows) == sorted(line[:5] for line in lines)
     assert len(lines) == 14
     assert run.notes == []
-    times = sorted(
-        zip(rows, (events.start + run.origin_unix_ns).tolist(), events.duration.tolist(), strict=True)
-    )
-    for (row, start, duration), line in zip(times, sorted(lines), strict=True):
+    columns = ((events.start + run.origin_unix_ns), events.duration, events.flight)
+    times = sorted(zip(rows, *(column.tolist() for column in columns), strict=True))
+    for (row, start, duration, flight), line in zip(times, sorted(lines), strict=True):
         assert row == line[:5]
         before, after, seen = line[5:]
         assert before - SLACK_NS <= start <= after + SLACK_NS
-        assert duration > 0
-        assert start + duration <= seen + SLACK_NS
+        assert start + duration <= after + SLACK_NS
+        if row[3] == -1 and row[4] == errno.EINVAL:  # refused: it was never in flight
+            assert flight == -1
+        else:
+            assert 0 <= duration <= flight
+            assert 0 < flight <= seen - start + SLACK_NS
     counts = Counter(run.calls[call].name for call in run.select(file="*/a.data").call)
-    assert counts == {"open": 2, "aio_write": 5, "aio_read": 8, "aio_fsync": 1}  # and no call under them
+    waits = {"aio_suspend": 1, "lio_listio": 2}
+    assert counts == waits | {"open": 2, "aio_write": 5, "aio_read": 8, "aio_fsync": 1}  # none under them
+    numbers = events.request[events.flight >= 0].tolist()
+    assert len(set(numbers)) == len(numbers) == np.count_nonzero(events.flight >= 0)
+    for call in waits:  # the wait has the number of a request that it completed
+        assert set(run.select(call=call).request.tolist()) <= {0, *numbers}
 
 
 @pytest.mark.parametrize("options", BUILDS.values(), ids=BUILDS.keys())

@@ -131,12 +131,18 @@ def test_the_job_file_grows_by_a_few_hundred_bytes_a_rank(tmp_path, relinked):
         made = run(job, tmp_path / str(tasks), tasks, 1600, "MPI_Finalize", "same", ENSIO_MODE="profile")
         heads[tasks] = JOB.unpack((made / "job.ensio").read_bytes())
         cells[tasks] = len(ensembles.open(made).summary)
-        # Nothing else lies in the file: no window, no data.
-        assert heads[tasks].summary == JOB.size
-        assert heads[tasks].records == JOB.size + heads[tasks].summary_coded
+        # Nothing else lies in the file but samples of the kernel's counters: no other window, no other data.
+        for spool in read_job_file(str(made / "job.ensio")):
+            assert len(spool.pieces) == len(spool.surroundings) <= 1
+            assert not any(window.slots for window in (*spool.windows, *spool.scratch, *spool.marks))
+            assert not any((spool.coded, spool.cells, spool.blocks, spool.flights))
+        assert heads[tasks].records == heads[tasks].summary + heads[tasks].summary_coded
     records = {tasks: head.bytes - head.records for tasks, head in heads.items()}
-    # A record is the head of a spool, a name, and three rows of 56 bytes.
-    assert (records[8] - records[2]) / 6 < 800
+    samples = {tasks: head.summary - JOB.size for tasks, head in heads.items()}
+    assert (samples[8] - samples[2]) / 6 < 400
+    # A record is the head of a spool, a name, rows of 56 bytes for three functions and two windows, one of
+    # 16 for the samples, and what is not in all records: a few properties, and the call sites.
+    assert (records[8] - records[2]) / 6 < 900
     # The summary has the same cells for 2 ranks and for 8: what grows is the number of bins that are in use.
     assert cells[2] == cells[8] > 50
     assert heads[8].summary_coded < 2 * heads[2].summary_coded

@@ -1,8 +1,11 @@
 """Threads, signal handlers, children, and environments that are out of the ordinary."""
 
+import json
 import os
 import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -113,13 +116,69 @@ def test_processes_of_one_launch_agree_on_a_directory_and_the_next_launch_gets_a
         assert sorted(run.events.rank.tolist()) == sorted(list(range(6)) * 11)
 
 
-def test_two_launches_in_one_directory_are_noticed(recorder, tmp_path):
+def launched(recorder, tmp_path, namespace, calls, **more):
+    """Two tasks of a launch, one after the other."""
     program = recorder.build("acknowledge")
-    for namespace in ("one", "two"):
-        environment = {"PMIX_NAMESPACE": namespace, "PMIX_RANK": "0", "PMI_SIZE": "1"}
-        recorder.execute(program, tmp_path / "out", 10, check=True, environment=environment)
-    (note,) = ensembles.open(recorder.run).notes
-    assert note.startswith("2 launches recorded into this directory")
+    for rank in "01":
+        environment = {"PMIX_NAMESPACE": namespace, "PMIX_RANK": rank, "PMI_SIZE": "2", **more}
+        recorder.execute(program, tmp_path / "out", calls, check=True, environment=environment)
+
+
+def test_launches_in_one_directory_are_runs_that_are_never_mixed(recorder, tmp_path):
+    launched(recorder, tmp_path, "one", 10)
+    recorder.execute(recorder.build("acknowledge"), tmp_path / "out", 5, check=True)  # not a task of a launch
+    launched(recorder, tmp_path, "two", 20)
+    with pytest.raises(
+        ensembles.EnsioError, match=r"holds 3 runs, name one of them: .*#1 .acknowledge[a-z-]*, 2 ranks"
+    ):
+        ensembles.open(recorder.run)
+    for number, calls, tasks in ((1, 10, 2), (2, 5, 1), (3, 20, 2)):
+        run = ensembles.open(f"{recorder.run}#{number}")
+        assert (run.tasks, run.notes) == (tasks, [])
+        assert len(run.events) == tasks * (calls + 1)
+    with pytest.raises(ensembles.EnsioError, match="holds 3 runs: there is no #4"):
+        ensembles.open(f"{recorder.run}#4")
+    assert len(ensembles.open(f"{recorder.run}#3", workers=2).summary.calls) > 0
+    listed = subprocess.run(
+        ["ensio", "info", "--json", recorder.run], env=environment_of_tools(), capture_output=True, check=True
+    )
+    assert [entry["tasks"] for entry in json.loads(listed.stdout)["runs"]] == [2, 1, 2]
+    one = f"{recorder.run}#1"
+    written = tmp_path / "one.h5"
+    for command in (["collect", one, "-o", written], ["report", one, "-o", tmp_path / "report.html"]):
+        subprocess.run(["ensio", *command], env=environment_of_tools(), capture_output=True, check=True)
+    assert len(ensembles.open(written).events) == len(ensembles.open(one).events)
+    for command in (["modes", recorder.run], ["collect", one], ["collect", recorder.run]):
+        refused = subprocess.run(
+            ["ensio", *command], env=environment_of_tools(), capture_output=True, text=True
+        )
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def environment_of_tools():
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")} | {"PATH": path}
+
+
+def test_a_used_directory_is_refused_on_request(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    recorder.execute(program, tmp_path / "out", 10, check=True)
+    (spool,) = recorder.run.iterdir()
+    os.utime(spool, (1_700_000_000, 1_700_000_000))  # earlier than this second
+    for namespace in ("one", None):
+        environment = {"ENSIO_USED_DIR": "refuse"}
+        if namespace:
+            environment |= {"PMIX_NAMESPACE": namespace, "PMIX_RANK": "0", "PMI_SIZE": "1"}
+        done = recorder.execute(program, tmp_path / "out", 10, check=True, environment=environment)
+        message = done.stderr.decode()
+        assert message.count("\n") == 1
+        assert f"{recorder.run} holds an earlier run; set ENSIO_DIR to another folder" in message
+        assert list(recorder.run.iterdir()) == [spool]
+    recorder.execute(program, tmp_path / "out", 10, check=True, environment={"ENSIO_USED_DIR": "extend"})
+    assert len(list(recorder.run.iterdir())) == 2
+    recorder.run = recorder.folder / "unused"
+    recorder.execute(program, tmp_path / "out", 10, check=True, environment={"ENSIO_USED_DIR": "refuse"})
+    assert len(ensembles.open(recorder.run).events) == 11
 
 
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])

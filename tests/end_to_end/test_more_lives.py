@@ -63,7 +63,9 @@ def test_thousands_of_short_lived_threads(recorder, tmp_path):
     program = recorder.build("more_lives")
     done = recorder.execute(program, "many_threads", tmp_path / FILE, timeout=600)
     assert done.returncode == 20
-    assert int(done.stdout) <= 7  # no window of a thread that has ended stays mapped
+    # No window of a thread that has ended stays mapped. Whatever the number of threads, there are the head,
+    # four windows of the summary and one of scratch, the main thread's, and that of the kernel's counters.
+    assert int(done.stdout) <= 8
     run = ensembles.open(recorder.run)
     assert written(run) == {"thread": 3000, "destructor": 4}
     assert run.notes == []

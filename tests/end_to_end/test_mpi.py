@@ -7,12 +7,14 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import strace
 from places import BUILD, ENSIO_CC, PROGRAMS, ROOT
 
 import ensembles
 from ensembles.cli.info import collect_information
+from ensembles.run.collect import collect
 
 FLAVOURS = ("openmpi", "mpich")
 MPI = {
@@ -68,11 +70,14 @@ def done(run, rank: int, layers: str) -> Counter:
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_call_of_mpiio_is_what_the_program_did(recorder, flavour):
     said, run = executed(recorder, flavour, compiled(recorder, "mpiio_calls", f"mpicc.{flavour}"))
-    assert [sum(calls.values()) for calls in said] == [55, 53]
+    assert [sum(calls.values()) for calls in said] == [83, 81]
     assert [done(run, rank, "mpiio") for rank in (0, 1)] == said
     table = {call.name for call in run.calls if call.layer == "mpiio"}
     assert {name for name, *_ in said[0]} == table
     check_of_calls_of_mpi(run)
+    check_of_requests(run)
+    # The program's waits for messages complete I/O too, so none is a wait for tasks alone.
+    assert not COMPLETIONS & {run.calls[call].name for call in run.select(layer="mpisync").call}
     failed = run.select(layer="mpiio")
     failed = failed[failed.error > 0]
     codes = zip([failed.calls[call].name for call in failed.call], failed.error.tolist(), strict=True)
@@ -87,10 +92,38 @@ def test_every_call_of_mpiio_is_what_the_program_did(recorder, flavour):
     assert run.notes == []
 
 
+COMPLETIONS = {f"MPI_{kind}{of}" for kind in ("Wait", "Test") for of in ("", "all", "any", "some")}
+
+
 def check_of_calls_of_mpi(run) -> None:
-    """None is recorded inside another, and each that is about a file names it."""
+    """None is recorded inside another. Calls about one file name it; completions may be of several."""
     assert not run.select(layer="mpiio,mpisync").depth.any()
-    assert {Path(run.files[file]).name for file in run.select(layer="mpiio").file} <= {"data"}
+    for events in run.select(layer="mpiio"), run.select(layer="mpisync"):
+        of_files = [run.calls[call].name.startswith("MPI_File_") for call in events.call]
+        assert {Path(run.files[file]).name for file in events.file[of_files]} <= {"data"}
+        assert not events.file[np.logical_not(of_files)].any()
+
+
+def check_of_requests(run) -> None:
+    """A request is in flight until the end of the call that completes it, which is a later one."""
+    events = run.select(layer="mpiio")
+    is_wait = np.array([run.calls[call].op == "wait" for call in events.call])
+    for rank in range(run.tasks):
+        posts = events[(events.rank == rank) & (events.flight >= 0)]
+        waits = events[(events.rank == rank) & is_wait]
+        by_number = dict(zip(posts.request.tolist(), range(len(posts)), strict=True))
+        assert 0 not in by_number
+        assert len(set(waits.request.tolist())) == len(waits) > 0
+        for number, wait_start, wait_end in zip(waits.request, waits.start, waits.end, strict=True):
+            post = by_number[int(number)]
+            completed = posts.start[post] + posts.flight[post]
+            assert posts.end[post] <= wait_start
+            assert abs(completed - wait_end) <= 2  # ns: times are rounded one by one
+        assert (posts.duration <= posts.flight).all()
+
+
+def is_of_io(name: str) -> bool:
+    return name.startswith("MPI_File_") or name in COMPLETIONS
 
 
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
@@ -98,23 +131,85 @@ def check_of_calls_of_mpi(run) -> None:
 def test_fortran_programs_are_recorded_as_those_in_c(recorder, flavour, module):
     option = "-DF08" if module == "mpi_f08" else "-UF08"
     program = compiled(recorder, "mpiio_fortran", f"mpif90.{flavour}", option)
-    said, run = executed(recorder, flavour, program)
+    said, run = executed(recorder, flavour, program, ENSIO_POINT_TO_POINT="1")
     frame = Counter({("MPI_Init", -1, 0, 0): 1, ("MPI_Finalize", -1, 0, 0): 1})
-    assert [sum(calls.values()) for calls in said] == [32, 32]
-    assert [done(run, rank, "mpiio,mpisync") for rank in (0, 1)] == [calls + frame for calls in said]
+    assert [sum(calls.values()) for calls in said] == [33, 33]
+    # All requests of this program are of I/O, and so are the calls that complete them.
+    io = [Counter({call: n for call, n in calls.items() if is_of_io(call[0])}) for calls in said]
+    assert [done(run, rank, "mpiio") for rank in (0, 1)] == io
+    assert [done(run, rank, "mpisync") for rank in (0, 1)] == [
+        calls - of_io + frame for calls, of_io in zip(said, io, strict=True)
+    ]
+    assert {"MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Test"} <= {name for name, *_ in io[0]}
     check_of_calls_of_mpi(run)
+    check_of_requests(run)
     assert run.file_facts[str(recorder.folder / "data" / "data")]["asked.cb_nodes"] == "1"
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_call_in_which_tasks_wait_is_recorded_once(recorder, flavour):
-    said, run = executed(recorder, flavour, compiled(recorder, "mpisync_calls", f"mpicc.{flavour}"))
+    program = compiled(recorder, "mpisync_calls", f"mpicc.{flavour}")
+    said, run = executed(recorder, flavour, program, ENSIO_POINT_TO_POINT="1")
     assert [done(run, rank, "mpisync") for rank in (0, 1)] == said
     table = {call.name for call in run.calls if call.layer == "mpisync"}
     unsaid = {"MPI_Init", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome"}
     assert {name for name, *_ in said[0]} == table - unsaid
     check_of_calls_of_mpi(run)
     assert {run.calls[call].op for call in run.select(layer="mpisync").call} == {"wait"}
+
+
+MESSAGES = {"MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Recv", "MPI_Sendrecv", "MPI_Probe"}
+
+
+@pytest.mark.parametrize("mode", ["trace", "profile"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_waits_for_messages_are_summed_and_not_events(recorder, flavour, mode):
+    program = compiled(recorder, "mpisync_calls", f"mpicc.{flavour}")
+    said, run = executed(recorder, flavour, program, ENSIO_MODE=mode)
+    expected = [Counter({call: n for call, n in all_.items() if call[0] not in MESSAGES}) for all_ in said]
+    if mode == "trace":
+        assert [done(run, rank, "mpisync") for rank in (0, 1)] == expected
+    told = collect_information(run)
+    names = Counter(name for all_ in said for name, *_ in all_.elements())
+    assert {name: call["count"] for name, call in told["calls"].items() if name.startswith("MPI_")} == names
+    assert names.keys() >= MESSAGES
+    assert told["summed_calls"] == (sum(names[name] for name in MESSAGES) if mode == "trace" else 0)
+    assert told["dropped_events"] == 0
+    for name in MESSAGES:
+        assert 0 < told["calls"][name]["max_s"] <= told["calls"][name]["time_s"]
+    layer = told["layers"]["mpisync"]
+    times = [call["time_s"] for call in told["calls"].values() if call["layer"] == "mpisync"]
+    assert layer["time_s"] == pytest.approx(sum(times))
+    assert layer["calls"] == names.total()
+    collect(str(recorder.run))
+    again = collect_information(ensembles.open(recorder.run / "trace.h5"))
+    assert again["calls"] == told["calls"]
+    assert again["summed_calls"] == told["summed_calls"]
+
+
+@pytest.mark.parametrize("job_file", ["1", "0"])
+def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, job_file):
+    """Their slots stay empty in the spool; the job file closes up, and the spools go."""
+    program = compiled(preload, "messages", "mpicc.openmpi")
+    command = ["mpiexec.openmpi", "-n", "2", program, "20000"]
+    sizes = {}
+    for stored in ("0", "1"):
+        preload.run = preload.folder / f"run{stored}"
+        more = {"ENSIO_POINT_TO_POINT": stored, "ENSIO_JOBFILE": job_file}
+        subprocess.run(command, env=preload.environment(**MPI, **more), check=True, cwd=tmp_path, timeout=600)
+        assert bool(list(preload.run.glob("*.spool"))) == (job_file == "0")
+        sizes[stored] = sum(file.stat().st_size for file in preload.run.iterdir())
+        run = ensembles.open(preload.run)
+        assert run.notes == []
+        for rank in (0, 1):
+            writes = run.select(call="write", rank=str(rank), file="*/data.*")
+            assert writes.moved.tolist() == [i % 3 + 1 for i in range(4000)]
+            assert (writes.start[1:] >= writes.end[:-1]).all()
+            assert len(run.select(call="MPI_Wait", rank=str(rank))) == (40_000 if stored == "1" else 0)
+        told = collect_information(run)
+        assert told["calls"]["MPI_Wait"]["count"] == 80_000
+        assert told["calls"]["write"]["count"] >= 8000
+    assert job_file == "0" or sizes["0"] < sizes["1"] / 3
 
 
 # Open MPI aborts programs that give up a request of I/O.
@@ -131,13 +226,22 @@ def test_requests_end_wherever_the_program_ends_them(recorder, flavour, end):
     expected["MPI_File_iwrite_at", 0, 11, 11] += 1
     expected["MPI_File_iwrite_at", 0, 12, 12] += end != "wait"
     found = done(run, 0, "mpiio")
+    for name in ("MPI_Waitall", "MPI_Testall", "MPI_Testsome", "MPI_Wait"):  # whatever was tested in vain
+        expected[name, -1, 0, 0] += 1
     assert +(found - expected) == Counter(
         {("MPI_File_open", -1, 0, 0): 1} | ({("MPI_File_close", -1, 0, 0): 1} if end == "wait" else {})
     )
     assert expected - found == Counter()
-    tests = run.select(layer="mpisync", call="MPI_Test,MPI_Testall,MPI_Testany,MPI_Testsome")
-    assert Counter(tests.calls[call].name for call in tests.call) == {"MPI_Testall": 1, "MPI_Testsome": 1}
-    assert run.select(call="MPI_File_iwrite_at").thread.max() == 1  # another thread has waited
+    assert not COMPLETIONS & {run.calls[call].name for call in run.select(layer="mpisync").call}
+    assert collect_information(run)["summed_calls"] == 0
+    posts = run.select(call="MPI_File_iwrite_at,MPI_File_iread_at")
+    assert posts.thread.max() == 1  # another thread has waited
+    assert run.select(call="MPI_Wait").thread.tolist() == [1]
+    # The flight of a request that the program never ended is unknown.
+    ended = posts.requested != 12
+    assert set(posts.flight[~ended].tolist()) == (set() if end == "wait" else {-1})
+    assert (posts.flight[ended] >= posts.duration[ended]).all()
+    check_of_requests(run)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -187,8 +291,8 @@ def test_static_mpich_shows_the_calls_under_mpiio_and_strace_agrees(relinked):
     events = ensembles.open(relinked.run).select(layer="posix", file=f"{folder}/data*")
     recorded = Counter(events.calls[call].name for call in events.call)
     assert recorded["pwrite"] > 10
-    # The C library's threads do what ROMIO hands to aio: four independent non-blocking calls of each kind.
-    in_threads = {"pread": 4, "pwrite": 4}
+    # The C library's threads do what ROMIO hands to aio: seven independent non-blocking calls of each kind.
+    in_threads = {"pread": 7, "pwrite": 7}
     for name in ("pread", "pwrite", "read", "write", "fsync", "ftruncate"):
         assert recorded[name] == kernel[name] - in_threads.get(name, 0)
 
@@ -237,6 +341,7 @@ def test_python_that_loads_its_mpi_locally_is_recorded(preload):
                 ("MPI_File_open", -1, 0, 0): 1,
                 ("MPI_File_write_at_all", 1000 * rank, 1000, 1000): 1,
                 ("MPI_File_iwrite_at", 5000 + rank, 1, 1): 1,
+                ("MPI_Wait", -1, 0, 0): 1,
                 ("MPI_File_close", -1, 0, 0): 1,
             }
         )

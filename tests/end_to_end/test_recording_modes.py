@@ -5,11 +5,14 @@ import subprocess
 
 import numpy as np
 import pytest
+from places import PROGRAMS
+from test_linking import MPI
 
 import ensembles
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Events
 from ensembles.readers.native.spool import read_spool
+from ensembles.run.collect import collect
 from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
 from ensembles.summaries.classes import UNKNOWN_ORDINAL
 from ensembles.summaries.from_cells import totals_from_cells
@@ -191,6 +194,44 @@ def test_tail_keeps_the_slow_calls(recorder, tmp_path):
     assert run.summary.longest[1].duration.max() >= slow.duration.max()
 
 
+def test_tail_of_a_short_run_has_its_slowest_calls(recorder, tmp_path):
+    """No cell has the 100 calls that a threshold needs."""
+    program = recorder.build("mixture")
+    recorder.execute(program, tmp_path, 20, check=True, environment={"ENSIO_MODE": "tail"})
+    run = ensembles.open(recorder.run)
+    found = {
+        (run.calls[call].name, start, duration)
+        for call, start, duration in zip(run.events.call, run.events.start, run.events.duration, strict=True)
+    }
+    assert len(found) == len(run.events)  # none of them twice
+    cell, longest = run.summary.longest
+    sizes = run.summary.cells["size_class"][cell]
+    groups = {}
+    for row in range(len(longest)):
+        key = int(longest.call[row]), int(sizes[row])
+        groups.setdefault(key, []).append((int(longest.duration[row]), int(longest.start[row])))
+    assert len(groups) > 5
+    for (call, _), calls in groups.items():
+        for duration, start in sorted(calls, reverse=True)[:8]:
+            assert (run.calls[call].name, start, duration) in found
+    assert len(found) == sum(min(8, len(calls)) for calls in groups.values())
+
+
+def test_tail_of_a_short_mpi_job_has_its_slowest_calls(preload, tmp_path):
+    program = tmp_path / "writes"
+    subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", program], check=True)
+    environment = preload.environment(ENSIO_MODE="tail", **MPI)
+    subprocess.run(["mpiexec", "-n", "2", program], env=environment, check=True, cwd=tmp_path)
+    run = ensembles.open(preload.run)
+    writes = run.select(call="write")
+    assert np.bincount(writes.rank).tolist() == [8, 8]  # of 10 and 11
+    longest = run.summary.longest[1]
+    for rank in (0, 1):
+        of_rank = (longest.rank == rank) & (longest.call == writes.call[0])
+        assert writes.duration[writes.rank == rank].max() == longest.duration[of_rank].max()
+    assert not list(preload.run.glob("*.spool"))
+
+
 def test_budget_of_a_process_drops_events_and_counts_them(recorder, tmp_path):
     recorder.execute(
         recorder.build("acknowledge"), tmp_path / "out", 40_000, environment={"ENSIO_MAX_BYTES": "512KiB"}
@@ -282,7 +323,7 @@ def test_a_trace_file_keeps_the_summary(recorder, tmp_path):
     )
     spool = only_spool(recorder).path
     read = ensembles.open(spool).summary
-    ensembles.open(recorder.run)
+    collect(str(recorder.run))
     stored = ensembles.open(recorder.run / "trace.h5")
     assert (stored.mode, stored.summary.count) == ("tail", read.count)
     for name, column in read.to_arrays().items():

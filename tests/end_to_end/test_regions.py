@@ -11,6 +11,7 @@ from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
 
 import ensembles
 from ensembles.cli.main import main
+from ensembles.run.collect import collect
 
 INCLUDE = f"-I{BUILD}/include"
 LINKED = {
@@ -133,7 +134,8 @@ def test_info_tells_time_and_io_of_each(recorder, capsys):
 def test_trace_file_has_the_same_regions(recorder):
     program = recorder.build("regions", INCLUDE)
     recorder.execute(program, 2, cwd=recorder.folder)
-    spools = ensembles.open(recorder.run)  # writes trace.h5 on the way
+    spools = ensembles.open(recorder.run)
+    collect(str(recorder.run))
     stored = ensembles.open(recorder.run / "trace.h5")
     assert stored.regions.names == spools.regions.names
     for name, column in spools.regions.columns.items():
@@ -186,14 +188,14 @@ def test_what_the_program_says_is_no_layer_to_choose(recorder, capfd):
     done = recorder.execute(program, 1, cwd=recorder.folder, environment={"ENSIO_LAYERS": "posix,program"})
     assert done.stderr.startswith(b'ensio: ENSIO_LAYERS names "program", which is not a layer')
     listed = done.stderr.partition(b"(the layers are ")[2]
-    assert listed == b"posix, stdio, mpiio, mpisync and hdf5).\n"
+    assert listed == b"posix, stdio, mpiio, mpisync, hdf5, netcdf and pnetcdf).\n"
     assert len(ensembles.open(recorder.run).select(layer="posix", call="write")) == 6 + 1
     assert occurrences(ensembles.open(recorder.run)) == {"outer": 3, "inner": 6, "left open": 1}
     # The command refuses it too, and tells the same layers.
     assert main(["run", "--layers", "posix,program", "--", str(program), "1"]) == 2
     refused = capfd.readouterr().err
     assert 'there is no layer "program"' in refused
-    assert "posix, stdio, mpiio, mpisync, hdf5" in refused
+    assert "posix, stdio, mpiio, mpisync, hdf5, netcdf, pnetcdf" in refused
 
 
 TASKS = """

@@ -42,6 +42,10 @@ def test_another_word_is_noticed_and_another_number_is_not():
     assert masked(shown) == masked([shown[0], "  1   81.0 ms  7 ms – 0.91 s  16.9% (3.4% – 8.8%)"])
     assert masked(shown) != masked([shown[0].replace("duration", "time"), shown[1]])
     assert masked(shown) != masked(shown[:1])
+    # What else happened on the machine differs, also where it takes two lines.
+    busy = ["node I/O   up to 3 MiB dirty pages · some task on the node", "           waited for I/O"]
+    assert masked([*busy, *shown]) == masked(shown)
+    assert masked([*shown, busy[1]]) != masked(shown)
 
 
 def test_writing_a_page_keeps_all_but_the_output():

@@ -83,16 +83,19 @@ def block(name: str, first: str) -> str:
 
 def test_ways_to_record(recorded, tmp_path):
     every = commands("recording.md")
-    assert len(every) == 6
+    assert len(every) == 9
     for name in ("app", "app.o"):
         shutil.copy(recorded / name, tmp_path)
-    preload, relink, start, flags, pkgconfig, profile = every
+    preload, relink, start, flags, pkgconfig, check, extend, second, profile = every
     shell(preload, tmp_path)
     assert calls_of(tmp_path / "run")["write"] == 108
+    shell(extend, tmp_path)
+    assert "8 tasks" in shell(second, tmp_path)
     for number, link in enumerate((relink, flags, pkgconfig)):
         shell(link, tmp_path)
         shell(start.replace("/run", f"/relinked{number}"), tmp_path)
         assert calls_of(tmp_path / f"relinked{number}")["write"] == 108
+    shell(check, tmp_path)
     subprocess.run(["mpicc", tmp_path / "app.o", "-o", tmp_path / "app"], check=True)
     shell(profile, tmp_path)
     assert ensembles.open(tmp_path / "profile-run").mode == "profile"
@@ -141,7 +144,7 @@ def test_batch_script_records_the_tasks_of_a_job(tmp_path):
 def test_questions_are_answered_by_the_commands_beside_them(folder):
     shutil.copytree(folder / "run", folder / "other-run")
     named = re.findall(r"\| `(ensio [^`]+)` \|", page("reading.md"))
-    assert len(named) == 10
+    assert len(named) == 11
     for command in commands("reading.md") + named:
         assert shell(command, folder)
     assert (folder / "report.html").stat().st_size > 1e6

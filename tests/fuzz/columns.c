@@ -34,8 +34,8 @@ static PyObject *function(const char *name, PyObject **kept)
 /* Events from the remaining input, as they lie in a spool, into columns. */
 static void spool_columns(struct input *input)
 {
-    static const char *const formats[12] = {"I", "H", "H", "B", "B", "I", "q", "Q", "q", "H", "q", "q"};
-    static const size_t widths[12] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
+    static const char *const formats[13] = {"I", "H", "H", "B", "B", "I", "q", "Q", "q", "H", "q", "q", "H"};
+    static const size_t widths[13] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8, 2};
     static PyObject *decode;
     size_t calls = take_byte(input) % 8, files = take_byte(input) % 8;
     uint16_t wanted = (uint16_t)(take_byte(input) | take_byte(input) << 8);
@@ -45,34 +45,37 @@ static void spool_columns(struct input *input)
             most_ticks = (int64_t)((double)LARGEST_NS / ns_per_tick);
     most_ticks = most_ticks < LARGEST_TICKS ? most_ticks : LARGEST_TICKS;
     size_t bytes = (size_t)(input->end - input->at), count = bytes / sizeof(struct ensio_event);
-    struct fuzz_buffer events = fuzz_buffer_of(input->at, bytes, "B"), column[12];
+    struct fuzz_buffer events = fuzz_buffer_of(input->at, bytes, "B"), column[13];
     struct fuzz_buffer call_numbers = fuzz_buffer_of(NULL, 2 * calls, "H"),
-                       file_numbers = fuzz_buffer_of(NULL, 4 * files, "I");
+                       file_numbers = fuzz_buffer_of(NULL, 4 * files, "I"),
+                       site_numbers = fuzz_buffer_of((const uint16_t[]){0, 1, 2}, 6, "H");
     for (size_t i = 0; i < calls; i++)
         ((uint16_t *)call_numbers.memory)[i] = (uint16_t)(i + 1);
     for (size_t i = 0; i < files; i++)
         ((uint32_t *)file_numbers.memory)[i] = (uint32_t)i;
-    PyObject *columns = PyTuple_New(12);
-    for (int i = 0; i < 12; i++) {
+    PyObject *columns = PyTuple_New(13);
+    for (int i = 0; i < 13; i++) {
         column[i] = fuzz_buffer_of(NULL, count * widths[i], formats[i]);
         PyObject *given = wanted >> i & 1 ? Py_None : column[i].view;
         PyTuple_SetItem(columns, i, Py_NewRef(given));
     }
-    PyObject *result =
-        fuzz_call(function("decode_events", &decode),
-                  Py_BuildValue("OOON(KdLLLII)", events.view, call_numbers.view, file_numbers.view, columns,
-                                first_ticks, ns_per_tick, begin_ns, most_ticks, MOST_MOVED, 7U, 3U));
+    PyObject *result = fuzz_call(function("decode_events", &decode),
+                                 Py_BuildValue("OOOON(KdLLLIIi)", events.view, call_numbers.view, file_numbers.view,
+                                               site_numbers.view, columns, first_ticks, ns_per_tick, begin_ns,
+                                               most_ticks, MOST_MOVED, 7U, 3U, (int)(first_ticks & 1)));
     const int64_t *start = (int64_t *)column[10].memory, *duration = (int64_t *)column[11].memory;
     for (size_t i = 0; result && result != Py_None && i < count; i++) {
         HOLDS(duration[i] >= 0 && duration[i] <= LARGEST_NS && start[i] <= LATEST_NS && start[i] >= -LARGEST_NS);
         HOLDS(((uint16_t *)column[2].memory)[i] <= calls && ((uint32_t *)column[5].memory)[i] < (files ? files : 1));
+        HOLDS(((uint16_t *)column[12].memory)[i] <= 2);
         HOLDS(((int64_t *)column[8].memory)[i] >= -1 && ((int64_t *)column[8].memory)[i] <= MOST_MOVED);
     }
     Py_XDECREF(result);
     fuzz_release(&events);
     fuzz_release(&call_numbers);
     fuzz_release(&file_numbers);
-    for (int i = 0; i < 12; i++)
+    fuzz_release(&site_numbers);
+    for (int i = 0; i < 13; i++)
         fuzz_release(&column[i]);
 }
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MOST_MOVED (1LL << 50)
 #define MOST_CALLS 8
 #define MOST_EVENTS 256
-#define COLUMNS 12
+#define COLUMNS 13
 
 #define HOLDS(condition) \
     do { \
@@ -46,8 +46,8 @@ static void release_all(struct fuzz_buffer *buffers, int count)
         fuzz_release(&buffers[i]);
 }
 
-static const char *const formats[COLUMNS] = {"I", "H", "H", "B", "B", "I", "q", "Q", "q", "H", "q", "q"};
-static const size_t widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
+static const char *const formats[COLUMNS] = {"I", "H", "H", "B", "B", "I", "q", "Q", "q", "H", "q", "q", "H"};
+static const size_t widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8, 2};
 
 static void make_columns(struct fuzz_buffer *columns, size_t count)
 {
@@ -68,17 +68,18 @@ static void window(struct input *input)
     const size_t bytes = (size_t)(input->end - input->at);
     int file = memfd_create("window", MFD_CLOEXEC);
     HOLDS(file >= 0 && write(file, input->at, bytes) == (ssize_t)bytes);
-    struct fuzz_buffer numbers[3] = {fuzz_buffer_of(NULL, buffered * sizeof(struct ensio_event), "B"),
+    struct fuzz_buffer numbers[4] = {fuzz_buffer_of(NULL, buffered * sizeof(struct ensio_event), "B"),
                                      fuzz_buffer_of((const uint16_t[]){0, 1, 2, 3}, 8, "H"),
-                                     fuzz_buffer_of((const uint32_t[]){0, 1, 2}, 12, "I")};
+                                     fuzz_buffer_of((const uint32_t[]){0, 1, 2}, 12, "I"),
+                                     fuzz_buffer_of((const uint16_t[]){0, 1, 2}, 6, "H")};
     struct fuzz_buffer columns[COLUMNS], expected[COLUMNS];
     make_columns(columns, columns_room);
-    PyObject *told = Py_BuildValue("(KdLLLII)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks,
-                                   MOST_MOVED, 7U, 3U);
+    PyObject *told = Py_BuildValue("(KdLLLIIi)", (unsigned long long)first_ticks, 0.7, 1LL << 60, (long long)most_ticks,
+                                   MOST_MOVED, 7U, 3U, (int)(first_ticks & 1));
     PyObject *result = call("read_window", &reads,
-                            Py_BuildValue("iLnnnOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)position,
+                            Py_BuildValue("iLnnnOOOONO", file, (long long)from, (Py_ssize_t)slots, (Py_ssize_t)position,
                                           (Py_ssize_t)room, numbers[0].view, numbers[1].view, numbers[2].view,
-                                          tuple_of(columns, COLUMNS), told));
+                                          numbers[3].view, tuple_of(columns, COLUMNS), told));
     Py_ssize_t read = 0, events = 0, left = 0, unknown_calls, unknown_files;
     if (result) {
         HOLDS(PyArg_ParseTuple(result, "nnnnn", &read, &events, &left, &unknown_calls, &unknown_files));
@@ -93,9 +94,9 @@ static void window(struct input *input)
         HOLDS(completed == events + left);
         struct fuzz_buffer raw = fuzz_buffer_of(whole, (size_t)events * sizeof *whole, "B");
         make_columns(expected, (size_t)events);
-        PyObject *again =
-            call("decode_events", &decodes,
-                 Py_BuildValue("OOONO", raw.view, numbers[1].view, numbers[2].view, tuple_of(expected, COLUMNS), told));
+        PyObject *again = call("decode_events", &decodes,
+                               Py_BuildValue("OOOONO", raw.view, numbers[1].view, numbers[2].view, numbers[3].view,
+                                             tuple_of(expected, COLUMNS), told));
         HOLDS(again && again != Py_None);
         for (int i = 0; i < COLUMNS; i++) {
             HOLDS(memcmp(columns[i].memory + position * widths[i], expected[i].memory, (size_t)events * widths[i]) ==
@@ -112,7 +113,7 @@ static void window(struct input *input)
     }
     Py_DECREF(told);
     release_all(columns, COLUMNS);
-    release_all(numbers, 3);
+    release_all(numbers, 4);
     close(file);
 }
 

@@ -56,6 +56,7 @@ def spool(
     program: str = "/opt/app/bin/solver",
     calls: Any = None,
     losses: Mapping[str, int] | None = None,
+    surroundings: np.ndarray | None = None,
     **members: int,
 ) -> Path:
     """Write a spool; `members` are those of its head."""
@@ -65,6 +66,7 @@ def spool(
         properties={"host": host, "program": program, **(properties or {})},
         head=head(**members),
         losses=losses or {},
+        surroundings=surroundings,
     )
     if calls is not None:
         content.calls = calls

@@ -8,7 +8,7 @@ tool_packages=("${python_packages[@]}" cmake libhdf5-openmpi-dev libopen-trace-f
 # The second half of the demonstration.
 demo_packages=(fio)
 test_packages=(btrfs-progs chromium clang fio fuse3 gfortran git hdf5-tools libclang-rt-14-dev libfuse3-dev libhdf5-dev
-    libhdf5-mpich-dev libmpich-dev mpich munge musl-tools ninja-build otf2-tools python3-mpi4py slurm-client
+    libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev mpich munge musl-tools ninja-build otf2-tools python3-mpi4py slurm-client
     slurmctld slurmd sqlite3 strace valgrind)
 long_packages=(libpython3.11-testsuite nginx-light nodejs postgresql redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)

@@ -22,7 +22,7 @@ INTRODUCTION = f"""\
 
 Every command that prints a result takes `--json`: one object on standard output, in SI units. Progress and
 messages go to standard error. The exit code is 0 if all is done, 1 if a check failed
-(`compare --fail-on-difference`), and 2 for wrong usage or unreadable input. Each error is one sentence that
+(`compare --fail-on`), and 2 for wrong usage or unreadable input. Each error is one sentence that
 names the file and the remedy.
 """
 SHARED = 3

@@ -24,7 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 INDENT = "    "
 HOME = "/home/you/ensio"
 MARK = "<<<< next command >>>>"
-MACHINE = re.compile(r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|excluded|recorded|slowest)\b")
+MACHINE = re.compile(
+    r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|node I/O|excluded|recorded|slowest)\b"
+)
+CONTINUED = re.compile(r" {11}\S")
 NUMBER = re.compile(
     r"(?<![\w-])[<±×]?\s*[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:%|(?:[KMGTP]i?B/s|[KMGTP]i?B|[KMG]?iB|B/s|min|ns|µs|ms|s)\b)?"
 )
@@ -77,8 +80,10 @@ def printed_by(commands: list[str]) -> list[list[str]]:
 def masked(lines: list[str]) -> list[str]:
     """Lines without numbers, widths and what belongs to the machine, in order of the alphabet."""
     kept = []
+    of_machine = False
     for line in lines:
-        if not line.strip() or MACHINE.match(line) or set(line) <= set("- #"):
+        of_machine = bool(MACHINE.match(line)) or (of_machine and bool(CONTINUED.match(line)))
+        if not line.strip() or of_machine or set(line) <= set("- #"):
             continue
         kept.append(" ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line)).split()))
     return sorted(kept)

@@ -15,6 +15,7 @@ UNKNOWN_CALL = Call("unknown", "unknown", "meta")
 PROGRAM_LAYER = "program"
 """Layer of annotations by the program: phases and regions."""
 
+_LARGEST_SITE_NUMBER = 0xFFFF
 _LARGEST_FILE_NUMBER = 1 << 28
 
 
@@ -31,6 +32,8 @@ class Dictionary:
         Call numbers of the run.
     files : dict of str to int
         File numbers of the run.
+    sites : dict of str to int
+        Site numbers of the run.
     notes : list of str
         Sentences about damaged tables of calls.
 
@@ -47,6 +50,7 @@ class Dictionary:
     def __init__(self) -> None:
         self.calls: dict[Call, int] = {UNKNOWN_CALL: 0}
         self.files: dict[str, int] = {"": 0}
+        self.sites: dict[str, int] = {"": 0}
         self.notes: list[str] = []
         self._numbers_of_text: dict[bytes, np.ndarray] = {}
         self._marks_of_text: dict[bytes, dict[str, int]] = {}
@@ -116,4 +120,25 @@ class Dictionary:
         numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u4")
         for number, name in known:
             numbers[number] = self.files.setdefault(os.fsdecode(name), len(self.files))
+        return numbers
+
+    def site_numbers(self, sites: Sequence[tuple[int, bytes]]) -> np.ndarray:
+        """Return the translation of the site numbers of a spool.
+
+        Parameters
+        ----------
+        sites : sequence of (int, bytes)
+            Number and text of each call site of the spool.
+
+        Returns
+        -------
+        ndarray of uint16
+            Index: number in the spool. Value: number in the run; 0: a run has no more than 65,535 sites.
+        """
+        known = [(number, text) for number, text in sites if 0 < number <= _LARGEST_SITE_NUMBER]
+        numbers = np.zeros(max((number for number, _ in known), default=0) + 2, "u2")
+        for number, text in known:
+            name = text.decode("utf-8", "surrogateescape")
+            if name in self.sites or len(self.sites) <= _LARGEST_SITE_NUMBER:
+                numbers[number] = self.sites.setdefault(name, len(self.sites))
         return numbers

@@ -25,6 +25,7 @@ LIMITS = {
     "moved": (-1, LARGEST_MOVED_BYTES),
     "start": (-LARGEST_NS, LATEST_NS + LARGEST_NS),
     "duration": (0, LARGEST_NS),
+    "flight": (-1, LARGEST_NS),
 }
 """Smallest and largest value of each column."""
 

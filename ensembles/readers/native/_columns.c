@@ -9,14 +9,31 @@
 
 #include <ensio/event.h>
 
-enum { RANK, THREAD, CALL, DEPTH, CARRIED, FILE_NUMBER, OFFSET, REQUESTED, MOVED, ERROR, START, DURATION, COLUMNS };
+enum {
+    RANK,
+    THREAD,
+    CALL,
+    DEPTH,
+    CARRIED,
+    FILE_NUMBER,
+    OFFSET,
+    REQUESTED,
+    MOVED,
+    ERROR,
+    START,
+    DURATION,
+    SITE,
+    COLUMNS
+};
+
+enum { TABLES = 4 }; /* arguments before the columns: events, and numbers of calls, files and sites */
 
 enum {
     SOME_EVENTS = 256,  /* events that are decoded column by column while they are in the L1 cache */
     READ_EVENTS = 2048, /* events that are read at a time and stay in the L2 cache */
 };
 
-static const int widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8};
+static const int widths[COLUMNS] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8, 2};
 
 typedef struct job {
     const struct ensio_event *events;
@@ -28,7 +45,9 @@ typedef struct job {
     uint16_t thread;
     const uint16_t *calls;
     const uint32_t *files;
-    Py_ssize_t last_call, last_file;
+    const uint16_t *sites;
+    int wide_files; /* 1: an old event, in which the number of the file has 32 bits and there is no site */
+    Py_ssize_t last_call, last_file, last_site;
     void *columns[COLUMNS]; /* NULL: not wanted */
     Py_ssize_t unknown_calls, unknown_files;
 } job;
@@ -95,6 +114,21 @@ static int decode_times(const job *job)
     return 0;
 }
 
+static inline Py_ssize_t file_of(const job *job, const struct ensio_event *event)
+{
+    return job->wide_files ? event->file | (Py_ssize_t)event->site << 16 : event->file;
+}
+
+static inline Py_ssize_t site_of(const job *job, const struct ensio_event *event)
+{
+    return job->wide_files ? 0 : event->site;
+}
+
+static inline Py_ssize_t at_most(Py_ssize_t number, Py_ssize_t last)
+{
+    return number < last ? number : last;
+}
+
 #define EACH(type, column, value) \
     if (job->columns[column]) { \
         type *const out = job->columns[column]; \
@@ -107,23 +141,24 @@ static int decode_times(const job *job)
 
 static void decode_numbers(job *job)
 {
-    const Py_ssize_t last_call = job->last_call, last_file = job->last_file;
+    const Py_ssize_t last_call = job->last_call, last_file = job->last_file, last_site = job->last_site;
     EACH(uint32_t, RANK, job->rank)
     EACH(uint16_t, THREAD, job->thread)
-    EACH(uint16_t, CALL, job->calls[event->call < last_call ? event->call : last_call])
+    EACH(uint16_t, CALL, job->calls[at_most(event->call, last_call)])
     EACH(uint8_t, DEPTH, event->depth)
     EACH(uint8_t, CARRIED, event->flags)
-    EACH(uint32_t, FILE_NUMBER, job->files[event->file < last_file ? event->file : last_file])
+    EACH(uint32_t, FILE_NUMBER, job->files[at_most(file_of(job, event), last_file)])
     EACH(int64_t, OFFSET, event->offset)
     EACH(uint64_t, REQUESTED, event->requested)
     EACH(int64_t, MOVED, event->moved < 0 ? -1 : event->moved)
     EACH(uint16_t, ERROR, event->moved >= 0 ? 0 : event->moved < -UINT16_MAX ? UINT16_MAX : (uint16_t)-event->moved)
+    EACH(uint16_t, SITE, job->sites[at_most(site_of(job, event), last_site)])
     const uint16_t *const call = job->columns[CALL];
     const uint32_t *const file = job->columns[FILE_NUMBER];
     for (Py_ssize_t i = 0; i < job->count; i++)
         job->unknown_calls += !call[i];
     for (Py_ssize_t i = 0; file && i < job->count; i++)
-        job->unknown_files += job->events[i].file && !file[i];
+        job->unknown_files += file_of(job, &job->events[i]) && !file[i];
 }
 
 /* Decode blocks of events, which stay in the L1 cache from column to column. */
@@ -167,60 +202,61 @@ static int get_bytes(PyObject *object, Py_buffer *view, int flags)
 /* The arguments that `decode_events` and `read_window` share. */
 typedef struct {
     job job;
-    Py_buffer views[3 + COLUMNS];
-    int held[3 + COLUMNS];
+    Py_buffer views[TABLES + COLUMNS];
+    int held[TABLES + COLUMNS];
     Py_ssize_t room; /* capacity of the shortest column, events */
 } request;
 
 static void release(request *request)
 {
-    for (int i = 0; i < 3 + COLUMNS; i++)
+    for (int i = 0; i < TABLES + COLUMNS; i++)
         if (request->held[i])
             PyBuffer_Release(&request->views[i]);
 }
 
-/* Parse the shared arguments: the buffer of events, the numbers of calls and of files, the columns, and a tuple of
+/* Parse the shared arguments: the buffer of events, the numbers of calls, files and sites, the columns, and a tuple of
  * scalars. */
-static int get_request(request *request, PyObject *raw, PyObject *calls, PyObject *files, PyObject *columns,
+static int get_request(request *request, PyObject *raw, PyObject *const tables[TABLES - 1], PyObject *columns,
                        PyObject *numbers, int raw_flags)
 {
     job *const job = &request->job;
     unsigned long long first_ticks;
     long long begin_ns, most_ticks, most_moved;
     unsigned rank, thread;
-    if (!PyArg_ParseTuple(numbers, "KdLLLII", &first_ticks, &job->ns_per_tick, &begin_ns, &most_ticks, &most_moved,
-                          &rank, &thread))
+    if (!PyArg_ParseTuple(numbers, "KdLLLIIp", &first_ticks, &job->ns_per_tick, &begin_ns, &most_ticks, &most_moved,
+                          &rank, &thread, &job->wide_files))
         return -1;
     if (PyTuple_Size(columns) != COLUMNS) {
         PyErr_SetString(PyExc_ValueError, "every column is given, or None in its place");
         return -1;
     }
-    PyObject *const first[3] = {raw, calls, files};
-    for (int i = 0; i < 3 + COLUMNS; i++) {
-        PyObject *const object = i < 3 ? first[i] : PyTuple_GetItem(columns, i - 3);
-        if (i >= 3 && object == Py_None)
+    for (int i = 0; i < TABLES + COLUMNS; i++) {
+        PyObject *const object = i == 0 ? raw : i < TABLES ? tables[i - 1] : PyTuple_GetItem(columns, i - TABLES);
+        if (i >= TABLES && object == Py_None)
             continue;
-        if (get_bytes(object, &request->views[i], i >= 3 ? PyBUF_WRITABLE : i == 0 ? raw_flags : 0) != 0)
+        if (get_bytes(object, &request->views[i], i >= TABLES ? PyBUF_WRITABLE : i == 0 ? raw_flags : 0) != 0)
             return -1;
         request->held[i] = 1;
     }
     Py_buffer *const views = request->views;
     job->last_call = views[1].len / 2 - 1, job->last_file = views[2].len / 4 - 1;
-    int fits = job->last_call >= 0 && job->last_file >= 0 && most_ticks >= 0 && most_ticks < (1LL << 62) &&
-               request->held[3 + CALL] && request->held[3 + START] && request->held[3 + DURATION];
+    job->last_site = views[3].len / 2 - 1;
+    int fits = job->last_call >= 0 && job->last_file >= 0 && job->last_site >= 0 && most_ticks >= 0 &&
+               most_ticks < (1LL << 62) && request->held[TABLES + CALL] && request->held[TABLES + START] &&
+               request->held[TABLES + DURATION];
     request->room = PY_SSIZE_T_MAX;
     for (int i = 0; i < COLUMNS; i++)
-        if (request->held[3 + i]) {
-            job->columns[i] = views[3 + i].buf;
-            fits &= views[3 + i].itemsize == widths[i];
-            const Py_ssize_t length = views[3 + i].len / widths[i];
+        if (request->held[TABLES + i]) {
+            job->columns[i] = views[TABLES + i].buf;
+            fits &= views[TABLES + i].itemsize == widths[i];
+            const Py_ssize_t length = views[TABLES + i].len / widths[i];
             request->room = length < request->room ? length : request->room;
         }
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "the columns do not fit the events");
         return -1;
     }
-    job->calls = views[1].buf, job->files = views[2].buf;
+    job->calls = views[1].buf, job->files = views[2].buf, job->sites = views[3].buf;
     job->first_ticks = first_ticks, job->begin_ns = begin_ns, job->most_ticks = most_ticks,
     job->most_moved = most_moved;
     job->rank = rank, job->thread = (uint16_t)thread;
@@ -230,12 +266,13 @@ static int get_request(request *request, PyObject *raw, PyObject *calls, PyObjec
 static PyObject *decode_events(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *raw, *calls, *files, *columns, *numbers, *result = NULL;
+    PyObject *raw, *tables[TABLES - 1], *columns, *numbers, *result = NULL;
     request request = {0};
     int damaged;
-    if (!PyArg_ParseTuple(args, "OOOO!O!", &raw, &calls, &files, &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
+    if (!PyArg_ParseTuple(args, "OOOOO!O!", &raw, &tables[0], &tables[1], &tables[2], &PyTuple_Type, &columns,
+                          &PyTuple_Type, &numbers))
         return NULL;
-    if (get_request(&request, raw, calls, files, columns, numbers, 0) != 0)
+    if (get_request(&request, raw, tables, columns, numbers, 0) != 0)
         goto done;
     job *const job = &request.job;
     job->events = request.views[0].buf;
@@ -299,15 +336,15 @@ static progress read_events(job *job, int descriptor, off_t from, Py_ssize_t slo
 static PyObject *read_window(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *raw, *calls, *files, *columns, *numbers, *result = NULL;
+    PyObject *raw, *tables[TABLES - 1], *columns, *numbers, *result = NULL;
     request request = {0};
     int descriptor;
     long long from;
     Py_ssize_t slots, position, room;
-    if (!PyArg_ParseTuple(args, "iLnnnOOOO!O!", &descriptor, &from, &slots, &position, &room, &raw, &calls, &files,
-                          &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
+    if (!PyArg_ParseTuple(args, "iLnnnOOOOO!O!", &descriptor, &from, &slots, &position, &room, &raw, &tables[0],
+                          &tables[1], &tables[2], &PyTuple_Type, &columns, &PyTuple_Type, &numbers))
         return NULL;
-    if (get_request(&request, raw, calls, files, columns, numbers, PyBUF_WRITABLE) != 0)
+    if (get_request(&request, raw, tables, columns, numbers, PyBUF_WRITABLE) != 0)
         goto done;
     Py_ssize_t most = request.views[0].len / (Py_ssize_t)sizeof(struct ensio_event);
     most = most < READ_EVENTS ? most : READ_EVENTS;

@@ -98,8 +98,10 @@ static int decode(struct block *block, uint8_t *out)
         end = event.start + event.duration;
         if (template.shape & ENSIO_GIVEN_FILE)
             file += unfolded(take(&columns[FILE_NUMBER], &failed));
-        failed |= file > UINT32_MAX;
-        event.file = (uint32_t)file;
+        /* Before version 3, a file had 32 bits and there were no sites. */
+        failed |= file > UINT32_MAX || (file > UINT16_MAX && template.site);
+        event.file = (uint16_t)file;
+        event.site = template.site ? template.site : (uint16_t)(file >> 16);
         uint64_t *const usual = &requested[event.call % ENSIO_CALL_SLOTS];
         if (template.shape & ENSIO_GIVEN_REQUESTED)
             *usual += unfolded(take(&columns[REQUESTED], &failed));

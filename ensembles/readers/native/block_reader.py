@@ -14,8 +14,11 @@ import numpy as np
 
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
+from ensembles.model.events import MISSING
 from ensembles.passes.damage import DamageReport
 from ensembles.readers.native import job_file_codec
+from ensembles.readers.native.flights import COLUMNS as FLIGHT_COLUMNS
+from ensembles.readers.native.flights import FlightReader
 from ensembles.readers.native.spool import Coded, Window
 from ensembles.readers.native.window_decoder import Decoding, compact, decode, read_window, sound
 
@@ -40,6 +43,7 @@ class BlockReader:
         self.flaws = DamageReport()
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
         self._columns: dict[str, np.ndarray] = {}
+        self._flights: FlightReader | None = None
         self._place = range(0)
         self._source = self._filled(decodings)
 
@@ -80,6 +84,7 @@ class BlockReader:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except OSError as error:
                 raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+            self._flights = self._flights_of(decoding)
             try:
                 for window in decoding.windows:
                     thread = min(decoding.first_thread + window.thread, 0xFFFF)
@@ -104,6 +109,7 @@ class BlockReader:
                 raise EnsioError(f"{decoding.path} cannot be read: {error.strerror}") from error
             if done.slots == 0:
                 return
+            self._fill_flights(self._columns, thread - decoding.first_thread, self._place.start, done.events)
             self._place = self._place[done.events :]
             self.flaws.unknown_calls += done.unknown_calls
             self.flaws.unknown_files += done.unknown_files
@@ -144,9 +150,24 @@ class BlockReader:
             self.flaws.damaged[decoding.path] = lost
             raw, found = kept, decode(decoding, thread, kept, out)
             assert found is not None
+        self._fill_flights(out, thread - decoding.first_thread, 0, len(raw))
         self.flaws.unknown_calls += found.unknown_calls
         self.flaws.unknown_files += found.unknown_files
         self._place = self._place[len(raw) :]
+
+    def _flights_of(self, decoding: Decoding) -> FlightReader | None:
+        if not decoding.flights or not any(name in self._columns for name in FLIGHT_COLUMNS):
+            return None
+        return decoding.flights.reader(
+            decoding.call_numbers, decoding.first_ticks, decoding.ns_per_tick, decoding.start_ns
+        )
+
+    def _fill_flights(self, columns: dict[str, np.ndarray], thread: int, low: int, count: int) -> None:
+        for name in FLIGHT_COLUMNS:
+            if name in columns:
+                columns[name][low : low + count] = MISSING[name]
+        if self._flights is not None:
+            self._flights.fill(thread, columns, low, low + count)
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:

@@ -30,7 +30,7 @@ def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list
         *few([sentence for spool in spools for sentence in spool.notes], "spools are damaged"),
         *_notes_on_unknown(spools),
         *about_ranks,
-        *_notes_on_launches(spools),
+        *_notes_on_mpi_ends(spools),
         *_notes_on_job_file(spools),
         *_notes_on_children(spools),
         *_notes_on_folding(spools),
@@ -107,13 +107,19 @@ def _notes_on_unknown(spools: Sequence[Spool]) -> list[str]:
     ]
 
 
-def _notes_on_launches(spools: Sequence[Spool]) -> list[str]:
-    launches = {spool.properties.get(b"launch", b"") for spool in spools if spool.head.rank >= 0}
-    if len(launches) < 2:
+def _notes_on_mpi_ends(spools: Sequence[Spool]) -> list[str]:
+    """Describe ranks that ended in order, but not by MPI: nothing else tells them from a complete run."""
+    begun = [spool for spool in spools if b"mpi_end" in spool.properties]
+    without = [spool for spool in begun if spool.ended and spool.properties[b"mpi_end"] == b"missing"]
+    if not without:
         return []
+    ranks = ", ".join(
+        str(spool.head.rank) for spool in sorted(without, key=lambda spool: spool.head.rank)[:5]
+    )
+    more = ", ..." if len(without) > 5 else ""
     return [
-        f"{len(launches)} launches recorded into this directory and are shown as one run: give each launch a "
-        "separate ENSIO_DIR"
+        f"{len(without)} of the {count_text(len(begun), 'rank')} that called MPI_Init (rank {ranks}{more}) "
+        "ended without MPI_Finalize: the run may have been stopped early"
     ]
 
 

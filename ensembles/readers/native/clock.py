@@ -91,6 +91,21 @@ class Clocks:
             return best.ns_per_tick
         return self._foreign_rate(spool)
 
+    def step_s(self) -> float | None:
+        """Return the step of the coarsest of the clocks, in seconds; None: one is unknown.
+
+        A counter advances by one tick or more at a time, as the recorder measured; older recorders did not.
+        The system's clock shows nanoseconds that were rounded from an unknown counter.
+        """
+        steps = []
+        for spool in self.spools:
+            ticks = spool.properties.get(b"clock_step_ticks", b"")
+            told = int(ticks) if ticks.isdigit() and len(ticks) < 6 else 0
+            if not told or spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]:
+                return None
+            steps.append(told * self.ns_per_tick(spool))
+        return 1e-9 * max(steps) if steps else None
+
     def _foreign_rate(self, spool: Spool) -> float:
         head = spool.head
         at_once = (head.last_ticks, head.last_monotonic_ns) == (head.first_ticks, head.first_monotonic_ns)

@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 
 from ensembles.files.names import JOB_FILE_SUFFIX, RECORDS, TRACE_FILE
-from ensembles.model.errors import EnsioError
+from ensembles.model.errors import EnsioError, SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.readers.native.owners import Chosen, choose, user_name
-
-PREFIX = "ensio-"
-"""Prefix of the names of run directories that the recorder chooses."""
 
 _MOST_LISTED = 5
 
@@ -29,12 +26,11 @@ def run_directory_at(path: str) -> str:
     Returns
     -------
     str
-        The one readable run directory in `path` with a name of the recorder, if `path` itself contains no
-        record. Else `path`.
+        The one readable run directory in `path`, if `path` itself contains no record. Else `path`.
 
     Raises
     ------
-    EnsioError
+    SeveralRuns
         There are several run directories. The message lists the newest ones.
     """
     try:
@@ -44,7 +40,7 @@ def run_directory_at(path: str) -> str:
             found = [
                 entry.path
                 for entry in entries
-                if entry.name.startswith(PREFIX)
+                if not entry.name.startswith(".")
                 and entry.is_dir(follow_symlinks=False)
                 and os.access(entry.path, os.R_OK | os.X_OK)
                 and holds_record(entry.path)
@@ -52,7 +48,8 @@ def run_directory_at(path: str) -> str:
     except OSError:
         return path  # opening the path reports the error
     if len(found) > 1:
-        raise EnsioError(f"{path} holds {len(found)} runs, name one of them: {_listed(found)}")
+        found = _newest_first(found)
+        raise SeveralRuns(f"{path} holds {len(found)} runs, name one of them: {_listed(found)}", found)
     return found[0] if found else path
 
 
@@ -90,13 +87,16 @@ def holds_record(path: str) -> bool:
         return False
 
 
-def _listed(paths: list[str]) -> str:
-    """List the newest directories, with their owners if these are other users."""
+def _newest_first(paths: list[str]) -> list[str]:
     statuses = {path: os.stat(path) for path in paths}
-    newest = sorted(paths, key=lambda path: (-statuses[path].st_mtime_ns, path))
+    return sorted(paths, key=lambda path: (-statuses[path].st_mtime_ns, path))
+
+
+def _listed(paths: list[str]) -> str:
+    """List the first directories, with their owners if these are other users."""
     words = []
-    for path in newest[:_MOST_LISTED]:
-        owner = statuses[path].st_uid
+    for path in paths[:_MOST_LISTED]:
+        owner = os.stat(path).st_uid
         words.append(path if owner == os.geteuid() else f"{path} (of {user_name(owner)})")
     more = len(paths) - len(words)
     return ", ".join(words) + (f", and {more} more" if more else "")

@@ -32,6 +32,9 @@ from ensembles.readers.native.spool_bytes import Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
+VERSIONS = ((2, 3), (CONSTANTS["ENSIO_JOB_VERSION"], CONSTANTS["ENSIO_SPOOL_VERSION"]))
+"""Versions that are read: of the job file, and of the spools in it. Version 2 has no sites."""
+
 _CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
 _HEAD_FROM = JOB_PROCESS.field_offset("spool")
 _MOST_PROCESSES = 1 << 24
@@ -106,11 +109,10 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
     if len(beginning) < JOB.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = JOB.unpack(beginning)
-    expected = CONSTANTS["ENSIO_JOB_VERSION"], EVENT.size, CONSTANTS["ENSIO_SPOOL_VERSION"]
-    if (head.version, head.event_bytes, head.spool_version) != expected:
+    if (head.version, head.spool_version) not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version}.{head.spool_version}, not "
-            f"{expected[0]}.{expected[2]}: use the ensio that recorded it"
+            f"{VERSIONS[-1][0]}.{VERSIONS[-1][1]}: use the ensio that recorded it"
         )
     if size < head.bytes:
         raise EnsioError(

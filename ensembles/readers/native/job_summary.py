@@ -15,7 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
 from ensembles.readers.native.job_file_codec import decode_text
-from ensembles.readers.native.process_summary import histogram_of_blocks, plain_columns
+from ensembles.readers.native.process_summary import CARRIED, histogram_of_blocks, plain_columns
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 MOST_BYTES = 1 << 28
@@ -208,7 +208,7 @@ def _longest(
         "thread": np.minimum(first_thread + raw["thread"], 0xFFFF),
         "call": call[cell],
         "depth": raw["depth"],
-        "carried": raw["flags"],
+        "carried": raw["flags"] & CARRIED,
         "file": np.array(file_of, np.int64)[place_of_file],
         "offset": raw["offset"],
         "requested": raw["requested"],

@@ -71,8 +71,9 @@ def losses_of_spool(beginning: bytes) -> Losses:
     """
     if len(beginning) < POSITION + LOSSES.size:
         return NOTHING_KNOWN
-    *dropped_for, other = LOSSES.unpack(beginning, POSITION)
-    return _sound(tuple(dropped_for), other)
+    losses = LOSSES.unpack(beginning, POSITION)
+    dropped_for = tuple(getattr(losses, f"dropped_for{number}") for number in range(_REASONS))
+    return _sound(dropped_for, losses.calls_on_other_paths)
 
 
 def losses_in_job_file(properties: Mapping[bytes, bytes]) -> Losses:

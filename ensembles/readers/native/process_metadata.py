@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.units import few
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.losses import by_reason
@@ -17,6 +17,7 @@ from ensembles.readers.native.spool import Spool
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."
 _BLOCK = b"block."
+_MOST_BYTES = 1 << 62
 
 
 def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
@@ -158,12 +159,29 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
         launcher=first("launcher"),
         recorder=first("recorder"),
         exclude=first("exclude"),
+        summed=first("summed"),
         hosts=sorted({process.host for process in processes if process.host}),
         dropped_by_reason=by_reason(
             (spool.losses for spool in spools), sum(process.dropped_events for process in processes)
         ),
         calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
+        unseen_io=_unseen_io(spools),
     )
+
+
+def _unseen_io(spools: Sequence[Spool]) -> UnseenIo | None:
+    """Add up what the kernel counted in the relinked processes that reached their end."""
+    read = written = 0
+    libraries: dict[str, None] = {}
+    known = False
+    for spool in spools:
+        counts = spool.properties.get(b"chars", b"").split()
+        if len(counts) == 2 and all(count.isdigit() and len(count) < 19 for count in counts):
+            known = True
+            read, written = read + int(counts[0]), written + int(counts[1])
+            names = spool.properties.get(b"libraries", b"").split(b":")
+            libraries.update(dict.fromkeys(os.fsdecode(name) for name in names if name))
+    return UnseenIo(min(read, _MOST_BYTES), min(written, _MOST_BYTES), tuple(libraries)) if known else None
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:

@@ -12,6 +12,9 @@ from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import LARGEST, CellSummary
 
 _BLOCK_BINS = CONSTANTS["ENSIO_BLOCK_BINS"]
+
+CARRIED = CONSTANTS["ENSIO_CARRIED_READ"] | CONSTANTS["ENSIO_CARRIED_WRITE"]
+"""The flags of an event that the column ``carried`` has."""
 _SAME = ("count", "errors", "moved", "time_ns", "inner_ns", "min_ns", "max_ns", "without_bin")
 
 
@@ -124,13 +127,14 @@ def _longest(
     sound &= raw["moved"] <= LARGEST_MOVED_BYTES
     cell, place, raw = cell[sound], place[sound], raw[sound]
     moved = raw["moved"]
+    file = raw["file"] | raw["site"].astype("u4") << 16 if decoding.wide_files else raw["file"]
     columns = {
         "rank": np.full(len(raw), max(decoding.rank, 0), "u4"),
         "thread": np.minimum(decoding.first_thread + cells["threads"][cell, place].astype(np.int64), 0xFFFF),
         "call": np.take(decoding.call_numbers, raw["call"], mode="clip"),
         "depth": raw["depth"],
-        "carried": raw["flags"],
-        "file": np.take(decoding.file_numbers, raw["file"], mode="clip"),
+        "carried": raw["flags"] & CARRIED,
+        "file": np.take(decoding.file_numbers, file, mode="clip"),
         "offset": raw["offset"],
         "requested": raw["requested"],
         "moved": np.where(moved < 0, -1, moved),

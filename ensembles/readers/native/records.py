@@ -11,6 +11,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import few
 from ensembles.readers.native import job_file
 from ensembles.readers.native.directory import chosen_records, lies_elsewhere, record_paths
+from ensembles.readers.native.launches import spools_of_launch
 from ensembles.readers.native.spool import Spool, read_spool
 from ensembles.readers.native.spool_source import SpoolSource
 
@@ -53,7 +54,7 @@ def open_job_file(path: str) -> SpoolSource:
     return SpoolSource(job_file.read_job_file(path))
 
 
-def open_run_directory(path: str) -> SpoolSource:
+def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     """Open all spools and job files in a directory as one run.
 
     A spool contains everything that its process recorded. It takes precedence over the job file's record of
@@ -62,6 +63,8 @@ def open_run_directory(path: str) -> SpoolSource:
     Parameters
     ----------
     path : str
+    launch : int
+        Number of the launch, if several recorded into the directory (`ensembles.readers.native.launches`).
 
     Returns
     -------
@@ -70,6 +73,8 @@ def open_run_directory(path: str) -> SpoolSource:
 
     Raises
     ------
+    SeveralRuns
+        Several launches recorded into the directory, and none is named.
     EnsioError
         The directory cannot be read or has no readable spool or job file.
     """
@@ -105,6 +110,7 @@ def open_run_directory(path: str) -> SpoolSource:
             count = len(record_paths(path))
             raise EnsioError(f"none of the {count} spools in {path} can be read: {sentences[0]}")
         raise EnsioError(f"{path} is not a run directory: there is no spool in it")
+    everything = spools_of_launch(everything, path, launch)
     return SpoolSource(everything, few(sentences, "spools cannot be read"))
 
 

@@ -11,8 +11,9 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, SPOOL, TEXT, WINDOW
+from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, TEXT, WINDOW
 from ensembles.model.errors import EnsioError
+from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
 from ensembles.readers.native.spool_bytes import Contents, Piece
 
@@ -28,9 +29,13 @@ TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
-_FILE, _FILE_FACTS, _REGION, _CALLS, _PROPERTIES = (
-    CONSTANTS[f"ENSIO_TEXT_{kind}"] for kind in ("FILE", "FILE_FACTS", "REGION", "CALLS", "PROPERTIES")
+_FILE, _FILE_FACTS, _REGION, _SITE, _CALLS, _PROPERTIES = (
+    CONSTANTS[f"ENSIO_TEXT_{kind}"]
+    for kind in ("FILE", "FILE_FACTS", "REGION", "SITE", "CALLS", "PROPERTIES")
 )
+VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
+"""Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
+
 _MOST_RANKS = 1 << 24
 _STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
@@ -71,7 +76,7 @@ class Window(NamedTuple):
 
 
 class SummaryPart(NamedTuple):
-    """Location of a part of the summary: `length` cells or blocks of bins from byte `position` on."""
+    """Location of `length` cells, blocks of bins, or samples of counters from byte `position` on."""
 
     position: int
     length: int
@@ -116,10 +121,14 @@ class Spool:
         Number and path of each file.
     facts : dict of int to bytes
         By file number: ``key=value`` strings about the file, each ended by a NUL.
+    sites : list of (int, bytes)
+        Number and text of each call site.
     region_names : dict of int to bytes
         By number: names of phases and regions.
     marks : list of Window
         Locations of the marks of phases and regions.
+    surroundings : list of SummaryPart
+        Locations of samples of the kernel's counters.
     windows, scratch : list of Window
         Locations of events, and of events that are kept only until the summary includes them.
     cells, blocks : list of SummaryPart
@@ -144,6 +153,10 @@ class Spool:
         Sums of the calls in `job_summary` by function.
     own_losses : Losses
         Losses recorded in the first window of a spool.
+    flights : list of (int, int)
+        Locations of the flights of requests: offset in the spool and number.
+    own_flight_sums : tuple of int
+        Sums of flights recorded in the first window of a spool.
     """
 
     path: str
@@ -153,8 +166,10 @@ class Spool:
     calls_text: bytes = b""
     files: list[tuple[int, bytes]] = field(default_factory=list)
     facts: dict[int, bytes] = field(default_factory=dict)
+    sites: list[tuple[int, bytes]] = field(default_factory=list)
     region_names: dict[int, bytes] = field(default_factory=dict)
     marks: list[Window] = field(default_factory=list)
+    surroundings: list[SummaryPart] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
     scratch: list[Window] = field(default_factory=list)
     cells: list[SummaryPart] = field(default_factory=list)
@@ -169,11 +184,18 @@ class Spool:
     job_summary: JobSummary | None = None
     call_rows: np.ndarray | None = None
     own_losses: Losses = NOTHING_KNOWN
+    flights: list[tuple[int, int]] = field(default_factory=list)
+    own_flight_sums: tuple[int, ...] = ()
 
     @property
     def losses(self) -> Losses:
         """Counts of calls that the process did not keep, and the reasons."""
         return losses_in_job_file(self.properties) if self.job_path else self.own_losses
+
+    @property
+    def flight_sums(self) -> tuple[int, ...]:
+        """Sums of the flights of requests, in ticks (`ensembles.readers.native.flights`)."""
+        return sums_in_job_file(self.properties) if self.job_path else self.own_flight_sums
 
     @property
     def name(self) -> str:
@@ -197,6 +219,12 @@ class Spool:
         parts: list[Window | Coded] = [*self.windows, *self.scratch, *self.coded]
         with_events = max((part.thread + 1 for part in parts), default=0)
         return max(with_events, self.head.threads) if self.marks else with_events
+
+    @property
+    def has_wide_files(self) -> bool:
+        """Whether numbers of files have 32 bits, in events without sites."""
+        version: int = self.head.version
+        return version < CONSTANTS["ENSIO_SPOOL_VERSION"]
 
     @property
     def is_summarised(self) -> bool:
@@ -255,6 +283,7 @@ def _read(path: str, descriptor: int) -> Spool:
     beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
     spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
     spool.own_losses = losses_of_spool(beginning)
+    spool.own_flight_sums = sums_of_spool(beginning)
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:
         beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)
@@ -298,10 +327,10 @@ def checked_head(path: str, beginning: bytes) -> Any:
             last_monotonic_ns=head.spare_monotonic_ns,
             last_realtime_ns=head.spare_realtime_ns,
         )
-    if head.version != CONSTANTS["ENSIO_SPOOL_VERSION"] or head.event_bytes != EVENT.size:
+    if head.version not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version} and events of {head.event_bytes} bytes, not "
-            f"{CONSTANTS['ENSIO_SPOOL_VERSION']} and {EVENT.size}: use the ensio that recorded it"
+            f"{VERSIONS[-1]} and {EVENT.size}: use the ensio that recorded it"
         )
     plausible = (
         head.allocated_bytes >= HEAD_BYTES
@@ -343,6 +372,8 @@ def read_texts(spool: Spool, text: bytes) -> None:
             spool.facts[number] = spool.facts.get(number, b"") + body
         elif kind == _REGION:
             spool.region_names[number] = body
+        elif kind == _SITE:
+            spool.sites.append((number, body))
         elif kind == _CALLS:
             spool.calls_text = body
         elif kind == _PROPERTIES:
@@ -424,6 +455,11 @@ def add_window(spool: Spool, window: Any, first: int, room: int) -> bool:
     elif window.kind == CONSTANTS["ENSIO_WINDOW_MARKS"]:
         spool.marks.append(Window(first, room // EVENT.size, 0))
         spool.has_events = True
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_FLIGHTS"]:
+        spool.flights.append((first, room // FLIGHT.size))
+        spool.has_events = True
+    elif window.kind == CONSTANTS["ENSIO_WINDOW_SURROUNDINGS"]:
+        spool.surroundings.append(SummaryPart(first, room // SURROUNDINGS.size))
     else:
         return False
     return True

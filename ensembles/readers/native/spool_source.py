@@ -11,7 +11,10 @@ import numpy as np
 
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.filters import within_ranges
+from ensembles.model.flights import flights_by_operation
 from ensembles.model.regions import RegionTable
+from ensembles.model.sites import SiteTable
+from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import few
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
@@ -22,6 +25,7 @@ from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, not
 from ensembles.readers.native.clock import Clocks
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.directory import identity
+from ensembles.readers.native.flights import FlightRows, flights_of_sums
 from ensembles.readers.native.process_metadata import (
     add_facts,
     aligned_ns,
@@ -33,6 +37,7 @@ from ensembles.readers.native.rank_assignment import assign_ranks
 from ensembles.readers.native.region_events import marked_spools, read_regions
 from ensembles.readers.native.run_summary import RunSummary
 from ensembles.readers.native.spool import Spool
+from ensembles.readers.native.surroundings_rows import read_surroundings, sampled_spools
 from ensembles.readers.native.window_decoder import Decoding
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -79,13 +84,17 @@ class SpoolSource:
                 first_thread=member.first_thread,
                 call_numbers=dictionary.call_numbers(member.spool.calls_text),
                 file_numbers=dictionary.file_numbers(member.spool.files),
+                site_numbers=dictionary.site_numbers(member.spool.sites),
                 first_ticks=member.spool.head.first_ticks,
                 ns_per_tick=clocks.ns_per_tick(member.spool) * (1 - alignment.correction(member.spool).drift),
                 start_ns=started_ns[member.spool.path] - origin_ns,
+                flights=FlightRows(member.spool.contents, member.spool.flights),
+                wide_files=member.spool.has_wide_files,
             )
             for member in members
         ]
         self._marked = marked_spools(members, decodings, dictionary)
+        self._sampled = sampled_spools(members, decodings)
         self._decodings = [decoding for decoding in decodings if decoding.windows or decoding.coded]
         self._summary = RunSummary(members, decodings, dictionary.files, origin_ns)
         self.capacity = sum(spool.slots for spool in spools)
@@ -100,7 +109,12 @@ class SpoolSource:
         self.has_summary = kept and not (bare and self.metadata.has_all_events)
         self.metadata.calls = tuple(dictionary.calls)
         self.metadata.files = list(dictionary.files)
+        self.metadata.sites = SiteTable(list(dictionary.sites))
         self.metadata.clock_error_s = alignment.error_s
+        self.metadata.flights = flights_by_operation(
+            flights_of_sums(spool.flight_sums, clocks.ns_per_tick(spool)) for spool in spools
+        )
+        self.metadata.clock_step_s = clocks.step_s()
         add_facts(self.metadata, [member.spool for member in members])
         self.is_complete = all(process.ended for process in processes)
         tasks, rank_notes = count_tasks(spools, members)
@@ -165,6 +179,10 @@ class SpoolSource:
         """Read the phases and regions that the program named."""
         return read_regions(self._marked)
 
+    def surroundings(self) -> SurroundingsTable:
+        """Read the samples of the kernel's counters."""
+        return read_surroundings(self._sampled)
+
     def summary(self) -> CellSummary | None:
         """Read the summary of all calls, including those without an event.
 
@@ -202,7 +220,7 @@ class SpoolSource:
     def _events(self, columns: dict[str, np.ndarray], count: int) -> Events:
         columns = {name: column[:count] for name, column in columns.items()}
         make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files)
+        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
 
 def _slots_of(decoding: Decoding) -> int:

@@ -11,7 +11,11 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.model.events import COLUMNS
 from ensembles.readers.common.columns import LARGEST_MOVED_BYTES, LARGEST_NS
+from ensembles.readers.native.flights import COLUMNS as FLIGHT_COLUMNS
+from ensembles.readers.native.flights import NO_FLIGHTS, FlightRows
 from ensembles.readers.native.spool import Coded, Window
+
+_DECODED = tuple(name for name in COLUMNS if name not in FLIGHT_COLUMNS)
 
 LARGEST_TICKS = 1 << 55
 """Largest plausible time since the start of a process, ticks (more than 100 days)."""
@@ -35,7 +39,7 @@ class Decoding:
         Task of the process.
     first_thread : int
         Offset added to the thread numbers.
-    call_numbers, file_numbers : ndarray of int
+    call_numbers, file_numbers, site_numbers : ndarray of int
         Index: number in the spool. Value: number in the run. The last entry is for all larger numbers.
     first_ticks : int
         First clock reading, ticks.
@@ -43,6 +47,10 @@ class Decoding:
         Length of a tick, ns.
     start_ns : int
         Time of `first_ticks`, ns since the origin of the run.
+    flights : FlightRows
+        Flights of requests.
+    wide_files : bool
+        Whether the number of a file has 32 bits, which include those of the site: there are no sites.
     """
 
     path: str
@@ -53,9 +61,12 @@ class Decoding:
     first_thread: int
     call_numbers: np.ndarray
     file_numbers: np.ndarray
+    site_numbers: np.ndarray
     first_ticks: int
     ns_per_tick: float
     start_ns: int
+    flights: FlightRows = NO_FLIGHTS
+    wide_files: bool = False
 
     @property
     def most_ticks(self) -> int:
@@ -153,7 +164,7 @@ def read_window(
     return Read(*_compiled.read_window(*where, raw.view("u1"), *_told(decoding, thread, out)))
 
 
-_Told = tuple[np.ndarray, np.ndarray, tuple[np.ndarray | None, ...], tuple[int | float, ...]]
+_Told = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray | None, ...], tuple[int | float, ...]]
 
 
 def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
@@ -161,7 +172,8 @@ def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
     return (
         decoding.call_numbers,
         decoding.file_numbers,
-        tuple(out.get(name) for name in COLUMNS),
+        decoding.site_numbers,
+        tuple(out.get(name) for name in _DECODED),
         (
             decoding.first_ticks,
             decoding.ns_per_tick,
@@ -170,6 +182,7 @@ def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
             LARGEST_MOVED_BYTES,
             decoding.rank,
             thread,
+            decoding.wide_files,
         ),
     )
 

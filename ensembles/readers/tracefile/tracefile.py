@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -15,11 +15,15 @@ import h5py
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import COLUMNS, OPS, Call, Events
+from ensembles.model.events import COLUMNS, MISSING, OPS, Call, Events
 from ensembles.model.filters import within_ranges
-from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.flights import Flights
+from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.regions import KINDS, RegionTable
+from ensembles.model.sites import SiteTable
+from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
+from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
@@ -43,18 +47,23 @@ from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 
 _PARTS = (
-    *("calls", "environment", "events", "file_facts", "files", "hosts", "index", "losses", "mounts", "notes"),
-    *("processes", "ranks", "regions", "spools", "summary"),
+    *("calls", "environment", "events", "file_facts", "files", "flights", "hosts", "index", "losses"),
+    *("mounts", "notes", "processes", "ranks", "regions", "sites", "spools", "summary", "surroundings"),
 )
 
 _MOST_CHUNK_ROWS = 1 << 24
+_OLD_COLUMNS = [name for name in COLUMNS if name not in MISSING]
 
 FORMAT = "ensio trace"
-VERSION = 4
+VERSION = 5
+OLD_VERSION = 4
+"""The version before, which is read too: it has no sites and no flights."""
+
 TEXT_ATTRIBUTES = ("mode", "job", "launcher", "recorder", "exclude", "user", "uid", "libc", "mpi")
 
 _MOST_TASKS = 1 << 25
 _MOST_CALLS = 1 << 62
+_MOST_BYTES = 1 << 62
 _MOST_THREADS = 1 << 40
 
 
@@ -129,10 +138,11 @@ class TraceFileSource:
             if "format" not in file.attrs or read_attribute(file, "format") != FORMAT.encode():
                 raise ValueError("it is an HDF5 file of another program")
             version = read_number(file, "version", 1 << 31)
-            if version != VERSION:
+            if version not in (OLD_VERSION, VERSION):
                 raise ValueError(f"its version is {version}, and this ensio reads {VERSION}")
             self.is_complete = bool(read_number(file, "complete", 1))
             self.metadata = read_metadata(file)
+            self._stored = tuple(COLUMNS) if version == VERSION else tuple(_OLD_COLUMNS)
             unknown = _unknown_parts(file, _PARTS) + _unknown_parts(open_group(file, "events"), COLUMNS)
             if unknown:
                 self.metadata.note(
@@ -182,7 +192,7 @@ class TraceFileSource:
         ------
         Events
         """
-        names = tuple(COLUMNS) if request.columns is None else request.columns
+        names = self._stored_columns(request.columns)
         sorting = CompletionOrder() if request.is_ordered and set(names) >= NEEDED else None
         ranks, most = request.ranks, request.max_events
         threads = THREADS if request.rows is None else 1
@@ -217,6 +227,20 @@ class TraceFileSource:
                 raise ValueError("its regions have impossible times")
             return table
 
+    def surroundings(self) -> SurroundingsTable:
+        """Read the samples of the kernel's counters."""
+        with _opened(self.path) as file:
+            if not has_part(file, "surroundings"):
+                return SurroundingsTable.empty()
+            group = open_group(file, "surroundings")
+            known = {
+                name: read_numbers(group, name).astype(dtype)
+                for name, dtype in SURROUNDINGS_COLUMNS.items()
+                if has_part(group, name)
+            }
+            missing = np.full(len(known["time"]), UNKNOWN)
+            return SurroundingsTable(dict.fromkeys(SURROUNDINGS_COLUMNS, missing) | known)
+
     def summary(self) -> CellSummary | None:
         """Read the summary of all calls; None: the recorder kept no summary."""
         with _opened(self.path) as file:
@@ -249,7 +273,7 @@ class TraceFileSource:
         with _opened(self.path) as file, ThreadPoolExecutor(threads) as pool:
             events = open_group(file, "events")
             find_plugins(events, self.path)
-            columns = TraceColumns(events, tuple(COLUMNS) if names is None else tuple(names), self._limits)
+            columns = TraceColumns(events, self._stored if names is None else tuple(names), self._limits)
             yield _Open(columns, _read_index(file, columns.length), pool)
 
     @property
@@ -259,12 +283,21 @@ class TraceFileSource:
             "rank": (0, metadata.tasks - 1),
             "call": (0, len(metadata.calls) - 1),
             "file": (0, len(metadata.files) - 1),
+            "site": (0, len(metadata.sites) - 1),
             **LIMITS,
         }
 
+    def _stored_columns(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the columns to read for the named ones; a file of an older version has no others."""
+        stored = self._stored if names is None else tuple(name for name in names if name in self._stored)
+        return stored or ("duration",)
+
     def _events(self, columns: dict[str, np.ndarray]) -> Events:
+        missing = COLUMNS.keys() - set(self._stored)
+        length = len(next(iter(columns.values())))
+        columns = {**columns, **{name: np.full(length, MISSING[name], COLUMNS[name]) for name in missing}}
         make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files)
+        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
 
 def _unknown_parts(group: h5py.Group, known: Iterable[str]) -> int:
@@ -325,17 +358,20 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         table, read_numbers(group, "block_bytes").tolist(), strict=True
     ):
         mounts[host] = (*mounts.get(host, ()), Mount(point, kind, source, block))
-    dropped, other = _read_losses(file)
+    dropped, other, unseen = _read_losses(file)
     return RunMetadata(
         tasks=read_number(file, "tasks", _MOST_TASKS),
         threads=read_number(file, "threads", _MOST_THREADS),
         origin_unix_ns=read_number(file, "origin_unix_ns", LATEST_NS),
         calls=tuple(Call(*call) for call in zip(names, layers, ops, strict=True)),
         files=read_texts(file, "files"),
+        flights=_read_flights(file),
+        sites=SiteTable(read_texts(file, "sites") if has_part(file, "sites") else ("",)),
         processes=_read_processes(open_group(file, "processes")),
         notes=read_texts(file, "notes"),
         hosts=read_texts(file, "hosts"),
-        clock_error_s=float(read_attribute(file, "clock_error_s")) if "clock_error_s" in file.attrs else None,
+        clock_error_s=_read_seconds(file, "clock_error_s"),
+        clock_step_s=_read_seconds(file, "clock_step_s"),
         environment={
             name: row[0] for name, *row in read_rows(open_group(file, "environment"), "name", "value")
         },
@@ -343,20 +379,45 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         file_facts=facts,
         dropped_by_reason=dropped,
         calls_on_other_paths=other,
+        unseen_io=unseen,
+        summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
         **text,
     )
 
 
-def _read_losses(file: h5py.File) -> tuple[dict[str, int], int]:
-    """Read dropped events by reason, and calls on other paths; older files have neither."""
+def _read_seconds(file: h5py.File, name: str) -> float | None:
+    """Read an attribute that is a time, s; None: it is unknown."""
+    return float(read_attribute(file, name)) if name in file.attrs else None
+
+
+def _read_losses(file: h5py.File) -> tuple[dict[str, int], int, UnseenIo | None]:
+    """Read dropped events by reason, calls on other paths and unrecorded I/O; older files lack them."""
     if not has_part(file, "losses"):
-        return {}, 0
+        return {}, 0, None
     group = open_group(file, "losses")
     counts = read_numbers(group, "events").tolist()
     if min(counts, default=0) < 0:
         raise ValueError("a number of lost calls is negative")
     found = dict(zip(read_texts(group, "reason"), counts, strict=True))
-    return found, read_number(group, "calls_on_other_paths", _MOST_CALLS)
+    unseen = None
+    if "kernel_bytes_read" in group.attrs:
+        read, written = (
+            read_number(group, f"kernel_bytes_{way}", _MOST_BYTES) for way in ("read", "written")
+        )
+        unseen = UnseenIo(read, written, tuple(read_texts(group, "libraries")))
+    return found, read_number(group, "calls_on_other_paths", _MOST_CALLS), unseen
+
+
+def _read_flights(file: h5py.File) -> dict[str, Flights]:
+    """Read the sums of non-blocking requests; older files have none."""
+    if not has_part(file, "flights"):
+        return {}
+    group = open_group(file, "flights")
+    columns = [read_numbers(group, name).tolist() for name in Flights._fields]
+    if any(min(column, default=0) < 0 for column in columns):
+        raise ValueError("a sum of requests is negative")
+    rows = [Flights(*row) for row in zip(*columns, strict=True)]
+    return dict(zip(read_texts(group, "operation"), rows, strict=True))
 
 
 def _read_processes(group: h5py.Group) -> list[Process]:

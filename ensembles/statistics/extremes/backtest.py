@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
-from ensembles.statistics.extremes.maximum import Tail, answer, in_phases
+from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
+from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
+from ensembles.statistics.extremes.phase_maxima import drawn_maxima
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks, in_phases
 from ensembles.statistics.extremes.stationarity import time_blocks
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import check_level
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ class Coverage:
     Attributes
     ----------
     kind : str
-        What was left out: ``phases`` (some at a time, at random), ``later phases`` (the second half),
-        ``ranks`` (a random half), or ``calls`` (at random, if phases are unknown).
+        What was left out: ``phases`` (some at a time, at random), ``next phase`` (each is predicted from
+        those before it: prequential coverage), ``ranks`` (a random half), or ``calls`` (at random, if phases
+        are unknown).
     coverage : float or None
         Share of the trials whose slowest call lay within its prediction interval; None: no trial.
     below, above : float or None
@@ -66,6 +70,9 @@ class Backtest:
         Number N of calls; None: as many as each phase has.
     kinds : tuple of Coverage
         One for each kind of parts that were left out.
+    pit : ndarray of float64 or None
+        Places of the phases in their predicted distributions, each predicted from those before it;
+        uniform if predictions are right. None: there are too few phases.
     """
 
     coverage: float | None
@@ -75,10 +82,12 @@ class Backtest:
     refused: int
     width: float | None
     kinds: tuple[Coverage, ...]
+    pit: np.ndarray | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object that ``ensio tail --backtest --json`` prints."""
+        """Return the object that ``ensio tail --backtest --json`` prints; `pit` is counted in tenths."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found["pit"] = None if self.pit is None else np.histogram(self.pit, 10, (0.0, 1.0))[0].tolist()
         found["kinds"] = [{one.name: getattr(kind, one.name) for one in fields(kind)} for kind in self.kinds]
         return found
 
@@ -86,10 +95,10 @@ class Backtest:
         lines = [f"coverage of {100 * self.level:g} % prediction intervals"]
         for kind in self.kinds:
             if kind.coverage is None:
-                lines.append(f"  {kind.kind} left out: no trial, {kind.reason}")
+                lines.append(f"  {kind.kind}: no trial, {kind.reason}")
                 continue
             lines.append(
-                f"  {kind.kind} left out: {100 * kind.coverage:.0f} % of "
+                f"  {kind.kind}: {100 * kind.coverage:.0f} % of "
                 f"{count_text(kind.trials, 'trial')}, median ratio of the ends {kind.width:.3g}"
                 + (f"; {kind.refused:,} refused" if kind.refused else "")
             )
@@ -136,7 +145,7 @@ def run_backtest(
     Raises
     ------
     EnsioError
-        ``tasks`` is less than 1.
+        ``tasks`` or ``level`` is out of range.
 
     Examples
     --------
@@ -144,10 +153,9 @@ def run_backtest(
     >>> durations_s = np.random.default_rng(1).lognormal(0.0, 0.1, 4000)
     >>> backtest = run_backtest(CountedDurations.from_durations(durations_s, phase))
     >>> [kind.kind for kind in backtest.kinds], backtest.coverage > 0.75
-    (['phases', 'later phases'], True)
+    (['phases', 'next phase'], True)
     """
-    if tasks is not None and tasks < 1:
-        raise EnsioError(f"{tasks} tasks have no slowest one: give a whole number from 1 on")
+    tasks, level = None if tasks is None else check_tasks(tasks), check_level(level)
     rng = np.random.default_rng(seed)
     sample = in_phases(sample)
     if sample.phases_known and len(sample.n) > 1:
@@ -160,14 +168,23 @@ def run_backtest(
             return Backtest(None, level, 0, tasks, len(sample.n), None, (nothing,))
         kinds = [
             _counted("phases", _phases_left_out(sample, rng), tasks, level, rng, sample),
-            _counted("later phases", _later_phases(sample), tasks, level, rng, sample, coming=True),
+            _of_next(following := _next_phases(sample, tasks, level, rng), sample),
         ]
         if calls is not None and calls.rank is not None and calls.phase is not None:
             kinds.append(_counted("ranks", _ranks_left_out(calls, sample, rng), tasks, level, rng, None))
     else:
-        kinds = [_calls_left_out(sample, tasks, level, rng)]
+        following, kinds = None, [_calls_left_out(sample, tasks, level, rng)]
     first = kinds[0]
-    return Backtest(first.coverage, level, first.trials, tasks, first.refused, first.width, tuple(kinds))
+    return Backtest(
+        first.coverage,
+        level,
+        first.trials,
+        tasks,
+        first.refused,
+        first.width,
+        tuple(kinds),
+        None if following is None else following.pit,
+    )
 
 
 def _block_of(calls: int) -> int:
@@ -186,10 +203,22 @@ def _phases_left_out(
         yield sample.chosen(fold != one), sample.chosen(fold == one)
 
 
-def _later_phases(sample: CountedDurations) -> Iterator[tuple[CountedDurations, CountedDurations]]:
-    half = len(sample.n) // 2
-    if len(sample.n) >= _FEWEST_PHASES:
-        yield sample.chosen(np.arange(half)), sample.chosen(np.arange(half, len(sample.n)))
+def _next_phases(
+    sample: CountedDurations, tasks: int | None, level: float, rng: np.random.Generator
+) -> NextPhase | None:
+    """Predict each phase from those before it; None: too few phases, or with fewer calls than `tasks`."""
+    if tasks is not None and tasks > 1.1 * float(np.median(sample.n)):
+        return None
+    return predict_next(drawn_maxima(sample, tasks, rng)[1], level)
+
+
+def _of_next(found: NextPhase | None, sample: CountedDurations) -> Coverage:
+    if found is None:
+        reason = f"at least {FEWEST_IN_TIME} phases with as many calls are needed"
+        return Coverage("next phase", None, None, None, 0, len(sample.n), None, reason)
+    return Coverage(
+        "next phase", found.coverage, found.below, found.above, found.trials, 0, found.width, None
+    )
 
 
 def _ranks_left_out(
@@ -216,13 +245,8 @@ def _counted(
     level: float,
     rng: np.random.Generator,
     whole: CountedDurations | None,
-    coming: bool = False,
 ) -> Coverage:
-    """Predict the parts that were left out, and count what the intervals contain.
-
-    ``coming``: the parts follow those that the prediction is based on, and a prediction for a run that has
-    not settled counts as refused.
-    """
+    """Predict the parts that were left out, and count what the intervals contain."""
     typical = None if whole is None else float(np.median(whole.n))
     least = 0.0 if typical is None else 0.5 * typical
     inside: list[np.ndarray] = []
@@ -241,13 +265,14 @@ def _counted(
                     refused += len(sizes)
                     continue
             else:
-                sizes, slowest_s = _drawn(left, tasks, rng)
-        tested = check_exchangeability(seen)
+                sizes, slowest_s = drawn_maxima(left, tasks, rng)
+                slowest_s = np.exp(slowest_s)
+        model = SlowestOfN.fit(seen)
         for size in _sizes(sizes):
             mine = slowest_s[sizes == size]
-            found = answer(seen, int(size), level, tested)
-            if found.low_s is None or found.high_s is None or (coming and found.unsettled):
-                refused, reason = refused + len(mine), found.refused or found.unsettled
+            found = model.tail(int(size), level)
+            if found.low_s is None or found.high_s is None:
+                refused, reason = refused + len(mine), found.refused
                 continue
             inside.append(_place(mine, found, seen.resolution_s))
             widths.append(found.high_s / max(found.low_s, 1e-9))
@@ -281,19 +306,6 @@ def _place(slowest_s: np.ndarray, found: Tail, resolution_s: float) -> np.ndarra
     below = slowest_s < (found.low_s or 0.0) - slack
     above = slowest_s > (found.high_s or 0.0) + slack
     return np.array([below, ~(below | above), above], dtype=np.float64)
-
-
-def _drawn(left: CountedDurations, tasks: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the slowest of ``tasks`` calls from each phase that has as many."""
-    from ensembles.statistics.extremes.phase_maxima import longest_log_s
-
-    left = left.chosen(left.n >= tasks)
-    if not len(left.n):
-        return left.n, left.max_s
-    chance = np.where(left.n > tasks, tasks / left.n.astype(np.float64), 1.0)
-    rank = np.minimum(rng.geometric(chance), left.n - tasks + 1).astype(np.float64)
-    slowest_s = np.exp(longest_log_s(left, rank[:, None])[:, 0])
-    return np.full(len(left.n), tasks), slowest_s
 
 
 def _thinned(sample: CountedDurations, by: float, rng: np.random.Generator) -> CountedDurations:
@@ -349,7 +361,7 @@ def _calls_left_out(
         if not len(seen.n) or rest.sum() < 1:
             refused, reason = refused + 1, "too few calls are left"
             continue
-        found = answer(seen, int(rest.sum()), level, tested)
+        found = SlowestOfN(seen, tested).tail(int(rest.sum()), level)
         if found.low_s is None or found.high_s is None:
             refused, reason = refused + 1, found.refused
             continue

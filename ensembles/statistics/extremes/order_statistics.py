@@ -71,7 +71,7 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
     curve = UpperOrderStatistics.from_sample(sample)
     # The quantile of an empirical distribution is a call; its rank counts the calls that are as long.
     rank = np.floor(sample.total * -np.expm1(np.log(chance))) + 1.0
-    low, median, high = np.interp(rank, curve.rank, curve.duration_s)
+    low, median, high = np.minimum(np.interp(rank, curve.rank, curve.duration_s), sample.max_s.max())
     _, below = maximum_distribution(sample, tasks)
     edges = bin_edges_s()
     middle = np.clip(0.5 * (edges[:-1] + edges[1:]), sample.min_s.min(), sample.max_s.max())
@@ -192,7 +192,10 @@ class UpperOrderStatistics:
         used = np.flatnonzero(sample.counts)[::-1]
         rank = np.cumsum(sample.counts[used]).astype(np.float64)
         longest_s = float(sample.max_s.max())
-        duration_s = np.maximum(np.minimum(edges[used], longest_s), float(sample.min_s.min()))
+        # No call lies between two bins in use: each has a knot at both of its ends.
+        ends_s = np.ravel(np.column_stack([edges[used + 1], edges[used]]))
+        duration_s = np.clip(ends_s, float(sample.min_s.min()), longest_s)
+        rank = np.ravel(np.column_stack([np.concatenate([[0.0], rank[:-1]]) + 1e-6, rank]))
         if sample.resolution_s > 0:
             longest_s += 0.5 * sample.resolution_s
         if largest_s is not None and len(largest_s) > 1:
@@ -205,6 +208,7 @@ class UpperOrderStatistics:
             known = 1
             duration_s = np.concatenate([[longest_s], duration_s])
             rank = np.concatenate([[1.0], np.maximum(rank, 1.0 + 1e-9)])
+            duration_s[:2] = longest_s
         return cls(duration_s, rank, sample.total, known)
 
     def longest_s(self, number: int) -> np.ndarray:
@@ -234,5 +238,14 @@ class UpperOrderStatistics:
         ranks = np.minimum(np.geomspace(1.0, self.calls, 2000), self.calls)
         chance = chance_below_longest(self.calls, tasks, ranks)
         wanted = np.interp(-levels, -chance, ranks)
-        found = np.exp(np.interp(wanted, self.rank, np.log(np.maximum(self.duration_s, 1e-12))))
-        return np.where(levels > chance[0], np.nan, found)
+        return np.where(levels > chance[0], np.nan, self.ranked_s(wanted))
+
+    def ranked_s(self, rank: np.ndarray) -> np.ndarray:
+        """Return the calls of some ranks; between two calls a factor of two apart, the nearer one."""
+        log_s = np.log(np.maximum(self.duration_s, 1e-12))
+        after = np.clip(np.searchsorted(self.rank, rank), 1, len(self.rank) - 1)
+        share = (rank - self.rank[after - 1]) / np.maximum(np.diff(self.rank)[after - 1], 1e-12)
+        apart = log_s[after - 1] - log_s[after] > np.log(2.0)
+        nearer = np.where(share < 0.5, log_s[after - 1], log_s[after])
+        found: np.ndarray = np.exp(np.where(apart, nearer, np.interp(rank, self.rank, log_s)))
+        return found

@@ -29,6 +29,9 @@ _DROP = 14.0
 """The posterior is truncated where its log density is lower than the maximum by this."""
 _COARSE, _FINE = 30, 20
 
+_MOST_RATIO = 1e100
+"""Largest duration over the threshold: beyond, a prediction is refused as too wide in any case."""
+
 
 @dataclass(frozen=True)
 class Excesses:
@@ -106,7 +109,8 @@ class Nodes:
                 -log_chance,
                 np.expm1(-self.shape * log_chance) / np.where(straight, 1.0, self.shape),
             )
-            return np.where(self.logarithmic, np.exp(excess), 1.0 + excess)
+            ratio = np.where(self.logarithmic, np.exp(excess), 1.0 + excess)
+        return np.minimum(ratio, _MOST_RATIO)
 
     def only(self, place: int) -> Nodes:
         """Return one of the tails, with weight 1."""
@@ -240,8 +244,8 @@ def _log_likelihood(excesses: Excesses, shape: np.ndarray, scale: np.ndarray) ->
 
 def _log_survival(excess: np.ndarray, shape: np.ndarray, inverse_scale: np.ndarray) -> np.ndarray:
     straight = np.abs(shape) < 1e-9
-    reach = np.where(straight, 0.0, shape) * inverse_scale * excess
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        reach = np.where(straight, 0.0, shape) * inverse_scale * excess
         value = -np.log1p(np.maximum(reach, -1.0)) / np.where(straight, 1.0, shape)
         value = np.where(straight, -excess * inverse_scale, value)
     return np.where(reach <= -1.0, -np.inf, value)

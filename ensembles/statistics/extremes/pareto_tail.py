@@ -43,6 +43,15 @@ class ParetoTail:
     antimode_s: float
     longest: UpperOrderStatistics
 
+    @property
+    def shape(self) -> float:
+        """Posterior mean of the shape of the tail of durations.
+
+        A tail of the logarithm is nearly a power law, whose shape is the scale of the logarithm.
+        """
+        shape = np.where(self.nodes.logarithmic, self.nodes.scale, self.nodes.shape)
+        return float(shape @ self.nodes.weight)
+
     def chance_below(self, tasks: float, duration_s: np.ndarray) -> np.ndarray:
         """Return F_N, the probability that none of ``tasks`` new calls takes longer.
 
@@ -93,14 +102,16 @@ class ParetoTail:
 
         None: a tenth of it comes from probabilities below 1e-5, which the data do not determine.
         """
-        rest = np.geomspace(1.0, 1e-9, 145)
-        slowest = self.quantiles_s(tasks, 1.0 - np.sqrt(rest[1:] * rest[:-1]))
+        rest = np.concatenate([np.linspace(1.0, 0.06, 48), np.geomspace(0.05, 1e-9, 55)])
+        slowest = self.quantiles_s(tasks, 1.0 - 0.5 * (rest[1:] + rest[:-1]))
         parts = slowest * -np.diff(rest)
         mean = float(parts.sum())
         return mean if parts[rest[1:] < 1e-5].sum() < 0.1 * mean else None
 
 
-def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = None) -> ParetoTail | None:
+def fit_pareto_tail(
+    sample: CountedDurations, largest_s: np.ndarray | None = None, exceedances: int | None = None
+) -> ParetoTail | None:
     """Fit a tail to exchangeable calls.
 
     Parameters
@@ -110,6 +121,8 @@ def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = Non
     largest_s : ndarray of float64, optional
         Exact durations of all calls longer than the shortest of these. Of other calls the bin is known, and
         the exact duration of the slowest of each phase.
+    exceedances : int, optional
+        Number of calls above the threshold. Default: chosen from the data.
 
     Returns
     -------
@@ -125,6 +138,8 @@ def fit_pareto_tail(sample: CountedDurations, largest_s: np.ndarray | None = Non
         return None
     longest = UpperOrderStatistics.from_sample(sample, largest_s)
     exact = np.sort(largest_s)[::-1] if largest_s is not None and sample.resolution_s == 0 else np.zeros(0)
+    if exceedances is not None:
+        return _with_calls(sample, exact, exceedances, first, antimode_s, longest, at_least)
     tail, refuted = None, False
     while True:
         one = _with_calls(sample, exact, wanted, first, antimode_s, longest, at_least)

@@ -22,11 +22,16 @@ from ensembles.summaries.bins import bin_edges_s
 MOST_PHASES = 2000
 """Most phases that are used; of more, evenly spaced ones."""
 
+_SHAPIRO = 5000
+"""Most values of a test by Shapiro and Wilk: beyond that its p-value is not calibrated."""
+
 _ENOUGH = 19
 """Number of independent phases from which on a central 90 % interval lies within their range. If there are
 this many phases, but fewer effective ones, the interval is computed for this number: it then misses at most a
 fortieth instead of a twentieth on each side.
 """
+
+_CONTRADICTED = 0.05
 
 _MORE = 0.05
 """Log ratio of N to the calls of a phase up to which the slowest call is used without extrapolation."""
@@ -52,37 +57,86 @@ class PhaseMaxima:
         Whether some were extrapolated along the tails of their phases, by at least a tenth of their calls.
     log_median_s : ndarray of float64, shape (p,)
         Logarithms of the medians of phases.
+    within_share : float
+        Share of the variance of cases that the variance of phases does not contain: a phase of r times N
+        calls averages over r maxima.
     """
 
     log_s: np.ndarray
     effective: float
     carried: bool
     log_median_s: np.ndarray
+    within_share: float = 1.0
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles for a new phase, in seconds.
 
-        The quantile q of a prediction from p phases is at the position q (p + 1) of the sorted phases, which
-        is exact for any distribution (S. S. Wilks, "Determination of sample sizes for setting tolerance
-        limits", Annals of Mathematical Statistics 12, 1941). Beyond the positions 1 and p, a normal
-        distribution of the logarithm with estimated parameters (Student's t with p - 1 degrees of freedom) is
-        used.
+        They are Student's t interval for one more value of log maxima, unless these contradict a normal
+        distribution (Shapiro and Wilk 1965, at 5 %, of at least 20 phases). Then the quantile q is at the
+        position q (p + 1) of the sorted phases, which is exact for any distribution (S. S. Wilks,
+        "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12,
+        1941), and Student's t beyond the positions 1 and p.
         """
         levels = np.asarray(levels, dtype=np.float64)
+        student = self._student(levels)
+        if self.normal:
+            quantiles_s: np.ndarray = np.exp(student)
+            return quantiles_s
         values = np.sort(self.log_s, axis=None)
-        p = max(self.effective, min(len(self.log_s), _ENOUGH))
+        p = max(self._count, min(len(self.log_s), _ENOUGH))
         places = (np.arange(len(values)) + 0.5) / len(values)
         found = np.interp((levels * (p + 1) - 0.5) / p, places, values)
         outside = np.minimum(levels, 1 - levels) * (p + 1) < 1 - 1e-9
-        if outside.any():
-            from scipy.special import stdtrit
+        wider = np.where(levels < 0.5, np.minimum(found, student), np.maximum(found, student))
+        ordered: np.ndarray = np.exp(np.where(outside, wider, found))
+        return ordered
 
-            spread = values.std() * np.sqrt(len(self.log_s) / max(len(self.log_s) - 1, 1) * (1 + 1 / p))
-            student = values.mean() + spread * stdtrit(max(p - 1, 1), levels)
-            wider = np.where(levels < 0.5, np.minimum(found, student), np.maximum(found, student))
-            found = np.where(outside, wider, found)
-        quantiles_s: np.ndarray = np.exp(found)
-        return quantiles_s
+    def _student(self, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles of one more log maximum, if these are normal."""
+        from scipy.special import stdtrit
+
+        between, within, effective = self._variances
+        if between + within <= 0:
+            return np.full(len(levels), self.log_s.mean())
+        error = np.sqrt(between + within + between / effective)
+        found: np.ndarray = self.log_s.mean() + error * stdtrit(self._freedom, levels)
+        return found
+
+    @property
+    def _variances(self) -> tuple[float, float, float]:
+        """Variance between and within phases of log maxima, and the effective number of phases used."""
+        p = len(self.log_s)
+        effective = min(max(self.effective, p / 3, 2.0), p)
+        between = float(self.log_s.mean(1).var(ddof=1)) * (1 - 1 / p) / (1 - 1 / effective)
+        return between, self.within_share * float(self.log_s.var(1).mean()), effective
+
+    @property
+    def _freedom(self) -> float:
+        """Degrees of freedom of the variance: p - 1 between phases, and many within (Satterthwaite 1946)."""
+        between, within, effective = self._variances
+        ratio = (between + within) / between if between > 1e-12 * within else 1e12
+        return float(min((effective - 1) * ratio**2, 1e9))
+
+    @property
+    def _count(self) -> float:
+        """Effective number of independent maxima: of phases that are larger than N, more than phases."""
+        return min(self._freedom + 1, self.log_s.size) if self.within_share < 1 else self.effective
+
+    @property
+    def normal(self) -> bool:
+        """Whether the log maxima do not contradict a normal distribution."""
+        if self._count <= _ENOUGH:
+            return True
+        cases = np.arange(len(self.log_s))
+        one_each = self.log_s[cases, 7 * cases % self.log_s.shape[1]]
+        values = self.log_s.ravel() if self._count > 2 * len(cases) else one_each
+        if np.ptp(values) <= 0:
+            return True
+        from scipy.stats import shapiro
+
+        if len(values) > _SHAPIRO:
+            values = np.random.default_rng(0).choice(values, _SHAPIRO, replace=False)
+        return bool(shapiro(values).pvalue >= _CONTRADICTED)
 
     def mean_s(self) -> float:
         """Return the mean over phases, in seconds."""
@@ -118,6 +172,7 @@ def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
         effective_number(np.median(log_s, axis=1)),
         bool((sample.n * 1.1 < tasks).any()),
         _log_median_s(sample),
+        1.0 - min(tasks / float(np.median(sample.n)), 1.0) if fewer.any() else 1.0,
     )
 
 
@@ -127,11 +182,34 @@ def of_similar_size(sample: CountedDurations, tasks: int) -> CountedDurations:
     Phases with less than a sixteenth of the calls asked for are dropped, if enough others remain.
     """
     large = sample.n * 16 >= min(tasks, int(sample.n.max()))
-    if not large.all() and large.sum() >= min(20, len(large) // 2):
+    if not large.all() and large.sum() >= max(min(20, len(large) // 2), 2):
         sample = sample.chosen(large)
     if len(sample.n) > MOST_PHASES:
         sample = sample.chosen(np.linspace(0, len(sample.n) - 1, MOST_PHASES).astype(np.int64))
     return sample
+
+
+def drawn_maxima(
+    sample: CountedDurations, tasks: int | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the slowest of `tasks` calls from each phase of a usual number of calls, or take that of all.
+
+    Returns
+    -------
+    calls : ndarray of int64, shape (k,)
+        Number of calls of which each is the slowest.
+    log_s : ndarray of float64, shape (k,)
+        Logarithms of seconds, in the order of phases.
+    """
+    typical = float(np.median(sample.n))
+    if tasks is None or tasks >= typical:
+        usual = sample.chosen(sample.n >= 0.5 * typical)
+        return usual.n, np.log(np.maximum(usual.max_s, _TINY_S))
+    large = sample.chosen(sample.n >= tasks)
+    if not len(large.n):
+        return large.n, np.zeros(0)
+    rank = _longest_drawn(large.n[:, None], tasks, rng.random((len(large.n), 1)))
+    return np.full(len(large.n), tasks), longest_log_s(large, rank)[:, 0]
 
 
 def effective_number(values: np.ndarray) -> float:
@@ -182,9 +260,26 @@ def effective_number(values: np.ndarray) -> float:
 def _of_fewer(sample: CountedDurations, tasks: int) -> np.ndarray:
     """Return the slowest of ``tasks`` calls drawn from each phase: log seconds, shape (p, parts)."""
     levels = (np.arange(_PARTS) + 0.5) / _PARTS
-    left_out = np.log(levels)[None] / np.log1p(-tasks / sample.n.astype(np.float64))[:, None]
-    # A call of rank 1 is the longest: it is among the N with probability N / n.
-    return longest_log_s(sample, np.minimum(np.floor(left_out), sample.n[:, None] - 1.0) + 1.0)
+    return longest_log_s(sample, _longest_drawn(sample.n[:, None], tasks, levels[None]))
+
+
+def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarray:
+    """Return the rank, among n calls, of the longest of N drawn without replacement: a quantile of it.
+
+    The r longest calls are all left out with probability ``(n - r)! (n - N)! / ((n - r - N)! n!)``. The
+    rank is one more than the largest r of which this probability is at least the level.
+    """
+    from scipy.special import gammaln
+
+    n = np.broadcast_to(np.asarray(calls, dtype=np.float64), np.broadcast_shapes(calls.shape, level.shape))
+    low, high = np.zeros(n.shape), n - tasks + 1
+    whole = gammaln(n + 1) - gammaln(n - tasks + 1)
+    while (high - low > 1).any():
+        r = np.floor(0.5 * (low + high))
+        left_out = gammaln(n - r + 1) - gammaln(np.maximum(n - r - tasks, 0) + 1) - whole >= np.log(level)
+        low, high = np.where(left_out, r, low), np.where(left_out, high, r)
+    rank: np.ndarray = low + 1.0
+    return rank
 
 
 def longest_log_s(sample: CountedDurations, rank: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Distribution function of the slowest of N calls, from prediction intervals of several levels."""
+"""Distribution function of the slowest of N calls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.statistics.extremes.exchangeability import check_exchangeability
-from ensembles.statistics.extremes.maximum import Tail, answer, in_phases, predict_maximum
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
+from ensembles.statistics.samples.level import check_level
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
 
-LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.95, 0.98)
-"""Levels of the intervals whose ends form the curve, in addition to the requested level."""
+CHANCES = (0.01, 0.025, *(step / 20 for step in range(1, 20)), 0.975, 0.99)
+"""Probabilities of the curve, in addition to the ends of the requested interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class PredictiveCdf:
     def from_ensemble(
         cls, ensemble: Ensemble, tasks: int, level: float = 0.9, seed: int = 0
     ) -> PredictiveCdf:
-        """Compute the curve of an ensemble, with one method for all points.
+        """Compute the curve of an ensemble.
 
         Parameters
         ----------
@@ -47,7 +47,7 @@ class PredictiveCdf:
         level : float
             Level of `answer`.
         seed : int
-            As for `predict_maximum`.
+            As for `predict_slowest`.
 
         Returns
         -------
@@ -58,18 +58,11 @@ class PredictiveCdf:
         EnsioError
             ``tasks`` or ``level`` is out of range.
         """
-        found = predict_maximum(ensemble.sample, tasks, level, calls=ensemble.calls, seed=seed)
-        if found.refused or found.median_s is None:
+        tasks, level = check_tasks(tasks), check_level(level)
+        model = SlowestOfN.fit(ensemble.sample, calls=ensemble.calls, seed=seed)
+        found = model.tail(tasks, level)
+        if found.refused:
             return cls(found, np.empty(0), np.empty(0))
-        sample, calls = in_phases(ensemble.sample), ensemble.calls
-        if calls is not None and len(calls.durations_s) > sample.total and calls.phase is not None:
-            calls = calls.chosen(calls.phase >= 0)
-        tested = check_exchangeability(sample, calls, seed)
-        points = {0.5: found.median_s}
-        for each in sorted({*LEVELS, level}):
-            more = found if each == level else answer(sample, int(tasks), each, tested, calls)
-            if more.method == found.method and more.low_s is not None and more.high_s is not None:
-                points[(1 - each) / 2], points[(1 + each) / 2] = more.low_s, more.high_s
-        chance = np.array(sorted(points))
-        # Quantiles of several levels are computed separately, and may decrease by rounding.
-        return cls(found, np.maximum.accumulate([points[each] for each in chance.tolist()]), chance)
+        side = (1 - level) / 2
+        chance = np.unique(np.concatenate([CHANCES, [side, 0.5, 1 - side]]))
+        return cls(found, np.asarray(model.at(tasks, chance, level).quantiles_s), chance)

@@ -13,7 +13,9 @@ from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 MOST_STEP = 16
-_BLOCKS = 20
+BLOCKS = 20
+"""Least number of blocks of time."""
+
 _LEAST = 16
 
 
@@ -39,7 +41,7 @@ def time_blocks(calls: CallAttributes, tasks: int, resolution_s: float = 0.0) ->
     n = len(calls.durations_s)
     if calls.start_ns is None:
         return None
-    size = min(max(tasks, _LEAST), n // _BLOCKS)
+    size = min(max(tasks, _LEAST), n // BLOCKS)
     if size < _LEAST or size * MOST_STEP < tasks:
         return None
     order = np.argsort(calls.start_ns, kind="stable")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -158,6 +157,36 @@ def _scores(blocks: CellBlocks, high: np.ndarray, low: np.ndarray, total: float)
     ratio = a * np.log(a / (both * chance)) + b * np.log(np.maximum(b, 1e-300) / (both * (1 - chance)))
     scores: np.ndarray = np.sqrt(2 * np.maximum(ratio, 0)) - np.sqrt(2 * np.log(math.e * total / both))
     return scores
+
+
+def has_hill(blocks: CellBlocks, total: float, threshold: float) -> bool:
+    """Return whether a block is significantly denser than one before it and one after it.
+
+    Parameters
+    ----------
+    blocks : CellBlocks
+    total : float
+        Number of all calls.
+    threshold : float
+        Evidence from which on a difference is significant.
+
+    Returns
+    -------
+    bool
+    """
+    density = blocks.calls / blocks.width
+    high = np.flatnonzero(blocks.calls >= max(LEAST_CALLS, LEAST_SHARE * total))
+    hill = np.ones(len(high), bool)
+    denser = density[high][:, None] > DEPTH_RATIO * density[None, :]
+    for apart in (
+        blocks.end[high][:, None] <= blocks.start[None, :],
+        blocks.start[high][:, None] >= blocks.end[None, :],
+    ):
+        i, j = np.nonzero(apart & denser)
+        best = np.full(len(high), -np.inf)
+        np.maximum.at(best, i, _scores(blocks, high[i], j, total))
+        hill &= best >= threshold
+    return bool(hill.any())
 
 
 def chain(found: Evidence, threshold: float) -> list[int]:
@@ -343,8 +372,8 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
     ----------
     A. C. Davison and D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8.
     """
-    phases = len(sample.phase)
-    if not sample.phases_known or phases < _LEAST_PHASES:
+    phases = resampled_phases(sample)
+    if not phases:
         return rng.multinomial(sample.total, cells.counts / sample.total, size=size).astype(np.float64)
     groups = min(phases, _GROUPS)
     counts = by_phase(
@@ -353,6 +382,11 @@ def replicates(sample: CountedDurations, cells: LogCells, size: int, rng: np.ran
     drawn = rng.multinomial(groups, np.full(groups, 1 / groups), size=size)
     counts_drawn: np.ndarray = drawn.astype(np.float64) @ counts
     return counts_drawn
+
+
+def resampled_phases(sample: CountedDurations) -> int:
+    """Return the number of phases that `replicates` draws; 0: it draws calls."""
+    return len(sample.phase) if sample.phases_known and len(sample.phase) >= _LEAST_PHASES else 0
 
 
 def by_phase(sample: CountedDurations, cells: LogCells, group: np.ndarray) -> np.ndarray:
@@ -374,12 +408,6 @@ class Smoother:
         Positions in log time, increasing.
     bandwidth : float
         In log time.
-    sharp : bool
-        True: the fourth-order kernel, (3 − u²)/2 times the normal density, which has less bias at a peak.
-        False: the normal density, which is never negative.
-    cliffs : sequence of float
-        Positions at which the density begins or ends with a jump. The kernel is reflected there; without
-        reflection the estimated mode would lie beyond the jump.
 
     Notes
     -----
@@ -390,26 +418,12 @@ class Smoother:
     M. P. Wand and M. C. Jones, Kernel Smoothing, 1995, section 2.8.
     """
 
-    def __init__(
-        self,
-        cells: LogCells,
-        at: np.ndarray,
-        bandwidth: float,
-        sharp: bool = True,
-        cliffs: Sequence[float] = (),
-    ) -> None:
+    def __init__(self, cells: LogCells, at: np.ndarray, bandwidth: float) -> None:
         reach = _REACH * bandwidth
         low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
-        self.at = at
         self._cells = slice(low, high)
-        within = np.zeros((high - low, len(at)))
-        for place in (at, *(2 * cliff - at for cliff in cliffs)):
-            u = (cells.edges[low : high + 1, None] - place[None, :]) / bandwidth
-            below = ndtr(u)
-            if sharp:
-                below += 0.5 * u * np.exp(-0.5 * u * u) / np.sqrt(2 * np.pi)
-            within += np.diff(below, axis=0)
+        within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
         self._kernel = within / cells.widths[low:high, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Location, weight and width of a known number of modes, with confidence intervals."""
+"""Location, weight and width of clusters of log duration, with confidence intervals from one bootstrap."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ensembles.statistics.modes.density import (
     lowest,
     places_of_shares,
     replicates,
+    resampled_phases,
     shortest_span,
 )
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -77,37 +78,61 @@ def fitted_tops(
 
 def _tops(u: np.ndarray, width: np.ndarray, counts: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return the maxima of the fitted cubics: shape (r,); NaN: the fit failed."""
-    powers = np.vander(u, 2 * _DEGREE + 1, increasing=True)
-    design = powers[:, : _DEGREE + 1]
-    sums = np.add.outer(np.arange(_DEGREE + 1), np.arange(_DEGREE + 1))
-    fit = np.zeros((len(counts), _DEGREE + 1))
+    fit, converged = fit_log_density(u, width, counts, _DEGREE)
+    places = highest(at, fit @ np.vander(at, _DEGREE + 1, increasing=True).T)
+    return np.where(converged, places, np.nan)
+
+
+def fit_log_density(
+    u: np.ndarray, width: np.ndarray, counts: np.ndarray, degree: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fit a polynomial to the log density by Poisson likelihood.
+
+    Parameters
+    ----------
+    u, width : ndarray of float64, shape (k,)
+        Middles of the cells, about -1 to 1, and their widths.
+    counts : ndarray, shape (r, k)
+        Counts, one fit a row.
+    degree : int
+
+    Returns
+    -------
+    fit : ndarray of float64, shape (r, degree + 1)
+        Coefficients of the powers of u, increasing.
+    converged : ndarray of bool, shape (r,)
+    """
+    powers = np.vander(u, 2 * degree + 1, increasing=True)
+    design = powers[:, : degree + 1]
+    sums = np.add.outer(np.arange(degree + 1), np.arange(degree + 1))
+    fit = np.zeros((len(counts), degree + 1))
     fit[:, 0] = np.log(np.maximum(counts.sum(axis=1), 0.5) / width.sum()) + 0.2
-    fit[:, 2] = -0.6
+    if degree > 1:
+        fit[:, 2] = -0.6
     for _ in range(_STEPS):
         mean = width * np.exp(np.clip(fit @ design.T, -50, 50))
         slope = (counts - mean) @ design
-        bend = (mean @ powers)[:, sums] + 1e-9 * np.eye(_DEGREE + 1)
+        bend = (mean @ powers)[:, sums] + 1e-9 * np.eye(degree + 1)
         step = np.linalg.solve(bend, slope[:, :, None])[:, :, 0]
         step *= np.minimum(1.0, 2.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
         fit += step
-    places = highest(at, fit @ np.vander(at, _DEGREE + 1, increasing=True).T)
-    return np.where(np.abs(step).max(axis=1) < 1e-3, places, np.nan)
+    return fit, np.abs(step).max(axis=1) < 1e-3
 
 
-_GRID = 193
 _VALLEY_GRID = 257
 _MIDDLE = 0.6827
-_BANDWIDTH = 1.0
+_BANDWIDTH = 0.97
 _LEAST_BANDWIDTH_IN_CELLS = 0.6
-_MOST_BANDWIDTH_IN_SPANS = 0.5
-_LEAST_CALLS_OF_CLIFF = 6
+_LEAST_CALLS_OF_FIT = 1000
+_SHARES = ((200, 0.5, 1.349), (np.inf, 0.3, 0.7706))
+"""Share of the calls whose shortest interval gives a width, and its length for a normal density."""
 
 Span = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class ModeEstimates:
-    """Estimates of each mode with the ends of their intervals.
+    """Estimates of each cluster with the ends of their intervals.
 
     Attributes
     ----------
@@ -126,7 +151,7 @@ class ModeEstimates:
 def measured(
     sample: CountedDurations, cells: LogCells, spans: list[Span], level: float, seed: int, size: int
 ) -> ModeEstimates:
-    """Estimate location, weight and width of modes.
+    """Estimate location, weight and width of clusters.
 
     Parameters
     ----------
@@ -144,22 +169,25 @@ def measured(
     Returns
     -------
     ModeEstimates
+
+    Notes
+    -----
+    Estimate and interval come from the same estimator, applied to the calls and to each replicate. With few
+    phases, the distance of a percentile of the replicates from the estimate is too short: by the root of
+    k / (k - 1), because the variance of k resampled phases has the divisor k; and by the ratio of Student's
+    quantile to the normal one, because it is estimated from k phases.
     """
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([cells.counts[None, :].astype(np.float64), replicates(sample, cells, size, rng)])
-    modes = (len(spans) + 1) // 2
+    clusters = (len(spans) + 1) // 2
     middles = [0.5 * (low + high) for low, high in spans[1::2]]
     around = [cells.edges[0], *middles, cells.edges[-1]]
-    peaks = [_peak(cells, spans[2 * i], around[i], around[i + 1]) for i in range(modes)]
-    place = np.array(
-        [_places(cells, drawn, spans[2 * i], around[i], around[i + 1], peaks[i]) for i in range(modes)]
-    )
-    bounds = np.empty((modes + 1, len(drawn)))
+    bandwidths = [_bandwidth(cells, around[i], around[i + 1]) for i in range(clusters)]
+    bounds = np.empty((clusters + 1, len(drawn)))
     bounds[0], bounds[-1] = cells.edges[0], cells.edges[-1]
-    for i in range(1, modes):
-        bounds[i] = _valleys(
-            cells, drawn, spans[2 * i - 2 : 2 * i + 1], min(peaks[i - 1].bandwidth, peaks[i].bandwidth)
-        )
+    for i in range(1, clusters):
+        bounds[i] = _valleys(cells, drawn, spans[2 * i - 2 : 2 * i + 1], min(bandwidths[i - 1 : i + 1]))
+    place = np.array([_places(cells, drawn, bounds[i, 0], bounds[i + 1, 0]) for i in range(clusters)])
     total = drawn.sum(axis=1)
     below = np.array([_calls_below(cells, drawn, at) for at in bounds])
     weight = np.diff(below, axis=0) / total
@@ -169,81 +197,76 @@ def measured(
     # Calls are assumed to lie evenly in a cell; where the density slopes, this shifts a quantile.
     cell = np.interp(0.5 * (ends[0] + ends[1])[:, 0], cells.edges[:-1], cells.widths)
     blur = cell**2 / (4 * width[:, 0] + 1e-9)
-    places, weights, widths = (_with_interval(values, level) for values in (place, weight, width))
+    stretch = _stretch(resampled_phases(sample), level)
+    places, weights, widths = (_with_interval(values, level, stretch) for values in (place, weight, width))
     widths += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
-    return ModeEstimates(places, weights, widths, bounds[:, 0])
+    return ModeEstimates(places, np.clip(weights, 0, 1), np.maximum(widths, 0), bounds[:, 0])
 
 
-def _with_interval(values: np.ndarray, level: float) -> np.ndarray:
+def _stretch(phases: int, level: float) -> float:
+    """Return the factor by which percentiles of so many resampled phases are too near; 0 phases: calls."""
+    if not phases:
+        return 1.0
+    from scipy.special import ndtri, stdtrit
+
+    end = 0.5 + 0.5 * level
+    return float(stdtrit(phases - 1, end) / ndtri(end) * np.sqrt(phases / (phases - 1)))
+
+
+def _with_interval(values: np.ndarray, level: float, stretch: float) -> np.ndarray:
     tail = 0.5 - 0.5 * level
-    low, high = np.quantile(values[:, 1:], [tail, 1 - tail], axis=1, method="weibull")
-    return np.stack([values[:, 0], np.minimum(low, values[:, 0]), np.maximum(high, values[:, 0])], axis=1)
+    found = values[:, :1]
+    ends = np.quantile(values[:, 1:], [tail, 1 - tail], axis=1, method="weibull").T
+    low, high = (found + stretch * (ends - found)).T
+    return np.stack([found[:, 0], np.minimum(low, found[:, 0]), np.maximum(high, found[:, 0])], axis=1)
 
 
-@dataclass(frozen=True)
-class _Peak:
-    """Width of a peak as that of a normal density, and the bandwidth for it."""
+def _bandwidth(cells: LogCells, low: float, high: float) -> float:
+    """Return the bandwidth with which a normal kernel estimates the mode of these calls best.
 
-    sigma: float
-    bandwidth: float
-
-
-def _peak(cells: LogCells, span: Span, low: float, high: float) -> _Peak:
-    """Estimate the width of a peak between two antimodes.
-
-    It follows from the shortest interval with 30 % of the calls there.
+    It is that for a normal density of the width of the densest part, so that calls far away do not matter.
     """
-    first, last = shortest_span(cells, low, high, 0.3)
-    sigma = (last - first) / (2 * 0.3853)
+    sigma, calls = _width_of_densest(cells, low, high)
+    middle = np.searchsorted(cells.edges, 0.5 * sum(shortest_span(cells, low, high, 0.3))) - 1
+    least = cells.widths[int(np.clip(middle, 0, len(cells.counts) - 1))]
+    return float(max(_BANDWIDTH * sigma * max(calls, 1.0) ** (-1 / 7), _LEAST_BANDWIDTH_IN_CELLS * least))
+
+
+def _width_of_densest(cells: LogCells, low: float, high: float) -> tuple[float, float]:
+    """Return the standard deviation of a normal density as narrow as the densest part, and all calls."""
     before = np.concatenate([[0], np.cumsum(cells.counts)])
-    calls = np.diff(np.interp([low, high], cells.edges, before))[0]
-    middle = int(np.clip(np.searchsorted(cells.edges, 0.5 * (first + last)) - 1, 0, len(cells.counts) - 1))
-    natural = _BANDWIDTH * sigma * (max(calls, 8) / 1000) ** (-1 / 9)
-    natural = min(natural, _MOST_BANDWIDTH_IN_SPANS * (span[1] - span[0]))
-    return _Peak(sigma, max(natural, _LEAST_BANDWIDTH_IN_CELLS * cells.widths[middle]))
+    calls = float(np.diff(np.interp([low, high], cells.edges, before))[0])
+    share, normal = next((share, normal) for most, share, normal in _SHARES if calls < most)
+    first, last = shortest_span(cells, low, high, share)
+    return (last - first) / normal, calls
 
 
-def _places(
-    cells: LogCells, drawn: np.ndarray, span: Span, low: float, high: float, peak: _Peak
-) -> np.ndarray:
-    """Return the location of a mode for each row of counts, near the interval that is significantly high."""
-    bandwidth = peak.bandwidth
-    at = np.linspace(low, high, int(np.clip((high - low) / (0.25 * bandwidth), 16, 4096)))
-    density = Smoother(cells, at, bandwidth)(drawn[0])
-    inside = (at >= span[0] - bandwidth) & (at <= span[1] + bandwidth)
-    top = int(np.argmax(np.where(inside, density, -np.inf)))
-    near = np.flatnonzero(density < 0.6 * density[top])
-    rising = np.diff(density) > 0
-    ends_left = np.concatenate([[0], near[near < top], np.flatnonzero(~rising[:top]) + 1])
-    ends_right = np.concatenate([[len(at) - 1], near[near > top], np.flatnonzero(rising[top:]) + top])
-    first, last = max(low, at[ends_left.max()] - bandwidth), min(high, at[ends_right.min()] + bandwidth)
-    fine = np.linspace(first, last, _GRID)
-    cliffs = _cliffs(cells, first, last, bandwidth, density[top])
-    if not cliffs:
-        fitted = fitted_tops(cells, drawn, float(at[top]), peak.sigma, low, high)
+def _places(cells: LogCells, drawn: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return the maximum between two antimodes for each row of counts.
+
+    It is that of a kernel estimate from the calls between them; of many calls, that of a local likelihood
+    fit, which is not drawn towards the heavier flank.
+    """
+    sigma, calls = _width_of_densest(cells, low, high)
+    bandwidth = _bandwidth(cells, low, high)
+    middle = 0.5 * (cells.edges[1:] + cells.edges[:-1])
+    mine = np.where((middle >= low) & (middle <= high), drawn, 0.0)
+    first, last = shortest_span(cells, low, high, 0.5)
+    first, last = max(low, first - 2 * bandwidth), min(high, last + 2 * bandwidth)
+    at = np.linspace(first, last, int(np.clip((last - first) / (0.2 * bandwidth), 16, 2048)))
+    places = highest(at, Smoother(cells, at, bandwidth)(mine))
+    if calls >= _LEAST_CALLS_OF_FIT:
+        fitted = fitted_tops(cells, drawn, float(places[0]), sigma, low, high)
         if fitted is not None:
             return fitted
-    return highest(fine, Smoother(cells, fine, bandwidth, not cliffs, cliffs)(drawn))
-
-
-def _cliffs(cells: LogCells, low: float, high: float, bandwidth: float, peak: float) -> list[float]:
-    """Return the ends of the cells at which the density is still as high as at the peak."""
-    before = np.concatenate([[0], np.cumsum(cells.counts)])
-    found = []
-    for edge, inward in ((cells.edges[0], 1), (cells.edges[-1], -1)):
-        if low <= edge <= high:
-            width = max(0.3 * bandwidth, cells.widths[0 if inward > 0 else -1])
-            calls = np.diff(np.interp(sorted([edge, edge + inward * width]), cells.edges, before))[0]
-            if calls >= _LEAST_CALLS_OF_CLIFF and calls / width > 0.6 * peak:
-                found.append(float(edge))
-    return found
+    return places
 
 
 def _valleys(cells: LogCells, drawn: np.ndarray, spans: list[Span], bandwidth: float) -> np.ndarray:
     """Return the antimode between two modes for each row of counts, near the significantly low interval."""
     left, valley, right = spans
     at = np.linspace(max(valley[0] - bandwidth, left[1]), min(valley[1] + bandwidth, right[0]), _VALLEY_GRID)
-    return lowest(at, Smoother(cells, at, bandwidth, sharp=False)(drawn))
+    return lowest(at, Smoother(cells, at, bandwidth)(drawn))
 
 
 def _calls_below(cells: LogCells, drawn: np.ndarray, at: np.ndarray) -> np.ndarray:

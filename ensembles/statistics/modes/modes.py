@@ -8,87 +8,23 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
-from ensembles.statistics.modes.density import (
-    DEPTH_RATIO,
-    LEAST_CALLS,
-    LEAST_SHARE,
-    CellBlocks,
-    LogCells,
-    chain,
-    evidence,
-    places_of_shares,
-)
+from ensembles.statistics.modes.clusters import highs_and_lows
+from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
+from ensembles.statistics.modes.kinds import (
+    Bump,
+    Spread,
+    calls_by_phase,
+    clusters_of_few_phases,
+    effective_phases,
+    shape_without_peak,
+)
 from ensembles.statistics.modes.locations import ModeEstimates, measured
+from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
+from ensembles.statistics.modes.sizes import SizeShares, shares_by_size
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
-
-THRESHOLDS = ((30.0, 0.9), (100.0, 1.4), (300.0, 1.8))
-"""Evidence that an antimode needs, by effective number of filled cells.
-
-About 1 % of samples of 1,000 calls of a flat density, the least favourable one, reach it; of larger samples
-fewer do.
-"""
-
-_WIDEST_SPARSE_CELL = 0.045
-_MOST_CELLS = 320
-
-Span = tuple[float, float]
-
-
-def highs_and_lows(cells: LogCells) -> tuple[list[Span], float]:
-    """Find intervals of log time in which the density is significantly high and low.
-
-    Returns
-    -------
-    spans : list of (float, float)
-        High, low, high, ..., high: one more than twice the number of antimodes. With a single mode, the whole
-        range.
-    chance : float
-        Upper bound of the p-value of the deepest antimode under a flat density.
-    """
-    coarse = _cells_to_look_at(cells)
-    blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
-    found = evidence(blocks, float(coarse.counts.sum()))
-    threshold = mode_threshold(coarse.counts)
-    spans = [
-        (float(coarse.edges[blocks.start[block]]), float(coarse.edges[blocks.end[block]]))
-        for block in chain(found, threshold)
-    ]
-    chance = chance_of_second_mode(found.deepest(), threshold)
-    return spans or [(float(cells.edges[0]), float(cells.edges[-1]))], chance
-
-
-def _cells_to_look_at(cells: LogCells) -> LogCells:
-    """Join cells until each holds enough calls, and there are not too many for the search."""
-    least, widest = max(LEAST_CALLS, LEAST_SHARE * cells.counts.sum()) / 3, _WIDEST_SPARSE_CELL
-    coarse = cells.coarser(least, widest)
-    while len(coarse.counts) > _MOST_CELLS and widest < 1.0:
-        least, widest = 1.3 * least, 1.3 * widest
-        coarse = cells.coarser(least, widest)
-    return coarse
-
-
-def mode_threshold(counts: np.ndarray) -> float:
-    """Return the evidence that an antimode needs among cells with these counts.
-
-    It grows with the effective number of filled cells: the inverse of Simpson's index of the counts.
-    """
-    filled = counts.sum() ** 2 / np.sum(counts.astype(np.float64) ** 2)
-    places, levels = zip(*THRESHOLDS, strict=True)
-    return float(np.interp(np.log(filled), np.log(places), levels))
-
-
-def chance_of_second_mode(deepest_valley: float, threshold: float) -> float:
-    """Bound the p-value of the deepest antimode under a flat density.
-
-    It is 1 % at the threshold, and ten times less for each further 0.45 of evidence. Simulated p-values fall
-    at least as fast.
-    """
-    if not np.isfinite(deepest_valley):
-        return 1.0
-    return float(min(1.0, 0.01 * 10.0 ** (-(deepest_valley - threshold) / 0.45)))
-
+from ensembles.statistics.samples.level import check_level
 
 _LEAST_N = 5
 _RANGE = np.array([0.01, 0.99])
@@ -105,7 +41,7 @@ class Mode:
     low_s, high_s : float
         Confidence interval of `t_s`.
     weight : float
-        Share of the calls between the two adjacent antimodes.
+        Share of all calls between the two adjacent antimodes.
     weight_low, weight_high : float
         Confidence interval of `weight`.
     width : float
@@ -115,6 +51,8 @@ class Mode:
         Confidence interval of `width`.
     effective_phases : float or None
         Effective number of phases that made these calls; None: phases are unknown.
+    from_s, to_s : float
+        Range of these calls: from one antimode, or the shortest call, to the next, or the longest.
     """
 
     t_s: float
@@ -127,6 +65,8 @@ class Mode:
     width_low: float
     width_high: float
     effective_phases: float | None = None
+    from_s: float = 0.0
+    to_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -136,6 +76,8 @@ class Mode:
 @dataclass(frozen=True)
 class Modes:
     """Modes of an ensemble, in the order of their durations.
+
+    Each call is in one mode, bump or spread: their weights and shares add up to 1.
 
     Attributes
     ----------
@@ -152,7 +94,13 @@ class Modes:
     resolution_s : float
         Step of the clock that was assumed, in seconds; 0.0: finer than the bins.
     bumps : tuple of Bump
-        Candidates that are not modes: too few phases made them, or their calls are spread evenly over time.
+        Clusters that few phases made, which are not modes.
+    spread : tuple of Spread
+        Calls whose density has no peak.
+    shoulders : tuple of Shoulder
+        Parts that stand out of the flank of a mode, without an antimode.
+    sizes : tuple of SizeShares
+        Of durations per MiB, where the calls of each size are; empty: sizes are unknown or equal.
     fair_share : FairShare or None
         Comparison with an even division of a known limit.
     refused : str or None
@@ -166,6 +114,9 @@ class Modes:
     harmonics: Harmonics | None = None
     resolution_s: float = 0.0
     bumps: tuple[Bump, ...] = ()
+    spread: tuple[Spread, ...] = ()
+    shoulders: tuple[Shoulder, ...] = ()
+    sizes: tuple[SizeShares, ...] = ()
     fair_share: FairShare | None = None
     refused: str | None = None
 
@@ -182,9 +133,34 @@ class Modes:
             "p_one_mode": self.p_one_mode,
             "resolution_s": self.resolution_s,
             "bumps": [bump.to_json() for bump in self.bumps],
+            "spread": [part.to_json() for part in self.spread],
+            "shoulders": [shoulder.to_json() for shoulder in self.shoulders],
+            "sizes": [size.to_json() for size in self.sizes],
             "fair_share": self.fair_share and self.fair_share.to_json(),
             "refused": self.refused,
         }
+
+    @property
+    def least_share(self) -> float:
+        """Share of the calls that a further mode must have to be seen; more if it is near another."""
+        return max(LEAST_CALLS / max(self.n, 1), LEAST_SHARE)
+
+    def with_sizes(self, sizes: np.ndarray, durations_s: np.ndarray) -> Modes:
+        """Return the same modes with the calls of each size in each.
+
+        Parameters
+        ----------
+        sizes : ndarray of int, shape (n,)
+            Bytes of each call, above zero.
+        durations_s : ndarray of float64, shape (n,)
+            Durations per MiB of the same calls.
+
+        Returns
+        -------
+        Modes
+        """
+        ranges = [(mode.from_s, mode.to_s) for mode in self.modes]
+        return replace(self, sizes=shares_by_size(sizes, durations_s, ranges))
 
     def with_fair_share(self, limit_bytes_per_s: float, tasks: int, bytes_per_call: float) -> Modes:
         """Return the same modes with a comparison to the fair share of a limit.
@@ -219,7 +195,8 @@ class Modes:
                 f"  {seconds_text(mode.t_s)} ({seconds_text(mode.low_s)} to {seconds_text(mode.high_s)}), "
                 f"{mode.weight:.1%} of the calls"
             )
-        lines += [f"  {what}" for what in (*self.bumps, self.harmonics, self.fair_share) if what is not None]
+        further = (*self.bumps, *self.spread, *self.shoulders, self.harmonics, self.fair_share)
+        lines += [f"  {what}" for what in further if what is not None]
         return "\n".join(lines)
 
 
@@ -277,8 +254,7 @@ def fit_modes(
     >>> [round(mode.weight, 2) for mode in modes.modes]
     [0.6, 0.4]
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level {level} is not between 0 and 1")
+    level = check_level(level)
     n = sample.total
     if n < _LEAST_N:
         calls = count_text(n, "call") if n else "no calls"
@@ -289,17 +265,31 @@ def fit_modes(
         resolution_s = sample.resolution_s or clock_step_of_counts_s(sample.counts)
     cells = LogCells.from_counts(sample.counts, resolution_s)
     spans, chance = highs_and_lows(cells)
-    spans, spread = without_even_spread(cells, spans)
-    spans, bumps = without_bumps(sample, cells, spans)
-    bumps += spread
     parts = measured(sample, cells, spans, level, seed, size)
-    modes = _in_seconds(parts, sample, cells)
+    few = clusters_of_few_phases(sample, cells, spans)
+    modes: list[Mode] = []
+    bumps: list[Bump] = []
+    spread: list[Spread] = []
+    shoulders: list[Shoulder] = []
+    for number in range(len(parts.place)):
+        ends = parts.bounds[number], parts.bounds[number + 1]
+        shape = shape_without_peak(cells, *ends, len(parts.place) == 1)
+        if number in few:
+            bumps.append(_bump(parts, number, sample, cells))
+        elif shape is not None:
+            low_s, high_s = _range_s(sample, cells, *ends)
+            share, least, most = map(float, parts.weight[number])
+            spread.append(Spread(low_s, high_s, share, least, most, shape))
+        else:
+            middle, width = parts.place[number, 0], parts.width[number, 0]
+            shoulders += find_shoulders(cells, *ends, middle, width, len(modes))
+            modes.append(_mode(parts, number, sample, cells))
     span = float(np.ptp(places_of_shares(cells, np.stack([cells.counts] * 2), n * _RANGE)))
     return Modes(
         n,
-        modes,
+        tuple(modes),
         level,
-        p_one_mode=1.0 if bumps and len(modes) == 1 else chance,
+        p_one_mode=1.0 if few and len(parts.place) - len(few) == 1 else chance,
         harmonics=find_harmonics(
             [mode.low_s for mode in modes],
             [mode.t_s for mode in modes],
@@ -309,227 +299,60 @@ def fit_modes(
             [mode.width for mode in modes],
         ),
         resolution_s=resolution_s if resolution_s > 1e-9 else 0.0,
-        bumps=bumps,
+        bumps=tuple(bumps),
+        spread=tuple(spread),
+        shoulders=tuple(shoulders),
     )
 
 
-def _in_seconds(parts: ModeEstimates, sample: CountedDurations, cells: LogCells) -> tuple[Mode, ...]:
-    """Convert estimates to modes in seconds; widen intervals by the resolution of clock and bins."""
+def _range_s(sample: CountedDurations, cells: LogCells, low: float, high: float) -> tuple[float, float]:
+    """Return the shortest and the longest duration between two positions in log time, to a cell."""
+    first, last = np.searchsorted(cells.edges, [low, high], side="right") - 1
+    used = np.flatnonzero(cells.counts[first : last + 1]) + first
+    if len(used):
+        low, high = np.clip(cells.edges[[used[0], used[-1] + 1]], low, high)
+    shortest_s, longest_s = np.clip(np.exp([low, high]), sample.min_s.min(), sample.max_s.max())
+    return float(shortest_s), float(longest_s)
+
+
+def _bump(parts: ModeEstimates, number: int, sample: CountedDurations, cells: LogCells) -> Bump:
+    ends = parts.bounds[number], parts.bounds[number + 1]
+    phases = calls_by_phase(sample, cells, *ends)
+    phase = int(sample.phase[int(np.argmax(phases))])
+    weight = float(parts.weight[number, 0])
+    return Bump(*_range_s(sample, cells, *ends), weight, phase, effective_phases(phases))
+
+
+def _mode(parts: ModeEstimates, number: int, sample: CountedDurations, cells: LogCells) -> Mode:
+    """Convert an estimate to seconds; widen its interval by the resolution of clock and bins."""
     shortest_s, longest_s = sample.min_s.min(), sample.max_s.max()
-    modes = []
-    for i, (place, weight, width) in enumerate(zip(parts.place, parts.weight, parts.width, strict=True)):
-        t, low, high = place
-        cell = int(np.clip(np.searchsorted(cells.edges, t, side="right") - 1, 0, len(cells.counts) - 1))
-        if width[0] < cells.widths[cell]:
-            low, high = min(low, cells.edges[cell]), max(high, cells.edges[cell + 1])
-        else:  # calls do not lie evenly in a cell, as was assumed
-            blur = cells.widths[cell] ** 2 / (4 * width[0])
-            low, high = low - blur, high + blur
-        if i == 0 and not shortest_s and cells.counts[0] > 0.5 * weight[0] * sample.total:
-            cell, t, low, high = 0, np.log(cells.step_s), -np.inf, cells.edges[1]
-        # A mode lies within the range of the calls; that of calls shorter than the step, anywhere below it.
-        t_s, low_s, high_s = np.clip(
-            np.exp([t, low, high]), shortest_s or cells.step_s, max(longest_s, cells.step_s)
-        )
-        phases = calls_by_phase(sample, cells, parts.bounds[i], parts.bounds[i + 1])
-        modes.append(
-            Mode(
-                float(t_s),
-                float(low_s if shortest_s or cell else 0.0),
-                float(high_s),
-                float(weight[0]),
-                float(weight[1]),
-                float(weight[2]),
-                float(width[0]),
-                float(width[1]),
-                float(width[2]),
-                effective_phases=effective_phases(phases) if sample.phases_known else None,
-            )
-        )
-    return tuple(modes)
-
-
-_END = 0.1
-_LEAST_AT_THE_END = 0.6
-_MOST_RISE = 1.3
-
-
-@dataclass(frozen=True)
-class Bump:
-    """A candidate that was rejected as a mode.
-
-    Either few phases made it, so that the next run may not show it; or its calls are spread evenly over
-    linear time, which gives a maximum at the end of the log-time axis.
-
-    Attributes
-    ----------
-    low_s, high_s : float
-        Range of durations, in seconds.
-    share : float
-        Share of the calls.
-    phase : int or None
-        Phase that made most of these calls; None: they are spread evenly.
-    effective_phases : float or None
-        Effective number of phases that made them.
-    """
-
-    low_s: float
-    high_s: float
-    share: float
-    phase: int | None = None
-    effective_phases: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the attributes by name."""
-        return dict(vars(self))
-
-    def __str__(self) -> str:
-        where = f"from {seconds_text(self.low_s)} to {seconds_text(self.high_s)}"
-        what = f"no mode: {self.share:.1%} of the calls, {where},"
-        if self.effective_phases is None:
-            return f"{what} are evenly spread over that time"
-        if self.effective_phases < 1.5:
-            return f"{what} come from phase {self.phase} alone"
-        some = f"about {self.effective_phases:.0f} phases, most from phase {self.phase}"
-        return f"{what} come from {some}, and are not typical of the other phases"
-
-
-def without_even_spread(cells: LogCells, spans: list[Span]) -> tuple[list[Span], tuple[Bump, ...]]:
-    """Drop a last mode whose calls are spread evenly over linear time.
-
-    Parameters
-    ----------
-    cells : LogCells
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
-
-    Returns
-    -------
-    list of (float, float)
-        Intervals that remain.
-    tuple of Bump
-
-    Notes
-    -----
-    The density per log time of such calls grows in proportion to time and ends with a jump. The last interval
-    is rejected if it has at most 1.3 times as many calls per second as the antimode before it, and if the
-    last tenth of log time is about as dense as the interval.
-    """
-    if len(spans) < 3:
-        return spans, ()
-    end = cells.edges[-1]
-    valley, high = spans[-2:]
-    (low_calls, high_calls, end_calls) = (
-        _calls_between(cells, *span) for span in (valley, high, (end - _END, end))
-    )
-    per_second = high_calls / np.diff(np.exp(high))[0]
-    rises = per_second > _MOST_RISE * low_calls / np.diff(np.exp(valley))[0]
-    cliff = end_calls / _END >= _LEAST_AT_THE_END * high_calls / (high[1] - high[0])
-    if rises or not cliff:
-        return spans, ()
-    share = _calls_between(cells, valley[1], end) / cells.counts.sum()
-    return spans[:-2], (Bump(float(np.exp(valley[1])), float(np.exp(end)), float(share)),)
-
-
-def _calls_between(cells: LogCells, low: float, high: float) -> float:
-    before = np.concatenate([[0], np.cumsum(cells.counts)])
-    return float(np.diff(np.interp([low, high], cells.edges, before))[0])
-
-
-_LEAST_PHASES = 8
-_LEAST_EVIDENCE = 2.0
-
-
-def without_bumps(
-    sample: CountedDurations, cells: LogCells, spans: list[Span]
-) -> tuple[list[Span], tuple[Bump, ...]]:
-    """Drop modes that are based on few phases.
-
-    Parameters
-    ----------
-    sample : CountedDurations
-    cells : LogCells
-    spans : list of (float, float)
-        Intervals of log time that are high, low, high, ..., high.
-
-    Returns
-    -------
-    list of (float, float)
-        Intervals that remain.
-    tuple of Bump
-
-    Notes
-    -----
-    The difference between the densities of a mode and an antimode is a sum over phases. It is divided by the
-    root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k. A
-    mode needs 2.
-    """
-    spans = list(spans)
-    if not sample.phases_known or len(sample.phase) < _LEAST_PHASES or len(spans) < 3:
-        return spans, ()
-    bumps = []
-    while len(spans) >= 3:
-        held = np.array([calls_by_phase(sample, cells, *span) for span in spans])
-        density = held / np.array([high - low for low, high in spans])[:, None]
-        rises = [
-            min(
-                _support(density[i] - DEPTH_RATIO * density[j])
-                for j in (i - 1, i + 1)
-                if 0 < j < len(spans) - 1
-            )
-            for i in range(0, len(spans), 2)
-        ]
-        weakest = int(np.argmin(rises))
-        if rises[weakest] >= _LEAST_EVIDENCE:
-            break
-        place = 2 * weakest
-        bumps.append(_bump(sample, spans[place], held[place]))
-        valleys = [j for j in (place - 1, place + 1) if 0 < j < len(spans) - 1]
-        gone = max(valleys, key=lambda j: density[j].sum())
-        spans = [span for j, span in enumerate(spans) if j not in (place, gone)]
-    return spans, tuple(sorted(bumps, key=lambda bump: bump.low_s))
-
-
-def effective_phases(calls: np.ndarray) -> float:
-    """Return the effective number of phases that made calls: (Σ calls)² / Σ calls².
-
-    Parameters
-    ----------
-    calls : ndarray, shape (p,)
-        Number of calls of each phase.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))
-    (3.0, 1.0)
-    """
-    return float(calls.sum() ** 2 / max((calls**2).sum(), 1e-300))
-
-
-def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: float) -> np.ndarray:
-    """Count the calls of each phase between two positions in log time: float64, shape (p,)."""
-    first, last = np.searchsorted(cells.edges, np.array([low, high]) + 1e-9) - 1
-    cell = cells.cell_of_bin[sample.bin]
-    counts = np.where((cell >= first) & (cell < last), sample.count, 0)
-    before = np.concatenate([[0], np.cumsum(counts)])
-    calls: np.ndarray = np.diff(before[sample.begin]).astype(np.float64)
-    return calls
-
-
-def _support(difference: np.ndarray) -> float:
-    return float(difference.sum() / max(np.sqrt((difference**2).sum()), 1e-300))
-
-
-def _bump(sample: CountedDurations, span: Span, calls: np.ndarray) -> Bump:
-    low_s, high_s = np.exp(span)
-    return Bump(
-        float(low_s),
-        float(high_s),
-        float(calls.sum() / sample.total),
-        int(sample.phase[int(np.argmax(calls))]),
-        effective_phases(calls),
+    (t, low, high), weight, width = parts.place[number], parts.weight[number], parts.width[number]
+    cell = int(np.clip(np.searchsorted(cells.edges, t, side="right") - 1, 0, len(cells.counts) - 1))
+    if width[0] < cells.widths[cell]:
+        low, high = min(low, cells.edges[cell]), max(high, cells.edges[cell + 1])
+    else:  # calls do not lie evenly in a cell, as was assumed
+        blur = cells.widths[cell] ** 2 / (4 * width[0])
+        low, high = low - blur, high + blur
+    zero = number == 0 and not shortest_s and cells.counts[0] > 0.5 * weight[0] * sample.total
+    if zero:
+        t, low, high = np.log(cells.step_s), -np.inf, cells.edges[1]
+    # A mode lies within the range of the calls; that of calls shorter than the step, anywhere below it.
+    ends_s = shortest_s or cells.step_s, max(longest_s, cells.step_s)
+    t_s, low_s, high_s = (float(value) for value in np.clip(np.exp([t, low, high]), *ends_s))
+    bounds = parts.bounds[number], parts.bounds[number + 1]
+    from_s, to_s = map(float, np.clip(np.exp(bounds), shortest_s, longest_s))
+    phases = effective_phases(calls_by_phase(sample, cells, *bounds)) if sample.phases_known else None
+    return Mode(
+        t_s,
+        0.0 if zero else low_s,
+        high_s,
+        float(weight[0]),
+        float(weight[1]),
+        float(weight[2]),
+        float(width[0]),
+        float(width[1]),
+        float(width[2]),
+        phases,
+        from_s,
+        to_s,
     )

@@ -15,6 +15,7 @@ from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, 
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, estimates_lines, finite
+from ensembles.statistics.samples.level import check_level
 
 L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
 
@@ -185,6 +186,7 @@ def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9,
     >>> bool(moments.mean_s.low < 10.0 < moments.mean_s.high)
     True
     """
+    level = check_level(level)
     atoms = WeightedValues.from_sample(data)
     linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
     logs = np.log(np.maximum(atoms.value_s, LEAST_LOG_S))

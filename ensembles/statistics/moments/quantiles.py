@@ -18,6 +18,7 @@ from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, finite
+from ensembles.statistics.samples.level import check_level
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
@@ -126,6 +127,7 @@ def compute_quantiles(
     >>> median.value, median.low, median.high
     (51.0, 42.0, 60.0)
     """
+    level = check_level(level)
     quantiles = tuple(float(q) for q in quantiles)
     for q in quantiles:
         if not 0 <= q <= 1:

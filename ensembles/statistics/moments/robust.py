@@ -14,6 +14,7 @@ from ensembles.statistics.resampling.bootstrap_t_l_moments import l_moment_ends
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import Estimate, estimates_lines
+from ensembles.statistics.samples.level import check_level
 
 _LEAST_UNITS = 4
 _STEPS = 60
@@ -113,6 +114,7 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     >>> bool(robust.mad_s.low < 0.6745 < robust.mad_s.high)
     True
     """
+    level = check_level(level)
     atoms = WeightedValues.from_sample(data)
     (median,) = compute_quantiles(atoms, [0.5], level).estimates
     values, (low, high) = np.full(6, np.nan), np.full((2, 6), np.nan)

@@ -1,9 +1,9 @@
-"""Estimate the step of the clock from durations.
+"""Estimate the step of the clock from durations, where neither recorder nor reader states it.
 
 With a clock that advances in steps of a microsecond, durations concentrate at multiples of a microsecond.
-This is not a property of the calls, and must not count as modes. The step is the longest period at whose
-multiples durations concentrate. It need not be exact: times that were converted to floating point, or printed
-with few digits, lie near the multiples.
+This is not a property of the calls, and must not count as modes. Steps are looked for that clocks can have:
+whole nanoseconds, fractions of a second that are powers of two (times in floating point), a step of either
+kind above such a fraction, and ticks of a fractional number of nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ LEAST_STEP_NS = 4.0
 _MOST_MULTIPLE = 24
 _LEAST_MULTIPLES = 6
 _LEAST_IF_EXACT = 4
-_LEAST_GATHERING = 0.6
-_MOST_VALUES = 2048
+_LEAST_VALUES = 8
+_LEAST_BESIDE = 30
+"""Number of calls that are not at the commonest multiple."""
+_MOST_VALUES = 512
 _MOST_CALLS = 200_000
+_NEAR = 0.26
+"""Distance from a multiple of a step, in steps, of the difference of two times rounded to a quarter of it."""
+_LONGEST_NS = 2e4
+"""Longer durations have ticks that are narrower than their bins."""
+_TOGETHER = 0.8
+_ROUNDING = 1.05
+"""Error of the difference of two times in whole ns."""
 _CHANCE = 1e-4
 _LEAST_EVIDENCE = 12.0
 _STRAY = 0.02
@@ -43,14 +52,15 @@ def clock_step_s(durations_s: np.ndarray) -> float:
 
     Notes
     -----
-    Two candidates: the greatest common divisor of the durations in whole ns, if it is too large to be random;
-    and the longest period s around whose multiples they concentrate. For the latter, a duration v has the
-    angle 2 pi v / s, and the mean cosine of the angles is large (the test of uniformity against a known
-    direction). Multiples must be many and consecutive, so that three modes at t, 2t and 4t are not a clock.
+    All durations have to be multiples, to the rounding that made them; modes that are multiples of each other
+    are not. The chance that so many different values are multiples of the step by coincidence is below 1e-4.
 
-    References
-    ----------
-    K. V. Mardia and P. E. Jupp, Directional Statistics, 2000.
+    1. The greatest common divisor of the durations in whole ns.
+    2. A fraction 2^-k of a second, as of times that were floating-point numbers: doubles of seconds since
+       1970 are 238 ns apart.
+    3. Above such a fine step, a round one that all durations are within a quarter of: two clock readings
+       that were each rounded to the fine step.
+    4. Of short durations, a tick of a fractional number of ns, to the rounding to ns.
 
     Examples
     --------
@@ -64,13 +74,12 @@ def clock_step_s(durations_s: np.ndarray) -> float:
     values, counts = np.unique(ns[ns > 0], return_counts=True)
     if not len(values):
         return 0.0
-    exact_ns = _common_divisor(values, zeros=bool((part == 0).any()))
-    if len(values) > _MOST_VALUES:  # short durations and frequent ones show the step best
-        often = np.argsort(-counts, kind="stable")[: _MOST_VALUES // 2]
-        chosen = np.union1d(np.arange(_MOST_VALUES // 2), often)
-        values, counts = values[chosen], counts[chosen]
-    period_ns = _period(values, counts, _LEAST_IF_EXACT if exact_ns else _LEAST_MULTIPLES)
-    return 1e-9 * (period_ns if period_ns > 1.5 * exact_ns else exact_ns)
+    zeros = int((part == 0).sum())
+    fine_ns = _common_divisor(values, zeros=zeros > 0) or _binary_fraction(values)
+    if fine_ns:
+        some, calls = (np.append(0.0, values), np.append(zeros, counts)) if zeros else (values, counts)
+        return 1e-9 * (_round_step_above(some, calls, fine_ns) or fine_ns)
+    return 1e-9 * _tick(values, counts)
 
 
 def clock_step_of_counts_s(counts: np.ndarray) -> float:
@@ -205,53 +214,66 @@ def _common_divisor(values: np.ndarray, zeros: bool) -> float:
     return step if step >= LEAST_STEP_NS and chance < _CHANCE else 0.0
 
 
-def _period(values: np.ndarray, counts: np.ndarray, least: int) -> float:
-    """Return the longest period in ns at whose multiples sorted values concentrate; 0.0: none."""
-    median = values[np.searchsorted(np.cumsum(counts), 0.5 * counts.sum())]
-    shortest = max(LEAST_STEP_NS, values[0] / _MOST_MULTIPLE)
-    if median <= shortest:
+def _binary_fraction(values: np.ndarray) -> float:
+    """Return the largest fraction 2^-k of a second, in ns, of which all values are multiples; 0.0: none."""
+    for step in 1e9 * 2.0 ** -np.arange(8, 27):
+        likely = len(values) * np.log(3 / step) < np.log(_CHANCE)
+        if likely and len(values) >= _LEAST_IF_EXACT and _residual(values, step).max() <= 1.0:
+            return float(step)
+    return 0.0
+
+
+def _round_step_above(values: np.ndarray, counts: np.ndarray, fine_ns: float) -> float:
+    """Return the largest round step whose multiples all values are near; 0.0: none.
+
+    Calls lie at three or more successive multiples, and none between these.
+    """
+    decimal = np.outer(10.0 ** np.arange(1, 8), [1, 2, 4, 5]).reshape(-1)
+    for step in np.sort(decimal[decimal > 2 * fine_ns])[::-1]:
+        if _residual(values, step).max() > _NEAR * step:
+            continue
+        multiple = np.rint(values / step)
+        if multiple[-1] - multiple[0] > _MOST_CALLS:
+            continue
+        calls = np.bincount((multiple - multiple[0]).astype(np.int64), counts)
+        if _in_rows(np.arange(len(calls)), calls, 3) and calls.sum() - calls.max() >= _LEAST_BESIDE:
+            return float(step)
+    return 0.0
+
+
+def _tick(values: np.ndarray, counts: np.ndarray) -> float:
+    """Return the longest tick in ns of which short values are multiples, to the rounding; 0.0: none."""
+    often = np.sort(np.argsort(-counts, kind="stable")[:_MOST_VALUES])
+    values, counts = values[often], counts[often]
+    largest = values[-1]
+    if len(values) < _LEAST_VALUES or largest > _LONGEST_NS:
         return 0.0
-    steps = median * 2.0 ** -np.arange(0, np.log2(median / shortest), 1 / (8 * _MOST_MULTIPLE))
-    best, most, until = 0.0, _LEAST_GATHERING, 0.0
-    for step in steps:
-        if best and step < until:
-            break
-        gathering = _gathering(values, counts, step, least)
-        if gathering > most:
-            best, most = step, gathering
-            until = until or step * 0.97
-    return _refined(values, counts, best) if best else 0.0
+    middle = float(np.median(values))
+    apart = values - middle  # the angle of the middle is free, so that a coarse grid of ticks suffices
+    reach = float(np.abs(apart).max())
+    number = np.arange(1.0 / min(middle / 2, 1e3), 1.0 / LEAST_STEP_NS, 0.125 / reach)
+    for frequency in number:
+        step = 1.0 / frequency
+        if abs(np.exp(2j * np.pi * frequency * apart) @ counts) < _TOGETHER * counts.sum():
+            continue
+        for multiple in np.rint(middle / step) + np.array([0.0, -1.0, 1.0]):
+            refined = _refined(values, counts, middle / max(multiple, 1.0))
+            likely = len(values) * np.log(2 * _ROUNDING / refined) < np.log(_CHANCE * LEAST_STEP_NS / reach)
+            if likely and _residual(values, refined).max() <= _ROUNDING and refined >= LEAST_STEP_NS:
+                return refined
+    return 0.0
 
 
-def _within(values: np.ndarray, step: float) -> slice:
-    low, high = np.searchsorted(values, [0.5 * step, (_MOST_MULTIPLE + 0.5) * step])
-    return slice(int(low), int(high))
-
-
-def _gathering(values: np.ndarray, counts: np.ndarray, step: float, least: int) -> float:
-    """Return the mean cosine of the angles, without the commonest multiple; −1: too few values."""
-    seen = _within(values, step)
-    if seen.stop - seen.start < least:
-        return -1.0
-    ratio = values[seen] / step
-    multiple = np.rint(ratio)
-    number = (multiple - multiple[0]).astype(np.int64)
-    weight = np.bincount(number, counts[seen])
-    total = weight.sum()
-    if np.sum(weight >= max(2.0, 1e-3 * total)) < least or total < 0.2 * counts.sum():
-        return -1.0
-    if not _in_rows(np.arange(len(weight)), weight, least):
-        return -1.0
-    cosine = np.bincount(number, counts[seen] * np.cos(2 * np.pi * (ratio - multiple)))
-    rest = np.arange(len(weight)) != np.argmax(weight)
-    return float(min(cosine.sum() / total, cosine[rest].sum() / weight[rest].sum()))
+def _residual(values: np.ndarray, step: float) -> np.ndarray:
+    """Return the distances to the nearest multiples."""
+    distance: np.ndarray = np.abs(values - step * np.rint(values / step))
+    return distance
 
 
 def _refined(values: np.ndarray, counts: np.ndarray, step: float) -> float:
-    """Refine the period by least squares."""
+    """Refine a step by least squares."""
     for _ in range(4):
-        seen = _within(values, step)
-        multiple = np.rint(values[seen] / step)
-        weight = counts[seen] * multiple * (np.abs(values[seen] / step - multiple) < 0.3)
-        step = float(weight @ values[seen] / (weight @ multiple))
+        multiple = np.rint(values / step)
+        weight = counts * multiple
+        step = float(weight @ values / max(weight @ multiple, 1e-300))
     return step

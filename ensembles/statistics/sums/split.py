@@ -4,28 +4,28 @@ One call of a task that moves S bytes is replaced by k calls of S/k bytes, follo
 the k calls is assumed to last a k-th of a whole call. By the law of large numbers the sum of the k varies
 less as k grows, and the slowest of N tasks approaches the mean.
 
-Calls of one phase and of one task are correlated, and the common part does not average out. The correlation
-is measured (`ensembles.statistics.resampling.dependence`) and modelled by a Gaussian copula with two factors,
-one that all tasks of a phase share and one that the k calls of a task share:
-
-    F_k(t | p) = E_r[ G_k(t | p, r) ],    F_N,k(t) = E_p[ F_k(t | p)^N ]
-
-where G_k is the k-fold convolution of the distribution of a call given both factors.
+The time of a task is the mean of k calls of its phase. Tasks of past phases with such times are formed from
+the calls of each phase: every call is used k times, in k columns, whose orders are random except that calls
+of one task are correlated as they are in the data. The slowest of N of these tasks is predicted by the model
+of `ensembles.statistics.extremes.slowest_of_n`; one call of a split is its `Tail`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import numbers
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtr
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import seconds_text
+from ensembles.statistics.extremes.exchangeability import CallAttributes
+from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
 from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
 from ensembles.statistics.samples.counted_durations import CountedDurations
-from ensembles.statistics.sums.convolution import Pieces, convolve_sums, on_grid
+from ensembles.statistics.samples.level import check_level
+from ensembles.summaries.bins import bin_edges_s
 
 
 @dataclass(frozen=True)
@@ -36,29 +36,30 @@ class SplitTime:
     ----------
     calls : int
         Number k of calls.
-    median_s, low_s, high_s : float
-        Median and central interval of the time until the last task is done, in seconds.
-    mean_s : float
-        Mean over many phases, in seconds.
-    speedup : float
-        Mean for one call over this mean.
-    independent_speedup : float
-        Speedup if calls were independent, an upper bound.
+    median_s, low_s, high_s : float or None
+        Median and central interval of the time until the last task is done, in seconds; None: refused.
+    mean_s : float or None
+        Mean over many phases, in seconds; None: the data do not determine it.
+    speedup : float or None
+        Mean for one call over this mean; of medians, if a mean is undetermined.
+    most_speedup : float
+        Upper bound of the speedup: the least of k, and of the time of the slowest of N calls over the mean
+        time of a call. No splitting is faster than the mean.
     spread : float
-        Coefficient of variation of a single task's sum.
-    error_s : float
-        Largest error of the times by the grid, in seconds.
+        Coefficient of variation of a single task's time.
+    refused : str or None
+        Reason of a refusal.
     """
 
     calls: int
-    median_s: float
-    low_s: float
-    high_s: float
-    mean_s: float
-    speedup: float
-    independent_speedup: float
+    median_s: float | None
+    low_s: float | None
+    high_s: float | None
+    mean_s: float | None
+    speedup: float | None
+    most_speedup: float
     spread: float
-    error_s: float
+    refused: str | None = None
 
 
 @dataclass(frozen=True)
@@ -110,17 +111,17 @@ class Split:
             return f"no prediction: {self.refused}"
         from tabulate import tabulate
 
-        def told(seconds: float) -> str:
-            return seconds_text(seconds) + per
+        def told(seconds: float | None) -> str:
+            return "-" if seconds is None else seconds_text(seconds) + per
 
         rows = [
             (
                 one.calls,
                 told(one.median_s),
-                f"{told(one.low_s)} – {told(one.high_s)}",
+                "-" if one.low_s is None else f"{told(one.low_s)} – {told(one.high_s)}",
                 told(one.mean_s),
-                f"{one.speedup:.2f}",
-                f"{one.independent_speedup:.2f}",
+                "-" if one.speedup is None else f"{one.speedup:.2f}",
+                f"{one.most_speedup:.2f}",
                 f"{one.spread:.2f}",
             )
             for one in self.splits
@@ -137,8 +138,9 @@ class Split:
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
-                "upper bound: speedup if calls were independent; spread: coefficient of variation of the",
-                f"time of one task. Correlation of calls: {alike}.",
+                "upper bound: speedup if every task took the mean time of a call; spread: coefficient of",
+                f"variation of the time of one task. Correlation of calls: {alike}.",
+                *(f"{one.calls} calls: {one.refused}." for one in self.splits if one.refused),
             ]
         )
 
@@ -158,22 +160,10 @@ class Split:
         }
 
 
-_FACTOR = np.linspace(-4.5, 4.5, 37)
-_FIRST_GRID, _LAST_GRID = 1 << 12, 1 << 17
-_RELATIVE_ERROR = 0.01
-_NO_CORRELATION = 1e-6
+MOST_CALLS = 1 << 18
+"""Calls from which the times of k calls are formed; of more, as many are drawn."""
 
-
-@dataclass(frozen=True)
-class _Slowest:
-    """The slowest of N tasks: quantiles, mean, coefficient of variation of one sum, and error of the grid."""
-
-    low_s: float
-    median_s: float
-    high_s: float
-    mean_s: float
-    spread: float
-    error_s: float
+_SEED = 0
 
 
 def predict_split(
@@ -182,6 +172,8 @@ def predict_split(
     tasks: int = 1,
     dependence: Dependence | None = None,
     level: float = 0.9,
+    *,
+    attributes: CallAttributes | None = None,
 ) -> Split:
     """Predict the time of a phase in which every task makes k calls instead of one.
 
@@ -194,9 +186,12 @@ def predict_split(
     tasks : int
         Number N of tasks that wait for each other.
     dependence : Dependence, optional
-        Measured correlations. None: unknown; calls are then assumed to be independent, and a note says so.
+        Measured correlations. None: unknown; calls of a phase are then assumed to be independent, and a note
+        says so.
     level : float
         Probability of the central intervals, between 0 and 1.
+    attributes : CallAttributes, optional
+        Attributes of each call, as for `ensembles.statistics.extremes.slowest_of_n.predict_slowest`.
 
     Returns
     -------
@@ -211,7 +206,8 @@ def predict_split(
     ----------
     A. Uselton et al., "Parallel I/O performance: From events to ensembles", IPDPS 2010.
 
-    R. B. Nelsen, An Introduction to Copulas, 2006.
+    R. L. Iman and W. J. Conover, "A distribution-free approach to inducing rank correlation among input
+    variables", Communications in Statistics B 11, 1982.
 
     Examples
     --------
@@ -222,166 +218,113 @@ def predict_split(
     >>> [round(one.speedup, 1) for one in split.splits]
     [1.0, 1.9, 2.8]
     """
-    if tasks < 1 or not calls or min(calls) < 1 or not 0 < level < 1:
-        raise EnsioError("a split needs at least one task, one call per task, and a level between 0 and 1")
+    calls, tasks, level = check_calls(calls), check_tasks(tasks), check_level(level)
     known = INDEPENDENT if dependence is None else dependence
-    refused = _refusal(sample)
-    if refused:
-        return Split(tasks, sample.total, level, (), known, (), refused)
-    marginal = Pieces.from_counts(sample.counts, float(sample.min_s.min()), float(sample.max_s.max()))
-    levels = ((1 - level) / 2, 0.5, (1 + level) / 2)
-    one = _slowest(marginal, 1, tasks, known, levels)
-    one_alone = _slowest(marginal, 1, tasks, INDEPENDENT, levels)
+    model = SlowestOfN.fit(sample, calls=attributes)
+    one = model.tail(tasks, level)
+    if one.refused is not None:
+        return Split(tasks, sample.total, level, (), known, (), one.refused)
+    grouped = model.grouped(tasks)
+    values_s, group = _calls_by_phase(grouped)
     splits = []
     for k in calls:
-        found = one if k == 1 else _slowest(marginal, k, tasks, known, levels)
-        alone = one_alone if k == 1 else _slowest(marginal, k, tasks, INDEPENDENT, levels)
-        speedup, independent = _ratio(one, found), _ratio(one_alone, alone)
-        splits.append(SplitTime(calls=k, speedup=speedup, independent_speedup=independent, **vars(found)))
-    return Split(tasks, sample.total, level, tuple(splits), known, _notes(sample, tasks, dependence))
+        times_s = _times_of_tasks(values_s, group, k, known.of_task(k))
+        of_tasks = replace(
+            CountedDurations.from_durations(times_s, group), resolution_s=grouped.resolution_s / k
+        )
+        found = one if k == 1 else SlowestOfN(of_tasks, model.tested).tail(tasks, level)
+        speedup, most = _speedup(one, found, values_s.mean(), k)
+        spread = float(times_s.std() / times_s.mean()) if times_s.any() else 0.0
+        splits.append(
+            SplitTime(
+                k,
+                found.median_s,
+                found.low_s,
+                found.high_s,
+                found.mean_s,
+                speedup,
+                most,
+                spread,
+                found.refused,
+            )
+        )
+    return Split(tasks, sample.total, level, tuple(splits), known, _notes(dependence))
 
 
-def _ratio(one: _Slowest, found: _Slowest) -> float:
-    return one.mean_s / found.mean_s if found.mean_s else 1.0
+def check_calls(calls: Iterable[int]) -> list[int]:
+    """Return the numbers of calls of a split, or raise an `EnsioError`."""
+    numbers_of_calls = list(calls) if isinstance(calls, Iterable) else []
+    for k in numbers_of_calls:
+        if isinstance(k, bool) or not isinstance(k, numbers.Real) or k != int(k) or not 1 <= k <= MOST_SPLIT:
+            raise EnsioError(
+                f"a call cannot be split into {k!r}: give whole numbers from 1 to {MOST_SPLIT:,}"
+            )
+    if not numbers_of_calls:
+        raise EnsioError(f"{calls!r} is not a list of numbers of calls: give one, such as [1, 2, 4]")
+    return [int(k) for k in numbers_of_calls]
 
 
-def _refusal(sample: CountedDurations) -> str | None:
-    if sample.total < 30:
-        return f"{sample.total} calls are too few for the distribution of a sum: at least 30 are needed"
-    return None
+MOST_SPLIT = 4096
+"""Most calls into which one is split."""
 
 
-def _notes(sample: CountedDurations, tasks: int, dependence: Dependence | None) -> tuple[str, ...]:
+def _speedup(one: Tail, found: Tail, mean_s: float, k: int) -> tuple[float | None, float]:
+    """Return the speedup, and its upper bound."""
+    whole = one.mean_s if one.mean_s is not None else one.median_s
+    assert whole is not None
+    most = max(min(whole / mean_s if mean_s > 0 else 1.0, float(k)), 1.0)
+    if one.mean_s is not None and found.mean_s is not None:
+        return (min(one.mean_s / found.mean_s, most) if found.mean_s > 0 else 1.0), most
+    if one.median_s is None or found.median_s is None:
+        return None, most
+    return (min(one.median_s / found.median_s, most) if found.median_s > 0 else 1.0), most
+
+
+def _notes(dependence: Dependence | None) -> tuple[str, ...]:
     notes = []
     if dependence is None or not len(dependence.lags):
         notes.append(
             "the correlation of consecutive calls of a task is unknown: they are assumed to be independent, "
-            "so the speedup is an upper bound"
+            "so that the speedup may be lower"
         )
     if dependence is None or dependence.phase is None:
         notes.append(
             "the correlation of calls by phase is unknown: the prediction holds for phases like the measured "
             "ones"
         )
-    if tasks > sample.total:
-        notes.append(
-            f"{tasks:,} tasks reach beyond the {sample.total:,} measured calls: the longest of these "
-            "represents all longer ones, so that times are lower bounds (see ensio tail)"
-        )
     return tuple(notes)
 
 
-def _slowest(
-    marginal: Pieces, k: int, tasks: int, dependence: Dependence, levels: tuple[float, float, float]
-) -> _Slowest:
-    """Compute the slowest of the tasks on a grid that is fine enough."""
-    calls = marginal.scaled(1 / k)
-    size = _FIRST_GRID
-    while True:
-        step_s = float(calls.high_s[-1]) * k / (size - k - 2) or 1e-12
-        found = _on_grid(calls, k, tasks, dependence, levels, step_s, size)
-        if found.error_s <= _RELATIVE_ERROR * found.low_s or size >= _LAST_GRID:
-            return found
-        size *= 4
+def _calls_by_phase(sample: CountedDurations) -> tuple[np.ndarray, np.ndarray]:
+    """Return durations and phase of each call, in increasing order by phase, with bins spread evenly."""
+    count = sample.count
+    if sample.total > MOST_CALLS:  # evenly spaced calls keep the quantiles of each phase
+        kept = np.floor(np.cumsum(count) * (MOST_CALLS / sample.total))
+        count = np.diff(kept, prepend=0.0).astype(np.int64)
+    entry = np.repeat(np.arange(len(count)), count)
+    place = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
+    edges = bin_edges_s()
+    low, high = edges[sample.bin[entry]], edges[sample.bin[entry] + 1]
+    group = np.repeat(np.arange(len(sample.n)), np.diff(sample.begin))[entry]
+    values_s = low + (place + 0.5) / count[entry] * (high - low)
+    values_s = np.clip(values_s, sample.min_s[group], sample.max_s[group])
+    last = np.flatnonzero(np.diff(group, append=-1) != 0)
+    values_s[last] = sample.max_s[group[last]]
+    return values_s, group
 
 
-def _on_grid(
-    calls: Pieces,
-    k: int,
-    tasks: int,
-    dependence: Dependence,
-    levels: tuple[float, float, float],
-    step_s: float,
-    size: int,
-) -> _Slowest:
-    of_phase, of_task = dependence.of_phase, dependence.of_task(k)
-    shared = of_phase + (1 - of_phase) * max(of_task, 0.0)
-    shift = np.sqrt(shared) * _FACTOR if shared > _NO_CORRELATION else np.zeros(1)
-    conditional = _given(calls.probability, shift, shared)
-    sums = convolve_sums(np.asarray(conditional @ on_grid(calls, step_s, size)), step_s, k)
-    grid_s = step_s * np.arange(size)
-    one = (_normal_weights() if len(shift) > 1 else np.ones(1)) @ sums.cumulative
-    mean_s, square = _mean(one, grid_s), _mean(one, grid_s**2)
-    slowest = _slowest_cumulative(sums.cumulative, tasks, of_phase / max(shared, _NO_CORRELATION), dependence)
-    low, median, high = (_quantile(slowest, step_s, level) for level in levels)
-    return _Slowest(
-        low_s=low,
-        median_s=median,
-        high_s=high,
-        mean_s=_mean(slowest, grid_s),
-        spread=float(np.sqrt(max(square - mean_s**2, 0.0)) / mean_s) if mean_s else 0.0,
-        error_s=sums.error_s,
-    )
+def _times_of_tasks(values_s: np.ndarray, group: np.ndarray, k: int, correlation: float) -> np.ndarray:
+    """Return times of tasks that make k calls of a k-th each: as many as there are calls in each phase.
 
-
-def _mean(cumulative: np.ndarray, values: np.ndarray) -> float:
-    return float(np.diff(cumulative, prepend=0.0) @ values)
-
-
-def _slowest_cumulative(
-    cumulative: np.ndarray, tasks: int, share: float, dependence: Dependence
-) -> np.ndarray:
-    """Return the distribution function of the slowest of N tasks.
-
-    It is the expectation over the phase's factor of (expectation over the task's factor of F)^N.
-
-    `share` is the phase's part of the common variance of calls.
+    Normal scores of two calls of a task have the given correlation.
     """
-    slowest: np.ndarray
-    if len(cumulative) == 1:
-        slowest = cumulative[0] ** tasks
-    elif share <= 0:
-        slowest = (_normal_weights() @ cumulative) ** tasks
-    elif share >= 1 - 1e-9:
-        slowest = _phase_weights(dependence.phases) @ cumulative**tasks
-    else:
-        kernel = _cells(ndtr, (_FACTOR[None, :] - np.sqrt(share) * _FACTOR[:, None]) / np.sqrt(1 - share))
-        slowest = _phase_weights(dependence.phases) @ (kernel @ cumulative) ** tasks
-    return slowest
-
-
-def _phase_weights(phases: int) -> np.ndarray:
-    """Return the probabilities of a new phase's factor, estimated from p phases.
-
-    They follow Student's t with p - 1 degrees of freedom, wider by sqrt(1 + 1/p): the predictive distribution
-    of one more normal value.
-    """
-    wider = np.sqrt(1 + 1 / phases)
-    weights: np.ndarray = _cells(lambda x: stdtr(phases - 1, x / wider), _FACTOR[None, :])[0]
-    return weights
-
-
-def _normal_weights() -> np.ndarray:
-    weights: np.ndarray = _cells(ndtr, _FACTOR[None, :])[0]
-    return weights
-
-
-def _cells(distribution: Callable[[np.ndarray], np.ndarray], position: np.ndarray) -> np.ndarray:
-    """Return the probability of the cell around each point of a row of points; rows add up to 1."""
-    middle = (position[:, 1:] + position[:, :-1]) / 2
-    ends = [np.zeros((len(position), 1)), distribution(middle), np.ones((len(position), 1))]
-    return np.diff(np.concatenate(ends, axis=1), axis=1)
-
-
-def _given(probability: np.ndarray, shift: np.ndarray, shared: float) -> np.ndarray:
-    """Return the probability of each interval, given the common factors.
-
-    Returns
-    -------
-    ndarray of float64, shape (len(shift), m)
-    """
-    if len(shift) == 1:
-        return probability[None, :]
-    cut = ndtri(np.clip(np.cumsum(probability)[:-1], 1e-300, 1 - 1e-16))
-    below = ndtr((cut[None, :] - shift[:, None]) / np.sqrt(1 - shared))
-    ones = np.ones((len(shift), 1))
-    return np.diff(np.concatenate([0 * ones, below, ones], axis=1), axis=1)
-
-
-def _quantile(cumulative: np.ndarray, step_s: float, level: float) -> float:
-    """Return where a distribution function on the grid reaches a level."""
-    after = min(int(np.searchsorted(cumulative, level)), len(cumulative) - 1)
-    if after == 0:
-        return 0.0
-    rise = cumulative[after] - cumulative[after - 1]
-    return step_s * (after - 1 + (float((level - cumulative[after - 1]) / rise) if rise > 0 else 1.0))
+    if k == 1:
+        return values_s
+    rng = np.random.default_rng(_SEED)
+    shared = min(max(correlation, 0.0), 0.98)
+    of_task = np.sqrt(shared) * rng.standard_normal(len(values_s))
+    times_s = np.zeros(len(values_s))
+    for _ in range(k):
+        scores = of_task + np.sqrt(1 - shared) * rng.standard_normal(len(values_s))
+        times_s[np.lexsort((scores, group))] += values_s
+    return times_s / k

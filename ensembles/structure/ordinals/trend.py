@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.structure.ordinals.ramp_test import ramp_p
+
 LEAST_RISE = 1.1
 """Least ratio of durations that counts as a worsening."""
 
@@ -39,7 +41,8 @@ class Trend:
     rise : float or None
         Ratio of the typical duration of the last ordinal to that before the worsening.
     p : float or None
-        p-value of the permutation test: probability of such a rise if the order of ordinals were random.
+        The larger p-value of two tests: probability of such a rise if the order of ordinals were random, and
+        if neighbouring ordinals were correlated by up to 0.8. None: too few ordinals.
     p_by_rank : float or None
         p-value of Page's test with ranks as blocks, which assumes independent ranks. None: fewer than two
         ranks made all of these calls.
@@ -72,10 +75,12 @@ def fit_trend(
     """Test for a stretch of ordinals along which calls become slower.
 
     Ranks that make their k-th calls at the same time share disturbances, so that ranks are not independent
-    observations. The test therefore takes the ordinals as its only sample. Under the null hypothesis every
-    order of their typical durations is equally likely. The statistic is Kendall's score S (rising minus
+    observations. The tests therefore take the ordinals as their only sample, and two must agree. In the first
+    every order of the typical durations is equally likely. Its statistic is Kendall's score S (rising minus
     falling pairs) in units of its standard deviation, maximised over all stretches of three or more
-    successive ordinals. Its null distribution is that over random orders.
+    successive ordinals. Its null distribution is that over random orders, so that a few slow ordinals do not
+    make a trend. In the second (`ramp_p`) neighbouring ordinals may resemble each other, so that a load that
+    varies slowly does not make a trend.
 
     Parameters
     ----------
@@ -118,6 +123,8 @@ def fit_trend(
     rank = np.unique(points, return_inverse=True)[1].reshape(-1)
     chance = _by_chance(tuple(sorted(rank.tolist())), seed)
     p = float((1 + np.count_nonzero(chance >= scores[0] - 1e-9)) / (1 + len(chance)))
+    if p <= LEVEL:
+        p = max(p, ramp_p(points, seed))
     a, b, base = _ends(points, int(first[0]), int(last[0]))
     rise = float(np.exp(points[b] - base))
     if p > LEVEL or rise < LEAST_RISE:

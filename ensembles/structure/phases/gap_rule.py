@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.model.events import OPS, Events
+from ensembles.model.events import OPS, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import NEARLY_ALL
 
@@ -66,7 +66,7 @@ class TopLevelCalls(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events; only outermost ones without waiting are kept."""
-        mine = np.flatnonzero((chunk.op != OPS.index("wait")) & (chunk.depth == 0))
+        mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth == 0))
         more = np.bincount(chunk.rank[mine], minlength=len(self.of_rank))
         more[: len(self.of_rank)] += self.of_rank
         self.of_rank = more

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import OPS, Events
+from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.structure.phases.barriers import NEARLY_ALL, NO_BARRIERS, Barriers
@@ -188,7 +188,7 @@ class _StartCounts(Summary):
         self.used = np.zeros(len(cuts_ns) + 1, bool)
 
     def add(self, chunk: Events) -> None:
-        start = chunk.start[chunk.op != OPS.index("wait")]
+        start = chunk.start[is_io_of_calls(chunk.calls)[chunk.call]]
         self.used |= np.bincount(
             np.searchsorted(self._cuts_ns, start, side="right"), minlength=len(self.used)
         ).astype(bool)

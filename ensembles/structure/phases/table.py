@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.events import OPS, Events
+from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
@@ -125,7 +125,7 @@ class PhaseTable(Summary):
         I/O calls in no phase are counted in `outside`, and waiting in MPI is left out.
         """
         phase = self._phases.phase_index(chunk)
-        io = chunk.op != OPS.index("wait")
+        io = is_io_of_calls(chunk.calls)[chunk.call]
         self.outside += int(np.count_nonzero(io & (phase < 0)))
         mine = np.flatnonzero(io & (phase > 0))
         if not len(mine):

@@ -174,6 +174,7 @@ def _metadata(
         recorder=f"{program().name} (simulated)",
         hosts=hosts,
         clock_error_s=0.0,
+        clock_step_s=1e-9,
         user=user,
         environment={
             "ENSIO_SIMULATED_PATTERN": name,

@@ -23,7 +23,14 @@ from ensembles.recorder import otf2_program as link
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-PARADIGMS = {"posix": "POSIX", "stdio": "ISOC", "mpiio": "MPI-IO", "hdf5": "HDF5"}
+PARADIGMS = {
+    "posix": "POSIX",
+    "stdio": "ISOC",
+    "mpiio": "MPI-IO",
+    "hdf5": "HDF5",
+    "netcdf": "netCDF",
+    "pnetcdf": "PnetCDF",
+}
 """OTF2's names of I/O paradigms by layer. Other layers keep their names."""
 
 NO_IO = ("mpisync", "program", "unknown", "")
@@ -37,6 +44,7 @@ _SPLIT = "_begin"
 _COLLECTIVE = ("_all", "_ordered")
 _DELETES = ("unlink", "unlinkat", "remove", "MPI_File_delete")
 _BYTES_A_CALL = 60
+_SENT_COLUMNS = {name: dtype for name, dtype in COLUMNS.items() if name != "site"}
 _BLOCK_EVENTS = 1 << 18
 
 
@@ -182,7 +190,7 @@ def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
     for low in range(0, len(run.regions), _BLOCK_EVENTS):
         _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + _BLOCK_EVENTS].columns, REGION_COLUMNS)
     for events in run.chunks(_BLOCK_EVENTS):
-        _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
+        _send_columns(pipe, link.EVENTS_KIND, events.columns, _SENT_COLUMNS)
     _send(pipe, link.END_KIND, 0, b"")
 
 
@@ -221,6 +229,7 @@ def _facts_of(run: Run) -> dict[str, Any]:
         "mpi": run.mpi_version,
         "hosts": run.hosts,
         "clock_error_s": run.clock_error_s,
+        "clock_step_s": run.clock_step_s,
         "environment": run.environment,
         "mounts": {
             host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()

@@ -45,7 +45,7 @@ class ParquetWriter:
         self._arrow = pyarrow
         text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         types = {name: pyarrow.from_numpy_dtype(dtype) for name, dtype in COLUMNS.items()}
-        types |= {"call": text, "file": text, "op": text, "layer": text}
+        types |= {"call": text, "file": text, "site": text, "op": text, "layer": text}
         fields = [pyarrow.field(name, dtype, metadata=_meaning(name)) for name, dtype in types.items()]
         facts = {f"ensio.{name}": json.dumps(fact) for name, fact in (about or {}).items()}
         self._schema = pyarrow.schema(fields, facts)
@@ -57,9 +57,10 @@ class ParquetWriter:
         for part, name in enumerate(("call", "layer", "op")):
             columns[name] = self._names(events.call, [call[part] for call in events.calls])
         # Arrow requires UTF-8; invalid bytes of a path become replacement characters.
-        used, place = np.unique(events.file, return_inverse=True)
-        paths = [os.fsencode(events.files[number]).decode("utf-8", "replace") for number in used]
-        columns["file"] = self._names(place, paths)
+        for name, texts in (("file", events.files), ("site", events.sites)):
+            used, place = np.unique(getattr(events, name), return_inverse=True)
+            known = [os.fsencode(texts[number]).decode("utf-8", "replace") for number in used]
+            columns[name] = self._names(place, known)
         table = self._arrow.table([columns[name] for name in self._schema.names], schema=self._schema)
         self._writer.write_table(table)
 

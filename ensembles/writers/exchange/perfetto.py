@@ -30,7 +30,7 @@ RATE_CELLS = 1000
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":%s,"cat":%s,"args":{%s}}'
 _BEGIN = '{"ph":"b","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s,"args":{%s}}'
 _END = '{"ph":"e","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s}'
-_ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d'
+_ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d,"site":%s'
 
 
 class PerfettoWriter:
@@ -73,12 +73,14 @@ class PerfettoWriter:
 
     def _write_block(self, events: Events, overlaps: np.ndarray, names: list[list[str]]) -> None:
         paths = {number: _json(events.files[number]) for number in np.unique(events.file).tolist()}
+        labels = {number: _json(events.sites[number]) for number in np.unique(events.site).tolist()}
         args = zip(
             [paths[number] for number in events.file.tolist()],
             *(
                 getattr(events, column).tolist()
                 for column in ("offset", "requested", "moved", "error", "depth")
             ),
+            [labels[number] for number in events.site.tolist()],
             strict=True,
         )
         rows = zip(

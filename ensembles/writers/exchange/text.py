@@ -14,9 +14,9 @@ BLOCK_EVENTS = 1 << 14
 """Number of events that are converted to Python objects at a time."""
 
 FIELDS = (*COLUMNS, "op", "layer")
-"""Names of the fields: all columns, with names instead of numbers for calls and files, and two more."""
+"""Names of the fields: all columns, with names for numbers of calls, files and sites, and two more."""
 
-_TEXTS = ("call", "file", "op", "layer")
+_TEXTS = ("call", "file", "site", "op", "layer")
 
 
 def _blocks(events: Events) -> Iterator[Events]:
@@ -33,6 +33,8 @@ def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[in
         name: getattr(events, name).tolist() for name in COLUMNS if name not in _TEXTS
     }
     fields["file"] = [of_file[number] for number in events.file.tolist()]
+    of_site = {number: as_text(events.sites[number]) for number in set(events.site.tolist())}
+    fields["site"] = [of_site[number] for number in events.site.tolist()]
     for part, name in enumerate(("call", "layer", "op")):
         names = [call[part] for call in calls]
         fields[name] = [names[number] for number in numbers]
@@ -52,7 +54,7 @@ class CsvWriter:
     >>> from ensembles.model.events import Events
     >>> from ensembles.writers.exchange.text import CsvWriter
     >>> CsvWriter(sys.stdout).write(Events.empty())
-    rank,thread,call,depth,carried,file,offset,requested,moved,error,start,duration,op,layer
+    rank,thread,call,depth,carried,file,offset,requested,moved,error,start,duration,site,flight,request,op,layer
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -10,6 +10,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.model.surroundings import SurroundingsTable
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import ReadRequest
 
@@ -63,6 +64,10 @@ class Extract:
     def regions(self) -> RegionTable:
         """Return all regions of the run."""
         return self._run.regions
+
+    def surroundings(self) -> SurroundingsTable:
+        """Return all samples of the kernel's counters."""
+        return self._run.surroundings()
 
     def summary(self) -> None:
         """Return None: the summary is computed from the events."""

@@ -50,6 +50,8 @@ class SpoolContent:
         Names of phases and regions by number.
     marks : ndarray of EVENT.dtype, optional
         Marks of phases and regions.
+    surroundings : ndarray of SURROUNDINGS.dtype, optional
+        Samples of the kernel's counters.
     losses : mapping of str to int
         Members of ``struct ensio_losses``; entries of arrays as ``dropped_for3``.
     """
@@ -62,6 +64,7 @@ class SpoolContent:
     file_facts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     region_names: Mapping[int, str] = field(default_factory=dict)
     marks: np.ndarray | None = None
+    surroundings: np.ndarray | None = None
     losses: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -103,6 +106,9 @@ def write_spool(path: str | os.PathLike[str], content: SpoolContent) -> None:
             end += _write_text_window(descriptor, end, beyond)
         if content.marks is not None:
             end += _write_event_window(descriptor, end, 0, content.marks, "ENSIO_WINDOW_MARKS")
+        if content.surroundings is not None:
+            rows = content.surroundings
+            end += _write_event_window(descriptor, end, 0, rows, "ENSIO_WINDOW_SURROUNDINGS")
         for thread, events in _in_turns(content.threads):
             end += _write_event_window(descriptor, end, thread, events)
         os.ftruncate(descriptor, end)

@@ -9,6 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ensembles.model.flights import Flights
 from ensembles.model.metadata import Process, RunMetadata
 from ensembles.readers.tracefile.tracefile import FORMAT, TEXT_ATTRIBUTES, VERSION
 from ensembles.writers.tracefile.columns import put_column, put_text, put_texts
@@ -38,17 +39,22 @@ def write_metadata(
     file.attrs["origin_unix_ns"] = metadata.origin_unix_ns
     if metadata.clock_error_s is not None:
         file.attrs["clock_error_s"] = metadata.clock_error_s
+    put_text(file, "summed", metadata.summed)
+    if metadata.clock_step_s is not None:
+        file.attrs["clock_step_s"] = metadata.clock_step_s
     for name in TEXT_ATTRIBUTES:
         put_text(file, name, getattr(metadata, name))
     calls = file.create_group("calls")
     for part in ("name", "layer", "op"):
         put_texts(calls, part, [getattr(call, part) for call in metadata.calls], f"{part} of each call")
     put_texts(file, "files", metadata.files, "absolute paths; the first: none or unknown")
+    put_texts(file, "sites", metadata.sites.texts, "call sites; the first: unknown")
     put_texts(file, "hosts", metadata.hosts, "nodes")
     put_texts(file, "notes", metadata.notes, "data-quality warnings")
     _write_processes(file.create_group("processes"), metadata.processes)
     _write_facts(file, metadata)
     _write_losses(file.create_group("losses"), metadata)
+    _write_flights(file.create_group("flights"), metadata)
     spools = file.create_group("spools")
     identities = list(made_from.values())
     put_texts(spools, "name", list(made_from), "files that this one was made from")
@@ -71,6 +77,17 @@ def _write_losses(group: h5py.Group, metadata: RunMetadata) -> None:
     put_texts(group, "reason", list(metadata.dropped_by_reason), "why events were dropped")
     _put_numbers(group, "events", list(metadata.dropped_by_reason.values()), "")
     group.attrs["calls_on_other_paths"] = metadata.calls_on_other_paths
+    if metadata.unseen_io is not None:
+        group.attrs["kernel_bytes_read"] = metadata.unseen_io.bytes_read
+        group.attrs["kernel_bytes_written"] = metadata.unseen_io.bytes_written
+        put_texts(group, "libraries", metadata.unseen_io.libraries, "shared libraries that are not recorded")
+
+
+def _write_flights(group: h5py.Group, metadata: RunMetadata) -> None:
+    put_texts(group, "operation", list(metadata.flights), "operation of the requests")
+    for name in Flights._fields:
+        unit = "ns" if name.endswith("_ns") else ""
+        _put_numbers(group, name, [getattr(sums, name) for sums in metadata.flights.values()], unit)
 
 
 def _write_rows(group: h5py.Group, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -23,6 +23,8 @@ from ensembles.model.events import Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import COLUMN_MEANINGS as REGION_MEANINGS
 from ensembles.model.regions import RegionTable
+from ensembles.model.surroundings import COLUMN_MEANINGS as SURROUNDINGS_MEANINGS
+from ensembles.model.surroundings import UNKNOWN, SurroundingsTable, surroundings_of
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.reading import ReadRequest
 from ensembles.summaries.cells import CellSummary
@@ -102,6 +104,7 @@ def write_trace_file(
             _write_arrays(file.create_group("ranks"), ranks.to_arrays())
         write_metadata(file, source.metadata, source.is_complete, source.spool_identities)
         _write_regions(file.create_group("regions"), source.regions())
+        _write_surroundings(file, surroundings_of(source))
         return count
 
 
@@ -146,3 +149,12 @@ def _write_regions(group: h5py.Group, regions: RegionTable) -> None:
     put_texts(group, "names", regions.names, "names of phases and regions")
     for name, column in regions.columns.items():
         put_column(group, name, column, *REGION_MEANINGS[name])
+
+
+def _write_surroundings(file: h5py.File, table: SurroundingsTable) -> None:
+    if not len(table):
+        return
+    group = file.create_group("surroundings")
+    for name, column in table.columns.items():
+        if (column != UNKNOWN).any():
+            put_column(group, name, column, *SURROUNDINGS_MEANINGS[name])

@@ -14,21 +14,24 @@
 #include <stdint.h>
 
 #define ENSIO_SPOOL_MAGIC 0x4c50534f49534e45ULL /* the bytes "ENSIOSPL" on a little-endian machine */
-#define ENSIO_SPOOL_VERSION 3
+#define ENSIO_SPOOL_VERSION 4
 #define ENSIO_WINDOW_MAGIC 0x4e495745U /* the bytes "EWIN" */
 #define ENSIO_WINDOW_UNIT_BYTES 4096
-#define ENSIO_SPOOL_BYTES 65536       /* length of the first window */
-#define ENSIO_SPOOL_LOSSES_BYTES 2048 /* from the start of the first window to struct ensio_losses */
-#define ENSIO_SPOOL_TEXT_BYTES 4096   /* from the start of the first window to its first text entry */
-#define ENSIO_WINDOW_HEADER_BYTES 64  /* from the start of any other window to its first event or text entry */
+#define ENSIO_SPOOL_BYTES 65536        /* length of the first window */
+#define ENSIO_SPOOL_LOSSES_BYTES 2048  /* from the start of the first window to struct ensio_losses */
+#define ENSIO_SPOOL_FLIGHTS_BYTES 3072 /* from the start of the first window to struct ensio_flights */
+#define ENSIO_SPOOL_TEXT_BYTES 4096    /* from the start of the first window to its first text entry */
+#define ENSIO_WINDOW_HEADER_BYTES 64   /* from the start of any other window to its first event or text entry */
 
 /* Kinds of windows. */
 #define ENSIO_WINDOW_EVENTS 1
 #define ENSIO_WINDOW_TEXT 2
-#define ENSIO_WINDOW_CELLS 3   /* struct ensio_cell, contiguous */
-#define ENSIO_WINDOW_BINS 4    /* blocks of ENSIO_BLOCK_BINS counts (uint64_t) */
-#define ENSIO_WINDOW_SCRATCH 5 /* events to be added to the summary; those before `summarised` are meaningless */
-#define ENSIO_WINDOW_MARKS 6   /* phases and regions, as events of calls 240 and up */
+#define ENSIO_WINDOW_CELLS 3        /* struct ensio_cell, contiguous */
+#define ENSIO_WINDOW_BINS 4         /* blocks of ENSIO_BLOCK_BINS counts (uint64_t) */
+#define ENSIO_WINDOW_SCRATCH 5      /* events to be added to the summary; those before `summarised` are meaningless */
+#define ENSIO_WINDOW_MARKS 6        /* phases and regions, as events of calls 240 and up */
+#define ENSIO_WINDOW_SURROUNDINGS 7 /* struct ensio_surroundings, contiguous */
+#define ENSIO_WINDOW_FLIGHTS 8      /* struct ensio_flight, one for each completed request of non-blocking I/O */
 
 /* Kinds of text entries. */
 #define ENSIO_TEXT_FILE 1       /* id: the file's number in events; text: its absolute path */
@@ -36,10 +39,26 @@
 #define ENSIO_TEXT_PROPERTIES 3 /* text: "key=value" strings, each ended by a NUL */
 #define ENSIO_TEXT_FILE_FACTS 4 /* id: a file's number; text: "key=value" strings about it, each ended by a NUL */
 #define ENSIO_TEXT_REGION 5     /* id: the number of a phase's or region's name; text: the name */
+#define ENSIO_TEXT_SITE 6       /* id: the site's number in events; text: its call path (spool.md) */
+
+/* What a sample of the kernel's counters holds; all other members of it are 0. */
+#define ENSIO_READ_PROCESS 1          /* read_by_calls to cancelled_write_bytes */
+#define ENSIO_READ_MEMORY 2           /* available_bytes to writeback_bytes */
+#define ENSIO_READ_PRESSURE 4         /* some_us and full_us */
+#define ENSIO_READ_CGROUP 8           /* cgroup_read_bytes to cgroup_writes */
+#define ENSIO_READ_CGROUP_PRESSURE 16 /* cgroup_some_us and cgroup_full_us */
+#define ENSIO_READ_NFS 32             /* nfs_read_bytes to nfs_retransmissions */
+#define ENSIO_READ_LUSTRE_DIRTY 64    /* lustre_dirty_bytes */
+#define ENSIO_READ_LUSTRE_AHEAD 128   /* lustre_ahead_hits and lustre_ahead_misses */
+#define ENSIO_READ_LUSTRE_RPCS 256    /* lustre_read_rpcs to lustre_write_pages */
 
 /* Flags of events: an enclosing call counts the bytes that this call reads or writes. */
 #define ENSIO_CARRIED_READ 1
 #define ENSIO_CARRIED_WRITE 2
+/* In `largest` of a cell: the call is among the events as well (mode tail). */
+#define ENSIO_IS_EVENT 4
+/* The event is for the summary only: once it is there, its slot is emptied. */
+#define ENSIO_SUMMED_ONLY 8
 
 /* The summary: the calls of a process by call, size class and ordinal class (docs/reference/formats/spool.md). */
 #define ENSIO_BLOCK_BINS 32     /* bins of an octave, which a block holds */
@@ -76,14 +95,15 @@
  * is skipped. */
 struct ensio_event {
     uint64_t start;     /* ticks at the call's entry */
-    uint64_t duration;  /* ticks from entry to return */
+    uint64_t duration;  /* ticks from entry to return; of a call that posts a request, the time in this call */
     int64_t offset;     /* bytes from the start of the file; -1: none, or unknown */
     uint64_t requested; /* bytes requested */
     int64_t moved;      /* bytes moved; of a failed call, minus its errno */
-    uint32_t file;      /* number of a file entry; 0: none */
+    uint16_t file;      /* number of a file entry; 0: none */
+    uint16_t site;      /* number of a site entry: the place in the program that led to the call; 0: unknown */
     uint16_t call;      /* number in the calls entry; 0: this slot holds no event */
     uint8_t depth;      /* recorded calls of this thread that enclose this one */
-    uint8_t flags;      /* ENSIO_CARRIED_... */
+    uint8_t flags;      /* ENSIO_CARRIED_... and those that follow them */
 };
 
 /* Simultaneous readings of the tick counter and of the system's clocks. */
@@ -138,6 +158,43 @@ struct ensio_spool {
 struct ensio_losses {
     uint64_t dropped_for[ENSIO_DROP_REASONS]; /* dropped_events by reason */
     uint64_t calls_on_other_paths;            /* calls that name a path beyond the limit of a process */
+    uint64_t calls_without_site;              /* calls from sites beyond the limit of a process */
+};
+
+/* Flags of flights. */
+#define ENSIO_FLIGHT_NOT_ASKED 1 /* the program never asked whether the request is complete */
+
+/* A request of non-blocking I/O, from the call that posted it to the moment at which the program could first observe
+ * its completion. Its event is stored just before. A row whose `call` is 0 is incomplete. */
+struct ensio_flight {
+    uint64_t start;       /* ticks: that of the request's event */
+    uint64_t flight;      /* ticks from there to the observed completion */
+    uint64_t hidden;      /* the part of it in which the thread was in no call that posts or waits for a request */
+    uint64_t wait_start;  /* ticks: start of the recorded call that completed it; 0: none did */
+    uint64_t wait;        /* ticks in this call */
+    uint32_t request;     /* number of the request in its process, from 1 */
+    uint32_t flags;       /* ENSIO_FLIGHT_... */
+    uint16_t thread;      /* that stored the event */
+    uint16_t wait_thread; /* that made this call */
+    uint16_t wait_call;   /* 0: none */
+    uint16_t call;        /* stored last */
+};
+
+/* Sums of requests. */
+struct ensio_flight_sums {
+    uint64_t count;
+    uint64_t flight; /* ticks, as in struct ensio_flight */
+    uint64_t hidden;
+    uint64_t wait;
+};
+
+/* The requests that the program observed to be complete, by operation, without those that were posted inside another
+ * recorded call: in the first window, at ENSIO_SPOOL_FLIGHTS_BYTES. All modes keep it. */
+struct ensio_flights {
+    struct ensio_flight_sums read;
+    struct ensio_flight_sums write;
+    struct ensio_flight_sums other;
+    uint64_t unlisted; /* requests without a struct ensio_flight, because space was missing */
 };
 
 /* The head of every other window. */
@@ -185,6 +242,55 @@ struct ensio_cell {
     uint16_t blocks[ENSIO_OCTAVES];  /* number of the block with the counts of each octave, from 1; 0: no call */
     uint16_t threads[ENSIO_LARGEST]; /* of `largest` */
     struct ensio_event largest[ENSIO_LARGEST]; /* the longest calls, in no order; of equal ones the earlier */
+};
+
+/* A sample of the kernel's counters. The page on samples in docs/reference/formats explains them. Counters grow from
+ * the start of what they count, levels say how much there is at the moment. Those of the node, its cgroup, NFS and
+ * Lustre are in the rows of one process of a node. */
+struct ensio_surroundings {
+    uint64_t ticks;   /* when they were read */
+    uint32_t cost_ns; /* processor time that the readings took */
+    uint32_t read;    /* ENSIO_READ_...; stored last; 0: the row is incomplete */
+    /* /proc/self/io */
+    uint64_t read_by_calls;    /* rchar: bytes that read calls returned, from the page cache too */
+    uint64_t written_by_calls; /* wchar */
+    uint64_t read_calls;       /* syscr */
+    uint64_t write_calls;      /* syscw */
+    uint64_t read_bytes;       /* fetched from storage */
+    uint64_t write_bytes;      /* made dirty, to be sent to storage */
+    uint64_t cancelled_write_bytes;
+    /* levels, /proc/meminfo */
+    uint64_t available_bytes; /* MemAvailable */
+    uint64_t cached_bytes;
+    uint64_t dirty_bytes;
+    uint64_t writeback_bytes;
+    /* /proc/pressure/io: microseconds in which some tasks, and all tasks, of the node waited for I/O */
+    uint64_t some_us;
+    uint64_t full_us;
+    /* io.stat and io.pressure of the cgroup (version 2), sums of its devices */
+    uint64_t cgroup_read_bytes;
+    uint64_t cgroup_write_bytes;
+    uint64_t cgroup_reads;
+    uint64_t cgroup_writes;
+    uint64_t cgroup_some_us;
+    uint64_t cgroup_full_us;
+    /* /proc/self/mountstats, sums of the NFS mounts */
+    uint64_t nfs_read_bytes; /* from and to the servers */
+    uint64_t nfs_write_bytes;
+    uint64_t nfs_reads; /* operations */
+    uint64_t nfs_writes;
+    uint64_t nfs_commits;
+    uint64_t nfs_read_ms; /* sums of the times of these operations, with their waiting in the client */
+    uint64_t nfs_write_ms;
+    uint64_t nfs_retransmissions; /* of all operations */
+    /* sums of the Lustre client's targets and mounts */
+    uint64_t lustre_dirty_bytes; /* a level */
+    uint64_t lustre_ahead_hits;  /* pages found in the cache, and not */
+    uint64_t lustre_ahead_misses;
+    uint64_t lustre_read_rpcs;
+    uint64_t lustre_read_pages; /* at most: RPCs are counted in classes of size */
+    uint64_t lustre_write_rpcs;
+    uint64_t lustre_write_pages;
 };
 
 /* The head of a text entry; its text follows, and the next entry begins at the next multiple of eight bytes. */

@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #define ENSIO_JOB_MAGIC 0x424f4a4f49534e45ULL /* the bytes "ENSIOJOB" on a little-endian machine */
-#define ENSIO_JOB_VERSION 2
+#define ENSIO_JOB_VERSION 3
 #define ENSIO_JOB_PROCESS_MAGIC 0x434f5250U /* the bytes "PROC" */
 #define ENSIO_BLOCK_MAGIC 0x4b434f42U       /* the bytes "BOCK" */
 
@@ -88,9 +88,9 @@ struct ensio_job_process {
 
 /* A window of the spool. */
 struct ensio_job_window {
-    uint64_t position;          /* in the spool: from its start to the window */
-    uint32_t taken;             /* events in the job file; of other windows: bytes behind the window's head */
-    uint32_t data;              /* pieces of data */
+    uint64_t position; /* in the spool: from its start to the window */
+    uint32_t taken;    /* slots whose events are in the job file; of other windows: bytes behind the window's head */
+    uint32_t data;     /* pieces of data */
     struct ensio_window window; /* its head */
 };
 
@@ -190,7 +190,8 @@ struct ensio_template {
     uint16_t call;
     uint8_t depth;
     uint8_t flags;
-    uint32_t shape;
+    uint16_t shape;
+    uint16_t site;
 };
 
 #endif

@@ -1,11 +1,8 @@
 #include "hdf5.h"
 
 #include <core/bounded_string.h>
-#include <core/lock.h>
 #include <core/rawsys.h>
 #include <core/settings.h>
-#include <files/descriptors.h>
-#include <files/paths.h>
 
 #include <string.h>
 
@@ -33,28 +30,12 @@ void ensio_hdf5_say_too_old(void)
         syscall(SYS_write, 2, message, sizeof message - 1);
 }
 
-static struct ensio_hdf5_object nothing_of(const struct ensio_hdf5 *hdf5, int64_t id)
+struct ensio_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_t id)
 {
-    return (struct ensio_hdf5_object){.id = id, .library = hdf5->number, .offset = ENSIO_HDF5_OFFSET_NOT_ASKED};
-}
-
-static void set_file(struct ensio_hdf5_object *object, const char *name)
-{
-    struct ensio_held held = ensio_lock();
-    const char *absolute = ensio_absolute_path(AT_FDCWD, name, (uint32_t)strnlen(name, ENSIO_PATH_ROOM), NULL);
-    object->left_out = (uint16_t)ensio_listed(absolute, ensio_settings.exclude);
-    object->file = object->left_out ? 0 : ensio_file_number(absolute);
-    ensio_unlock(held);
-    object->name = ensio_hash(name);
-    object->generation = ensio_process->generation;
-}
-
-struct ensio_hdf5_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_t id)
-{
-    struct ensio_hdf5_object object = ensio_hdf5_find(hdf5, id);
+    struct ensio_object object = ensio_object_find(hdf5->number, id);
     if (ENSIO_LIKELY(object.generation))
         return object;
-    object = nothing_of(hdf5, id);
+    object = ensio_object_unknown(hdf5->number, id);
     const int type = id > 0 ? hdf5->Iget_type(id) : -1;
     if (type != FILE_ID && type != GROUP_ID && type != SET_ID && type != ATTRIBUTE_ID && type != ATTRIBUTE_OR_MAP_ID)
         return object;
@@ -62,31 +43,30 @@ struct ensio_hdf5_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_
     char name[LONGEST_NAME];
     if (hdf5->Fget_name(id, name, sizeof name) <= 0)
         return object;
-    set_file(&object, name);
-    ensio_hdf5_keep(&object);
+    ensio_object_set_file(&object, name);
+    ensio_object_keep(&object);
     return object;
 }
 
-struct ensio_hdf5_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, int64_t id, const char *name)
+struct ensio_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, int64_t id, const char *name)
 {
-    struct ensio_hdf5_object object = nothing_of(hdf5, id);
+    struct ensio_object object = ensio_object_unknown(hdf5->number, id);
     object.is_file = 1;
     if (!name || !*name)
         return object;
-    set_file(&object, name);
+    ensio_object_set_file(&object, name);
     if (id >= 0)
-        ensio_hdf5_keep(&object);
+        ensio_object_keep(&object);
     return object;
 }
 
 /* Links and mounts lead into other files, so HDF5 is asked which file the object is in. */
-struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id,
-                                           const struct ensio_hdf5_object *location)
+struct ensio_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id, const struct ensio_object *location)
 {
     char name[LONGEST_NAME];
-    struct ensio_hdf5_object object = nothing_of(hdf5, id);
+    struct ensio_object object = ensio_object_unknown(hdf5->number, id);
     if (hdf5->Fget_name(id, name, sizeof name) > 0 && (!location->generation || ensio_hash(name) != location->name)) {
-        set_file(&object, name);
+        ensio_object_set_file(&object, name);
     } else {
         object.file = location->file;
         object.name = location->name;
@@ -95,7 +75,7 @@ struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_
     }
     object.is_file = location->is_file && hdf5->Iget_type(id) == FILE_ID;
     if (object.generation)
-        ensio_hdf5_keep(&object);
+        ensio_object_keep(&object);
     return object;
 }
 
@@ -136,7 +116,7 @@ static uint64_t points_of_set(const struct ensio_hdf5 *hdf5, int64_t set)
     return points;
 }
 
-static void ask_type(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set)
+static void ask_type(const struct ensio_hdf5 *hdf5, struct ensio_object *set)
 {
     const int64_t type = hdf5->Dget_type(set->id);
     if (type < 0)
@@ -148,25 +128,25 @@ static void ask_type(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *se
 /* The offset of a contiguous dataset in its file. A contiguous dataset has none before its first write, and other
  * datasets never have one; HDF5 may then fail and print. References to variable-length data have a different size in
  * the file, so their positions are unknown. */
-static int64_t asked_offset(const struct ensio_hdf5 *hdf5, const struct ensio_hdf5_object *set)
+static int64_t asked_offset(const struct ensio_hdf5 *hdf5, const struct ensio_object *set)
 {
     unsigned is_v2 = 0;
     void *print, *data;
     if (hdf5->Eauto_is_v2(DEFAULT_STACK, &is_v2) < 0 || !is_v2 || hdf5->Eget_auto2(DEFAULT_STACK, &print, &data) < 0)
-        return ENSIO_HDF5_NO_OFFSET;
+        return ENSIO_OBJECT_NO_OFFSET;
     hdf5->Eset_auto2(DEFAULT_STACK, NULL, NULL);
     const int64_t offset = (int64_t)hdf5->Dget_offset(set->id);
     const int as_large =
         offset >= 0 && hdf5->Dget_storage_size(set->id) == points_of_set(hdf5, set->id) * set->type_bytes;
     hdf5->Eset_auto2(DEFAULT_STACK, print, data);
-    return as_large ? offset : ENSIO_HDF5_NO_OFFSET;
+    return as_large ? offset : ENSIO_OBJECT_NO_OFFSET;
 }
 
-struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set,
-                                             int64_t memory, int64_t space, int succeeded)
+struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_object *set, int64_t memory,
+                                             int64_t space, int succeeded)
 {
     struct ensio_hdf5_amount amount = {.bytes = 0, .offset = -1};
-    const struct ensio_hdf5_object before = *set;
+    const struct ensio_object before = *set;
     if (!succeeded && hdf5->Iget_type(set->id) != SET_ID)
         return amount;
     if (!set->type_bytes)
@@ -177,14 +157,14 @@ struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, stru
                                                           : 0;
     if (__builtin_mul_overflow(points, set->type_bytes, &amount.bytes))
         amount.bytes = INT64_MAX;
-    if (succeeded && points && set->offset < 0 && set->offset != ENSIO_HDF5_NO_OFFSET)
+    if (succeeded && points && set->offset < 0 && set->offset != ENSIO_OBJECT_NO_OFFSET)
         set->offset = asked_offset(hdf5, set);
     if (succeeded && points && set->offset >= 0 && space != SELECTION_IN_LIST) {
         const int64_t element = space > LAST_SPECIAL_SPACE ? first_element(hdf5, space) : 0;
         amount.offset = element < 0 ? -1 : set->offset + element * (int64_t)set->type_bytes;
     }
     if (set->generation && (set->type_bytes != before.type_bytes || set->offset != before.offset))
-        ensio_hdf5_keep(set);
+        ensio_object_keep(set);
     return amount;
 }
 
@@ -193,7 +173,7 @@ struct ensio_hdf5_amount ensio_hdf5_all_selected(const struct ensio_hdf5 *hdf5, 
 {
     struct ensio_hdf5_amount all = {.bytes = 0, .offset = -1};
     for (size_t i = 0; i < count && sets && memories && spaces; i++) {
-        struct ensio_hdf5_object set = ensio_hdf5_object(hdf5, sets[i]);
+        struct ensio_object set = ensio_hdf5_object(hdf5, sets[i]);
         const struct ensio_hdf5_amount one = ensio_hdf5_selected(hdf5, &set, memories[i], spaces[i], succeeded);
         all.bytes += one.bytes;
         all.offset = count == 1 ? one.offset : -1;

@@ -9,6 +9,7 @@
 #define ENSIO_LAYERS_HDF5_HDF5_H
 
 #include <core/recorder.h>
+#include <layers/library_objects.h>
 
 #include <stddef.h>
 
@@ -53,21 +54,6 @@ static inline int ensio_hdf5_too_old(const struct ensio_hdf5 *hdf5)
 /* Prints a warning, once. */
 void ensio_hdf5_say_too_old(void);
 
-/* Properties of a hid. */
-struct ensio_hdf5_object {
-    int64_t id;
-    uint32_t library;
-    uint32_t file;       /* file number in events */
-    uint64_t name;       /* hash of the name that HDF5 opened the file under */
-    uint64_t type_bytes; /* size of an element of a dataset; 0: not queried yet */
-    int64_t offset;      /* offset of a dataset's first byte in the file */
-    uint32_t generation; /* generation of the process whose spool holds the file; 0: nothing is known */
-    uint16_t left_out;   /* the file is excluded */
-    uint16_t is_file;
-};
-#define ENSIO_HDF5_OFFSET_NOT_ASKED INT64_MIN
-#define ENSIO_HDF5_NO_OFFSET (-1)
-
 /* Equals H5O_token_t, which is passed by value. */
 struct ensio_hdf5_token {
     uint8_t data[16];
@@ -78,38 +64,21 @@ struct ensio_hdf5_amount {
     int64_t offset;
 };
 
-/* Stores a call on an object, unless its file is excluded. */
-static inline void ensio_hdf5_store(struct ensio_thread *thread, uint16_t call, const struct ensio_hdf5_object *object,
-                                    struct ensio_hdf5_amount amount, int64_t moved, uint64_t start, uint64_t duration)
-{
-    if (object->left_out)
-        thread->excluded_calls++;
-    else
-        ensio_store(thread, call, object->file, amount.offset, amount.bytes, moved, start, duration);
-}
-
 /* The stack frame of the outermost HDF5 wrapper of this thread; calls below it are internal calls of the library. */
 extern _Thread_local char *ensio_hdf5_frame;
 
 /* The properties of a hid; queries HDF5 for unknown ones. These functions may change errno. */
-struct ensio_hdf5_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_t id);
+struct ensio_object ensio_hdf5_object(const struct ensio_hdf5 *hdf5, int64_t id);
 
 /* A file was opened by name, or an object in a file at `location`. Returns its properties. */
-struct ensio_hdf5_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, int64_t id, const char *name);
-struct ensio_hdf5_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id,
-                                           const struct ensio_hdf5_object *location);
-
-/* The table of properties (hdf5_objects.c). A search returns generation 0 for an unknown hid. */
-struct ensio_hdf5_object ensio_hdf5_find(const struct ensio_hdf5 *hdf5, int64_t id);
-void ensio_hdf5_keep(const struct ensio_hdf5_object *object);
-void ensio_hdf5_forget(const struct ensio_hdf5 *hdf5, int64_t id);
-void ensio_hdf5_forget_all(const struct ensio_hdf5 *hdf5);
+struct ensio_object ensio_hdf5_file_opened(const struct ensio_hdf5 *hdf5, int64_t id, const char *name);
+struct ensio_object ensio_hdf5_opened(const struct ensio_hdf5 *hdf5, int64_t id, const struct ensio_object *location);
 
 /* The bytes that a call moves or would have moved: the selected points times the size of an element in the file. For
  * variable-length data, that is the size of the references, as HDF5 reports it (8 bytes for a string, 16 for a
  * sequence). */
-struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_hdf5_object *set,
-                                             int64_t memory, int64_t space, int succeeded);
+struct ensio_hdf5_amount ensio_hdf5_selected(const struct ensio_hdf5 *hdf5, struct ensio_object *set, int64_t memory,
+                                             int64_t space, int succeeded);
 struct ensio_hdf5_amount ensio_hdf5_all_selected(const struct ensio_hdf5 *hdf5, size_t count, const int64_t *sets,
                                                  const int64_t *memories, const int64_t *spaces, int succeeded);
 struct ensio_hdf5_amount ensio_hdf5_chunk(const struct ensio_hdf5 *hdf5, int64_t set, const uint64_t *offset);

@@ -1,8 +1,4 @@
-/* hdf5_libraries.h: the HDF5 library that a call belongs to.
- *
- * Preloaded wrappers precede every HDF5 library of the process. Python's h5py loads one locally, netCDF4 another, and
- * the program may be linked with a third. Each caller gets the functions that the dynamic linker would have bound it
- * to. */
+/* hdf5_libraries.h: the HDF5 library that a call belongs to. */
 #ifndef ENSIO_LAYERS_HDF5_HDF5_LIBRARIES_H
 #define ENSIO_LAYERS_HDF5_HDF5_LIBRARIES_H
 

@@ -7,4 +7,4 @@ ENSIO_HDF5_QUERIES(QUERY, NEWER_QUERY)
 
 #define MEMBER(type, name, parameters) .name = H5##name,
 extern const struct ensio_hdf5 ensio_hdf5_linked;
-const struct ensio_hdf5 ensio_hdf5_linked = {ENSIO_HDF5_QUERIES(MEMBER, MEMBER)};
+const struct ensio_hdf5 ensio_hdf5_linked = {ENSIO_HDF5_QUERIES(MEMBER, MEMBER).number = ENSIO_LINKED_HDF5};

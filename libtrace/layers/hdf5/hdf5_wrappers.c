@@ -76,7 +76,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
 
 #define KNOWN(name, id) \
     const int error_before = errno; \
-    struct ensio_hdf5_object name = ensio_hdf5_object(hdf5, (id)); \
+    struct ensio_object name = ensio_hdf5_object(hdf5, (id)); \
     errno = error_before
 
 #define TIMED_OUTERMOST(carries, result, call) \
@@ -100,8 +100,8 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         RECORD_OR_PASS_REAL(call, symbol, arguments); \
         int64_t result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
-        const struct ensio_hdf5_object file = ensio_hdf5_file_opened(hdf5, result, name); \
-        ensio_hdf5_store(thread, CALL_##call, &file, NO_AMOUNT, failure, start, duration); \
+        const struct ensio_object file = ensio_hdf5_file_opened(hdf5, result, name); \
+        ensio_object_store(thread, CALL_##call, &file, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \
     }
@@ -115,7 +115,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
         if (result >= 0) \
             from = ensio_hdf5_opened(hdf5, result, &from); \
-        ensio_hdf5_store(thread, CALL_##call, &from, NO_AMOUNT, failure, start, duration); \
+        ensio_object_store(thread, CALL_##call, &from, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \
     }
@@ -127,7 +127,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         KNOWN(known, id); \
         int result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
-        ensio_hdf5_store(thread, CALL_##call, &known, NO_AMOUNT, failure, start, duration); \
+        ensio_object_store(thread, CALL_##call, &known, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \
     }
@@ -143,8 +143,8 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         const struct ensio_hdf5_amount amount = (amount_); \
         if (stack >= 0) \
             hdf5->Eset_current_stack(stack); \
-        ensio_hdf5_store(thread, CALL_##call, &object, amount, failure ? failure : (int64_t)amount.bytes, start, \
-                         duration); \
+        ensio_object_store(thread, CALL_##call, &object, amount.offset, amount.bytes, \
+                           failure ? failure : (int64_t)amount.bytes, start, duration); \
         errno = error; \
         return result; \
     }
@@ -157,8 +157,8 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         int result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
         if (result >= 0) \
-            ensio_hdf5_forget(hdf5, id); \
-        ensio_hdf5_store(thread, CALL_##call, &object, NO_AMOUNT, failure, start, duration); \
+            ensio_object_forget(hdf5->number, id); \
+        ensio_object_store(thread, CALL_##call, &object, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \
     }
@@ -168,15 +168,15 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     WRAPPER(int, symbol, (int64_t id)) \
     { \
         RECORD_OR_PASS_REAL(call, symbol, (id)); \
-        const struct ensio_hdf5_object object = ensio_hdf5_find(hdf5, id); \
+        const struct ensio_object object = ensio_object_find(hdf5->number, id); \
         if (!object.generation) \
             return REAL(symbol)(id); \
         int result; \
         TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
         if (result == 0) \
-            ensio_hdf5_forget(hdf5, id); \
+            ensio_object_forget(hdf5->number, id); \
         if (result <= 0) \
-            ensio_hdf5_store(thread, CALL_##call, &object, NO_AMOUNT, failure, start, duration); \
+            ensio_object_store(thread, CALL_##call, &object, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \
     }
@@ -186,7 +186,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     { \
         FIND_LIBRARY(symbol); \
         const int result = REAL(symbol)(); \
-        ensio_hdf5_forget_all(hdf5); \
+        ensio_object_forget_all(hdf5->number); \
         return result; \
     }
 

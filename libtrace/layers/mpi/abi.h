@@ -68,9 +68,12 @@ int ensio_mpi_usable(void);
 /* NULL if the MPI of this process lacks the function. */
 #define ENSIO_PMPI(name) ((ensio_pmpi_type_##name *)ensio_bound(&pmpi_##name, "PMPI_" #name))
 #define ENSIO_PMPI_DECLARE_WEAK(name, parameters) ENSIO_PMPI_DECLARE(name, parameters)
+#define ENSIO_PMPI_DECLARE_WRAPPED(name, parameters) ENSIO_PMPI_DECLARE(name, parameters)
 #else
 #define ENSIO_PMPI_DECLARE(name, parameters) extern int pmpi_##name parameters __asm__("PMPI_" #name);
 #define ENSIO_PMPI(name) pmpi_##name
+/* The recorder wraps this one too, and does not record its own calls. */
+#define ENSIO_PMPI_DECLARE_WRAPPED(name, parameters) extern int pmpi_##name parameters __asm__("__real_PMPI_" #name);
 #define ENSIO_PMPI_DECLARE_WEAK(name, parameters) \
     extern int pmpi_##name parameters __asm__("PMPI_" #name) __attribute__((weak));
 #endif

@@ -10,7 +10,7 @@
 
 ENSIO_PMPI_DECLARE(Allreduce, (const void *mine, void *result, int count, uintptr_t type, uintptr_t operation,
                                uintptr_t communicator))
-ENSIO_PMPI_DECLARE(Barrier, (uintptr_t communicator))
+ENSIO_PMPI_DECLARE_WRAPPED(Barrier, (uintptr_t communicator))
 
 /* The processes of a node share its clock. */
 static int on_several_nodes(const struct ensio_mpi *mpi)

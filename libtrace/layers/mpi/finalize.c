@@ -23,7 +23,7 @@ ENSIO_PMPI_DECLARE(Comm_free_keyval, (int *key))
 ENSIO_PMPI_DECLARE(Comm_set_attr, (uintptr_t communicator, int key, void *value))
 ENSIO_PMPI_DECLARE(Comm_get_parent, (uintptr_t * parent))
 ENSIO_PMPI_DECLARE(Get_library_version, (char *text, int *length))
-ENSIO_PMPI_DECLARE(Barrier, (uintptr_t communicator))
+ENSIO_PMPI_DECLARE_WRAPPED(Barrier, (uintptr_t communicator))
 
 static int world_rank, world_tasks;
 
@@ -33,12 +33,21 @@ static int not_copied(uintptr_t communicator, int key, void *extra, void *value,
     return 0;
 }
 
+static void store_property(const char *text)
+{
+    struct ensio_held held = ensio_lock();
+    if (ensio_spool)
+        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, (uint32_t)strlen(text) + 1);
+    ensio_unlock(held);
+}
+
 /* Runs within the real MPI_Finalize. Collective work here depends on ensio_census_all_recorded. */
 static int at_end(uintptr_t communicator, int key, void *value, void *extra)
 {
     if (ensio_process->generation != ensio_raw_pid())
         return 0;
     ensio_suppress_begin();
+    store_property("mpi_end=reached");
     if (ensio_census_all_recorded()) {
         ensio_clock_barriers(ensio_mpi(), 1);
         ENSIO_PMPI(Barrier)(ensio_mpi()->world); /* up to here, the program's ranks wait for each other */
@@ -58,10 +67,7 @@ static void store_version(void)
     if (ENSIO_PMPI(Get_library_version)(text + 4, &length) != 0)
         return;
     text[4 + strcspn(text + 4, "\n")] = '\0';
-    struct ensio_held held = ensio_lock();
-    if (ensio_spool)
-        ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, (uint32_t)strlen(text) + 1);
-    ensio_unlock(held);
+    store_property(text);
 }
 
 static int was_spawned(const struct ensio_mpi *mpi)
@@ -83,8 +89,10 @@ void ensio_mpi_initialized(int rank, int tasks)
     ensio_suppress_begin();
     store_version();
     if (ENSIO_PMPI(Comm_create_keyval)(not_copied, at_end, &key, NULL) == 0) {
-        if (ENSIO_PMPI(Comm_set_attr)(mpi->self, key, NULL) == 0 && ensio_census_agree(rank, tasks, was_spawned(mpi)) &&
-            tasks > 1) {
+        const int told = ENSIO_PMPI(Comm_set_attr)(mpi->self, key, NULL) == 0;
+        if (told)
+            store_property("mpi_end=missing");
+        if (told && ensio_census_agree(rank, tasks, was_spawned(mpi)) && tasks > 1) {
             ENSIO_PMPI(Barrier)(mpi->world);
             ensio_census_cleanup(0);
             ensio_clock_barriers(mpi, 0);

@@ -9,6 +9,7 @@
 #include "abi.h"
 #include "requests.h"
 
+#include <core/settings.h>
 #include <layers/recording.h>
 #include <layers/wrapping.h>
 #include <time/clock.h>
@@ -61,6 +62,20 @@ static inline int ensio_mpi_inside(const char *frame)
     const uint64_t duration = ensio_ticks() - start; \
     (thread)->depth = depth; \
     ensio_mpi_frame = NULL
+
+/* Calls that wait for a message and complete no I/O: by default they are in the summary and not among the events
+ * (ENSIO_POINT_TO_POINT). */
+#define ENSIO_BETWEEN_TWO(call) ((call) >= CALL_MPI_Wait && (call) <= CALL_MPI_Probe && !ensio_settings.point_to_point)
+
+/* Stores a call that waits for other tasks. */
+#define STORE_WAIT(thread, call, summed_only, requested, error) \
+    do { \
+        const uint32_t kept_depth = (thread)->depth; \
+        (thread)->depth |= (summed_only) ? ENSIO_SUMS_ONLY : 0; \
+        ensio_store(thread, call, 0, -1, requested, ENSIO_UNLIKELY(error) ? -(int64_t)ensio_mpi_errno(error) : 0, \
+                    start, duration); \
+        (thread)->depth = kept_depth; \
+    } while (0)
 
 #define WANTED(call) (!ensio_unwanted_calls[CALL_MPI_##call])
 

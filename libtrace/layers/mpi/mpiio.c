@@ -1,5 +1,6 @@
 /* mpiio.c: the state of open MPI-IO files. The wrappers are in mpiio_wrappers.c and mpiio_fortran.c. */
 #include "mpiio.h"
+#include "driver_prefix.h"
 
 #include "query.h"
 
@@ -9,6 +10,7 @@
 #include <files/descriptors.h>
 #include <files/paths.h>
 #include <layers/program_memory.h>
+#include <threads/thread.h>
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -126,30 +128,40 @@ void ensio_mpiio_end(struct ensio_thread *thread, const struct ensio_io *io, int
     ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, duration);
 }
 
-void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t handle, const struct ensio_io *io, int result,
+void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t handle, struct ensio_io *io, int result,
                              uint64_t duration)
 {
     struct open_file *file = find(handle);
     if (result == 0 && file) {
         if (!file->split)
             ensio_io_starting(io);
+        ensio_io_posted(thread, io, duration);
         file->begun = *io;
         file->split = 1;
         return;
     }
     const int64_t moved = result ? -(int64_t)ensio_mpi_errno(result) : (int64_t)io->requested;
+    ensio_io_blocks(thread->depth, duration);
     ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, duration);
 }
 
-void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t handle, uint8_t carries, int result,
-                             const char *status, uint64_t end)
+void ensio_mpiio_split_ended(struct ensio_thread *thread, uint16_t call, uintptr_t handle, uint8_t carries, int result,
+                             const char *status, uint64_t start, uint64_t duration)
 {
     struct open_file *file = find(handle);
     if (!file || !file->split || file->begun.carries != carries)
         return;
+    struct ensio_io *const io = &file->begun;
     file->split = 0;
-    ensio_io_over(&file->begun);
-    ensio_mpiio_end(thread, &file->begun, result, status, end - file->begun.start);
+    ensio_io_over(io);
+    ensio_io_blocks(thread->depth, duration);
+    io->flying.completed = start + duration;
+    io->flying.wait_start = start;
+    io->flying.wait = duration;
+    io->flying.wait_call = call;
+    io->flying.wait_thread = ensio_number_of_thread(thread);
+    ensio_io_store(thread, io, ensio_mpi_moved(result, status, 0), 0);
+    ensio_store(thread, call, io->file, -1, 0, result ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration);
 }
 
 uint64_t ensio_mpiio_viewed(uintptr_t handle, int64_t displacement, uintptr_t etype, uintptr_t filetype, int result)
@@ -164,18 +176,6 @@ uint64_t ensio_mpiio_viewed(uintptr_t handle, int64_t displacement, uintptr_t et
     return extent > 0 ? (uint64_t)extent : 0;
 }
 
-/* ROMIO accepts the name of a file system driver before the path. */
-static const char *without_driver(const char *path)
-{
-    static const char *const drivers[] = {"ufs:",  "nfs:",  "xfs:",   "lustre:",     "gpfs:",   "panfs:",   "pvfs2:",
-                                          "pvfs:", "daos:", "bgl:",   "bglockless:", "testfs:", "gridftp:", "zoidfs:",
-                                          "im:",   "pfs:",  "piofs:", "hfs:",        "sfs:",    "dvs:",     "quobyte:"};
-    for (unsigned i = 0; i < sizeof drivers / sizeof *drivers; i++)
-        if (strncmp(path, drivers[i], strlen(drivers[i])) == 0)
-            return path + strlen(drivers[i]);
-    return path;
-}
-
 /* The number of the file at `path`. 0 with `left_out` set: its calls are excluded; 0: the call failed without having
  * read the path. */
 static uint32_t number_of(const char *path, int result, int *left_out)
@@ -185,7 +185,7 @@ static uint32_t number_of(const char *path, int result, int *left_out)
     if (length < 0)
         return 0;
     const char *const end = path + length;
-    path = without_driver(path);
+    path = ensio_without_driver(path);
     struct ensio_held held = ensio_lock();
     const char *absolute = ensio_absolute_path(AT_FDCWD, path, (uint32_t)(end - path), NULL);
     *left_out = ensio_listed(absolute, ensio_settings.exclude);

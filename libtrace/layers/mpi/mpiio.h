@@ -22,11 +22,11 @@ int ensio_mpiio_begin(struct ensio_io *io, uintptr_t file, enum ensio_mpiio_wher
 void ensio_mpiio_end(struct ensio_thread *thread, const struct ensio_io *io, int result, const char *status,
                      uint64_t duration);
 
-/* A split collective begins or ends; at its end its event is stored. */
-void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t file, const struct ensio_io *io, int result,
+/* A split collective begins or ends; at its end its event is stored, and that of the call which ends it. */
+void ensio_mpiio_split_begun(struct ensio_thread *thread, uintptr_t file, struct ensio_io *io, int result,
                              uint64_t duration);
-void ensio_mpiio_split_ended(struct ensio_thread *thread, uintptr_t file, uint8_t carries, int result,
-                             const char *status, uint64_t end);
+void ensio_mpiio_split_ended(struct ensio_thread *thread, uint16_t call, uintptr_t file, uint8_t carries, int result,
+                             const char *status, uint64_t start, uint64_t duration);
 
 /* After an open or a delete: stores the event. `asked` is the info object of the program. */
 void ensio_mpiio_opened(struct ensio_thread *thread, uintptr_t comm, const char *path, int mode, uintptr_t asked,

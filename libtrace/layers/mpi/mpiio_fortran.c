@@ -75,7 +75,8 @@ enum {
         void *const filled = ensio_mpi_fortran_ignored(status) ? own : status; \
         const uintptr_t handle = ensio_mpi_file_f2c(*file); \
         MPI_TIMED(thread, (uint32_t)CARRIES_##direction << 8, real(file, data, filled, error)); \
-        ensio_mpiio_split_ended(thread, handle, CARRIES_##direction, *error, filled, start + duration); \
+        ensio_mpiio_split_ended(thread, CALL_MPI_##call##_end, handle, CARRIES_##direction, *error, filled, start, \
+                                duration); \
     }
 
 #if HAS_PART(2)

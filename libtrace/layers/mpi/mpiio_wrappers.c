@@ -85,7 +85,8 @@ enum {
         char own[ENSIO_MPI_STATUS_ROOM] = {0}; \
         void *const filled = status == ensio_mpi()->status_ignore ? own : status; \
         MPI_TIMED(thread, (uint32_t)CARRIES_##direction << 8, result = real(file, data, filled)); \
-        ensio_mpiio_split_ended(thread, file, CARRIES_##direction, result, filled, start + duration); \
+        ensio_mpiio_split_ended(thread, CALL_MPI_##call##_end, file, CARRIES_##direction, result, filled, start, \
+                                duration); \
         return result; \
     }
 

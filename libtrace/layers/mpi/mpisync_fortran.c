@@ -6,6 +6,7 @@
 
 enum {
 #define CALL(number, call, op) CALL_##call = (number),
+#include <calls/mpiio.def>
 #include <calls/mpisync.def>
 };
 #undef CALL
@@ -24,8 +25,7 @@ enum {
         ERROR_OR_OWN; \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, real arguments); \
-        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, \
-                    ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, start, duration); \
+        STORE_WAIT(thread, CALL_MPI_##call, ENSIO_BETWEEN_TWO(CALL_MPI_##call), moving, *error); \
     }
 
 #define COMPLETING(call, symbol, parameters, arguments, count, which, places, ended, recorded) \
@@ -35,14 +35,14 @@ enum {
         ENTER_OR_PASS(thread, WANTED(call) || ensio_io_pending, real arguments, ) \
         ERROR_OR_OWN; \
         struct ensio_io_wait wait; \
-        ensio_io_wait_begin(&wait, count, which, requests, &statuses, 1); \
+        ensio_io_wait_begin(&wait, CALL_MPI_##call##_of_io, count, which, requests, &statuses, 1); \
         MPI_TIMED(thread, 0, real arguments); \
         const int completed = \
-            ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, *error, start + duration); \
-        if (recorded) \
-            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, \
-                        ENSIO_UNLIKELY(*error) ? -(int64_t)ensio_mpi_errno(*error) : 0, start, duration); \
-        (void)completed; \
+            ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, *error, start, duration); \
+        if (completed) \
+            STORE_WAIT(thread, CALL_MPI_##call##_of_io, 0, 0, *error); \
+        else if (recorded) \
+            STORE_WAIT(thread, CALL_MPI_##call, ENSIO_BETWEEN_TWO(CALL_MPI_##call), 0, *error); \
     }
 
 #if HAS_PART(1)
@@ -53,8 +53,7 @@ enum {
                    ended) \
     COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, 1)
 #define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
-    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, \
-               completed > 0)
+    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, 0)
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 
@@ -65,10 +64,10 @@ FORTRAN_WRAPPER(BOUND(mpi_request_free), (int *request, int *error))
     ENTER_OR_PASS(thread, ensio_io_pending, real(request, error), )
     ERROR_OR_OWN;
     struct ensio_io_wait wait;
-    ensio_io_wait_begin(&wait, 1, ENSIO_IO_ONE, request, &no_status, 1);
+    ensio_io_wait_begin(&wait, 0, 1, ENSIO_IO_ONE, request, &no_status, 1);
     wait.statuses = NULL;
     MPI_TIMED(thread, 0, real(request, error));
-    ensio_io_wait_end(thread, &wait, ENSIO_IO_ONE, NULL, 0, *error, start + duration);
+    ensio_io_wait_end(thread, &wait, ENSIO_IO_ONE, NULL, 0, *error, start, duration);
 }
 #endif
 

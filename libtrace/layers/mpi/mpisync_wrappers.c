@@ -5,6 +5,7 @@
 
 enum {
 #define CALL(number, call, op) CALL_##call = (number),
+#include <calls/mpiio.def>
 #include <calls/mpisync.def>
 };
 #undef CALL
@@ -21,8 +22,7 @@ enum {
         ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, result = real arguments); \
-        ensio_store(thread, CALL_MPI_##call, 0, -1, moving, \
-                    ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration); \
+        STORE_WAIT(thread, CALL_MPI_##call, ENSIO_BETWEEN_TWO(CALL_MPI_##call), moving, result); \
         return result; \
     }
 #define EXCHANGE SYNC
@@ -35,14 +35,14 @@ enum {
         int result; \
         ENTER_OR_PASS(thread, WANTED(call) || ensio_io_pending, result = real arguments, result) \
         struct ensio_io_wait wait; \
-        ensio_io_wait_begin(&wait, count, which, requests, &statuses, 0); \
+        ensio_io_wait_begin(&wait, CALL_MPI_##call##_of_io, count, which, requests, &statuses, 0); \
         MPI_TIMED(thread, 0, result = real arguments); \
         const int completed = \
-            ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, result, start + duration); \
-        if (recorded) \
-            ensio_store(thread, CALL_MPI_##call, 0, -1, 0, \
-                        ENSIO_UNLIKELY(result) ? -(int64_t)ensio_mpi_errno(result) : 0, start, duration); \
-        (void)completed; \
+            ensio_io_wait_end(thread, &wait, which, places, wait.claimed ? ended : 0, result, start, duration); \
+        if (completed) \
+            STORE_WAIT(thread, CALL_MPI_##call##_of_io, 0, 0, result); \
+        else if (recorded) \
+            STORE_WAIT(thread, CALL_MPI_##call, ENSIO_BETWEEN_TWO(CALL_MPI_##call), 0, result); \
         return result; \
     }
 
@@ -50,7 +50,7 @@ enum {
                    ended) \
     COMPLETING(call, parameters, arguments, count, which, places, ended, 1)
 #define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
-    COMPLETING(call, parameters, arguments, count, which, places, ended, completed > 0)
+    COMPLETING(call, parameters, arguments, count, which, places, ended, 0)
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 
@@ -61,9 +61,9 @@ ENSIO_WRAPPER(int, MPI_Request_free, (void *request))
     void *no_status = NULL;
     ENTER_OR_PASS(thread, ensio_io_pending, result = ENSIO_REAL(MPI_Request_free)(request), result)
     struct ensio_io_wait wait;
-    ensio_io_wait_begin(&wait, 1, ENSIO_IO_ONE, request, &no_status, 0);
+    ensio_io_wait_begin(&wait, 0, 1, ENSIO_IO_ONE, request, &no_status, 0);
     wait.statuses = NULL;
     MPI_TIMED(thread, 0, result = ENSIO_REAL(MPI_Request_free)(request));
-    ensio_io_wait_end(thread, &wait, ENSIO_IO_ONE, NULL, 0, result, start + duration);
+    ensio_io_wait_end(thread, &wait, ENSIO_IO_ONE, NULL, 0, result, start, duration);
     return result;
 }

@@ -4,6 +4,7 @@
 
 #include <core/lock.h>
 #include <core/rawsys.h>
+#include <threads/thread.h>
 #include <time/clock.h>
 
 #include <string.h>
@@ -59,20 +60,42 @@ void ensio_io_over(const struct ensio_io *io)
     __atomic_fetch_sub(&ensio_io_pending, one_of(io), __ATOMIC_RELAXED);
 }
 
-static void store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint64_t end)
+/* A request has the depth and the site of the call that posted it. */
+static void store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint64_t duration)
 {
-    ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, end - io->start);
+    const uint32_t depth = thread->depth;
+    const uintptr_t caller = thread->caller;
+    thread->depth = io->depth;
+    thread->caller = io->flying.site ? io->flying.site : caller;
+    ensio_store(thread, io->call, io->file, io->offset, io->requested, moved, io->start, duration);
+    thread->depth = depth;
+    thread->caller = caller;
 }
 
-void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, int result, uintptr_t handle,
-                      uint64_t duration)
+void ensio_io_posted(struct ensio_thread *thread, struct ensio_io *io, uint64_t duration)
 {
-    const uint64_t end = io->start + duration;
+    io->depth = (uint8_t)thread->depth | (uint32_t)ensio_carried(thread->depth) << 8;
+    io->flying = ensio_flight_begin(io->start, io->carries);
+    ensio_io_blocks(io->depth, duration);
+    ensio_flight_posted(&io->flying, duration);
+}
+
+void ensio_io_store(struct ensio_thread *thread, const struct ensio_io *io, int64_t moved, uint32_t flags)
+{
+    store(thread, io, moved, io->flying.posted);
+    ensio_flight_end(thread, &io->flying, io->call, io->depth, flags);
+}
+
+void ensio_io_started(struct ensio_thread *thread, struct ensio_io *io, int result, uintptr_t handle, uint64_t duration)
+{
     if (result != 0) {
         ensio_io_over(io);
-        store(thread, io, -ensio_mpi_errno(result), end);
+        io->depth = thread->depth;
+        ensio_io_blocks(io->depth, duration);
+        store(thread, io, -ensio_mpi_errno(result), duration);
         return;
     }
+    ensio_io_posted(thread, io, duration);
     struct ensio_io_request *request = NULL;
     if (handle != ensio_mpi()->null_request) {
         struct ensio_held held = ensio_lock();
@@ -85,7 +108,8 @@ void ensio_io_started(struct ensio_thread *thread, const struct ensio_io *io, in
     }
     if (!request) {
         ensio_io_over(io);
-        store(thread, io, (int64_t)io->requested, end);
+        io->flying.completed = io->start + duration;
+        ensio_io_store(thread, io, (int64_t)io->requested, 0);
     }
 }
 
@@ -169,17 +193,26 @@ static void drop(struct ensio_io_request *request)
 }
 
 int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, enum ensio_io_which which,
-                      const int *places, int number, int result, uint64_t end)
+                      const int *places, int number, int result, uint64_t start, uint64_t duration)
 {
     const struct ensio_mpi *mpi = ensio_mpi();
-    int completed = 0;
+    int completed = 0, counted = 0;
     struct ensio_io_request *next;
     for (struct ensio_io_request *request = wait->claimed; request; request = next) {
         next = request->next_claimed;
         const int is_over = handle_at(wait, request->place) == mpi->null_request;
-        const struct ensio_io io = request->io;
+        struct ensio_io io = request->io;
         int64_t moved = 0;
         if (is_over) {
+            if (!counted++)
+                ensio_io_blocks(thread->depth, duration);
+            io.flying.completed = start + duration;
+            if (wait->call) {
+                io.flying.wait_start = start;
+                io.flying.wait = duration;
+                io.flying.wait_call = wait->call;
+                io.flying.wait_thread = ensio_number_of_thread(thread);
+            }
             const char *status = wait->statuses ? status_of(wait, request, which, places, number) : NULL;
             moved = status ? ensio_mpi_moved(result, status, which != ENSIO_IO_ONE) : (int64_t)io.requested;
         }
@@ -190,7 +223,7 @@ int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, e
             request->place = -1;
         ensio_unlock(held);
         if (is_over)
-            store(thread, &io, moved, end);
+            ensio_io_store(thread, &io, moved, wait->call ? 0 : ENSIO_FLIGHT_NOT_ASKED);
         completed += is_over;
     }
     if (wait->mapped)
@@ -200,13 +233,13 @@ int ensio_io_complete(struct ensio_thread *thread, struct ensio_io_wait *wait, e
 
 void ensio_io_give_up(struct ensio_thread *thread)
 {
-    const uint64_t end = ensio_ticks();
     for (int i = 0; ensio_io_pending && i < BUCKETS; i++)
         while (buckets[i]) {
-            const struct ensio_io io = buckets[i]->io;
+            struct ensio_io io = buckets[i]->io;
             struct ensio_held held = ensio_lock();
             drop(buckets[i]);
             ensio_unlock(held);
-            store(thread, &io, (int64_t)io.requested, end);
+            io.flying.completed = ensio_ticks();
+            ensio_io_store(thread, &io, (int64_t)io.requested, ENSIO_FLIGHT_NOT_ASKED);
         }
 }

@@ -8,6 +8,7 @@
 #include <files/working_folder.h>
 #include <layers/wrapping.h>
 #include <process/lifecycle.h>
+#include <sites/sites.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,16 @@ static void made(int fd)
         ensio_forget(fd, fd);
     errno = error;
 }
+
+#define UNLOAD(symbol) \
+    ENSIO_MAY_BE_MISSING(int, symbol, (void *)) \
+    ENSIO_WRAPPER(int, symbol, (void *library)) \
+    { \
+        const int result = ENSIO_REAL(symbol)(library); \
+        if (ensio_ready(&ensio_thread)) \
+            ensio_sites_check(); \
+        return result; \
+    }
 
 #define FORGET(symbol, type, parameters, arguments, first_, last_) \
     ENSIO_WRAPPER(type, symbol, parameters) \

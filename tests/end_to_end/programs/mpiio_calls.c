@@ -15,6 +15,12 @@ static void did(const char *name, long long offset, long long asked, long long m
     fprintf(say, "MPI_File_%s %lld %lld %lld\n", name, offset, asked, moved);
 }
 
+/* A call that completes requests of I/O: it has no offset, and moves nothing itself. */
+static void waited(const char *name)
+{
+    fprintf(say, "MPI_%s -1 0 0\n", name);
+}
+
 static void check(int code, const char *what)
 {
     if (code == MPI_SUCCESS)
@@ -67,6 +73,7 @@ static void counted(MPI_Status *status, int bytes)
         DO(MPI_Wait(&requests[0], &status)); \
         counted(&status, 40); \
         did("i" #read, mine + 800, 40, 40); \
+        waited("Wait"); \
         DO(MPI_File_i##read##_at(file, mine, data, 100, MPI_BYTE, &requests[0])); \
         DO(MPI_File_i##read##_at(file, mine + 100, data + 25, 100, MPI_BYTE, &requests[1])); \
         DO(MPI_Irecv(data + 300, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &requests[2])); \
@@ -74,28 +81,53 @@ static void counted(MPI_Status *status, int bytes)
         DO(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE)); \
         did("i" #read "_at", mine, 100, 100); \
         did("i" #read "_at", mine + 100, 100, 100); \
+        waited("Waitall"); \
         DO(MPI_File_i##read##_shared(file, data, 5, MPI_INT, &requests[1])); \
         requests[0] = requests[2] = MPI_REQUEST_NULL; \
         do \
             DO(MPI_Testany(3, requests, &place, &flag, MPI_STATUS_IGNORE)); \
         while (!flag); \
         did("i" #read "_shared", -1, 20, 20); \
+        waited("Testany"); \
         DO(MPI_File_i##read##_all(file, data, 10, MPI_INT, &requests[0])); \
         DO(MPI_Waitany(1, requests, &place, MPI_STATUS_IGNORE)); \
         did("i" #read "_all", mine + 840, 40, 40); \
+        waited("Waitany"); \
         DO(MPI_File_i##read##_at_all(file, mine, data, 10, MPI_INT, &requests[1])); \
         DO(MPI_Waitsome(2, requests, &ended, places, statuses)); \
         counted(&statuses[0], 40); \
         did("i" #read "_at_all", mine, 40, 40); \
+        waited("Waitsome"); \
+        DO(MPI_File_i##read##_at(file, mine, data, 8, MPI_BYTE, &requests[0])); \
+        do \
+            DO(MPI_Test(&requests[0], &flag, &status)); \
+        while (!flag); \
+        did("i" #read "_at", mine, 8, 8); \
+        waited("Test"); \
+        DO(MPI_File_i##read##_at(file, mine, data, 8, MPI_BYTE, &requests[1])); \
+        do \
+            DO(MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE)); \
+        while (!flag); \
+        did("i" #read "_at", mine, 8, 8); \
+        waited("Testall"); \
+        DO(MPI_File_i##read##_at(file, mine, data, 8, MPI_BYTE, &requests[2])); \
+        do \
+            DO(MPI_Testsome(3, requests, &ended, places, statuses)); \
+        while (ended == 0); \
+        did("i" #read "_at", mine, 8, 8); \
+        waited("Testsome"); \
         DO(MPI_File_##read##_all_begin(file, data, 10, MPI_INT)); \
         DO(MPI_File_##read##_all_end(file, data, &status)); \
         did(#read "_all_begin", mine + 880, 40, 40); \
+        did(#read "_all_end", -1, 0, 0); \
         DO(MPI_File_##read##_at_all_begin(file, mine, data, 10, MPI_INT)); \
         DO(MPI_File_##read##_at_all_end(file, data, MPI_STATUS_IGNORE)); \
         did(#read "_at_all_begin", mine, 40, 40); \
+        did(#read "_at_all_end", -1, 0, 0); \
         DO(MPI_File_##read##_ordered_begin(file, data, 10, MPI_INT)); \
         DO(MPI_File_##read##_ordered_end(file, data, MPI_STATUS_IGNORE)); \
         did(#read "_ordered_begin", -1, 40, 40); \
+        did(#read "_ordered_end", -1, 0, 0); \
     } while (0)
 
 int main(int count, char **arguments)

@@ -81,6 +81,7 @@ program mpiio_fortran
   call MPI_File_read_at_all_begin(file, mine, all, 10, MPI_INTEGER, error)
   call MPI_File_read_at_all_end(file, all, MPI_STATUS_IGNORE, error)
   call did("MPI_File_read_at_all_begin", 4000 * rank, 40, 40)
+  call did("MPI_File_read_at_all_end", -1, 0, 0)
   call MPI_File_sync(file, error)
   call did("MPI_File_sync", -1, 0, 0)
 

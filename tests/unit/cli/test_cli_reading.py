@@ -117,6 +117,7 @@ def expected_rows(folder: Path) -> list[dict[str, int | str]]:
         row: dict[str, int | str] = {name: int(getattr(events, name)[i]) for name in COLUMNS}
         call = events.calls[int(row["call"])]
         row |= {"call": call.name, "layer": call.layer, "op": call.op, "file": events.files[int(row["file"])]}
+        row["site"] = events.sites[int(row["site"])]
         rows.append(row)
     return rows
 

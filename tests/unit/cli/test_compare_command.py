@@ -21,7 +21,9 @@ NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 TASKS = 4
 
 
-def write_run(folder: Path, seed: int, factor: float = 1.0, phases: int = 40, calls: int = 6) -> Path:
+def write_run(
+    folder: Path, seed: int, factor: float = 1.0, phases: int = 40, calls: int = 6, reads: bool = True
+) -> Path:
     """A run of phases after which tasks wait: each task writes a few times, and reads once; writes are
     slower by `factor`."""
     rng = np.random.default_rng(seed)
@@ -36,6 +38,8 @@ def write_run(folder: Path, seed: int, factor: float = 1.0, phases: int = 40, ca
         * np.exp(0.05 * rng.standard_normal((1, phases, 1)))
     )
     duration_s[:, :, -1] = 5e-5 * rng.lognormal(0, 0.1, (TASKS, phases))
+    if not reads:
+        events, duration_s = events[:, :, :-1], duration_s[:, :, :-1]
     duration_ns = np.rint(duration_s * 1e9).astype(np.int64)
     before = np.cumsum(duration_ns, axis=2) - duration_ns
     began_ns = np.cumsum(np.append(0, duration_ns.sum(axis=2).max(axis=0)[:-1] + 50_000_000))
@@ -70,6 +74,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
     made = {f"a{i}": write_run(folder / f"a{i}", i) for i in range(5)}
     made |= {f"b{i}": write_run(folder / f"b{i}", 10 + i, factor=1.25) for i in range(5)}
+    made["c0"] = write_run(folder / "c0", 20, factor=3.0)
+    made["f0"] = write_run(folder / "f0", 21, calls=12)
     return made
 
 
@@ -101,32 +107,103 @@ def test_two_groups_of_runs_are_told_apart_in_what_changed_alone(runs):
 
 
 def test_two_runs_are_compared_by_their_phases(runs):
-    found = result(runs["a0"], runs["b0"], "--op", "write")
+    found = result(runs["a0"], runs["c0"], "--op", "write")
     assert found["verdict"] == "different"
     assert found["tests"]["units"] == "blocks of phases"
     assert len(found["ops"]) == 1
 
 
 def test_exit_code_tells_a_difference_only_if_asked(runs):
-    different, alike = [runs["a0"], runs["b0"]], [runs["a0"], runs["a1"]]
+    different, alike = [runs["a0"], runs["c0"]], [runs["a0"], runs["a1"]]
     assert ensio(*different).returncode == 0
     assert ensio(*different, "--fail-on-difference").returncode == 1
     done = ensio(*alike, "--fail-on-difference", "--op", "read")
     assert done.returncode == 0, done.stdout
 
 
+def test_an_improvement_never_fails_and_a_slowdown_fails_from_the_given_size_on(runs):
+    a, b = ([runs[f"{side}{i}"] for i in range(4)] for side in "ab")
+    assert ensio(*a, "--with", *b, "--fail-on", "slower").returncode == 1
+    assert ensio(*a, "--with", *b, "--fail-on", "slower=10%").returncode == 1
+    assert ensio(*a, "--with", *b, "--fail-on", "slower=40%").returncode == 0
+    assert ensio(*b, "--with", *a, "--fail-on", "slower").returncode == 0
+    assert ensio(*b, "--with", *a, "--fail-on", "difference").returncode == 1
+
+
+def test_one_slow_run_against_four_baselines_fails(runs):
+    a = [runs[f"a{i}"] for i in range(4)]
+    found = result(*a, "--with", runs["c0"])
+    assert (found["op"], found["verdict"], found["direction"]) == ("write", "different", "slower")
+    assert ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%").returncode == 1
+    assert ensio(*a, "--with", runs["a4"], "--fail-on", "slower").returncode == 0
+
+
+def test_another_number_of_calls_is_the_headline_without_any_test(runs):
+    """As of fsyncs after every write: one run per group is enough to see that they differ."""
+    done = ensio(runs["a0"], runs["f0"])
+    headline = "posix write: 1,920 calls a run instead of 960"
+    assert done.stdout.startswith(headline)
+    found = result(runs["a0"], runs["f0"])
+    assert (found["op"], found["verdict"], found["direction"]) == ("write", "different", "slower")
+    totals = {total["what"]: total for total in found["totals"]}
+    assert (totals["calls"]["typical"], totals["calls"]["ratios"]) == ([960, 1920], [2.0])
+    assert totals["bytes"]["typical"] == [960 << 20, 1920 << 20]
+    assert totals["mean_size_bytes"]["differs"] is False
+    whole = {total["what"]: total for total in found["run_totals"]}
+    assert whole["calls"]["typical"] == [960 + 160, 1920 + 160]
+    assert whole["files"]["differs"] is False
+    assert whole["phases"]["typical"] == [40, 40]
+    run = en.open(runs["f0"])
+    comparison = en.compare(en.open(runs["a0"]), run, op="write")
+    assert (comparison.verdict, comparison.counts_differ) == ("different", True)
+    assert {total.what: total for total in comparison.run_totals}["calls"].typical == [1120, 2080]
+    same = result(runs["a0"], runs["a1"])
+    assert not any(total["is_finding"] for one in same["ops"] for total in one["totals"])
+
+
+def test_calls_that_only_one_group_makes_are_a_finding(runs, tmp_path):
+    without = write_run(tmp_path / "without", 30, reads=False)
+    found = result(without, runs["a0"])
+    assert (found["op"], found["verdict"], found["direction"]) == ("read", "different", "slower")
+    assert "160 calls a run instead of 0" in found["reason"]
+    assert [group["median_s"] is None for group in found["groups"]] == [True, False]
+    assert result(runs["a0"], without)["direction"] == "faster"
+    assert "160 calls a run instead of 0" in ensio(without, runs["a0"]).stdout
+
+
+def test_a_run_is_the_same_as_itself(runs):
+    found = result(runs["a0"], runs["a0"], "--op", "read")
+    assert found["verdict"] == "same"
+    assert [total["ratios"] for total in found["run_totals"] if total["what"] == "span_s"] == [[1.0]]
+    again = result(runs["a0"], runs["a1"], "--with", runs["a0"], runs["a1"], "--op", "read")
+    assert (again["verdict"], again["shift"]["median_ratio"]) == ("same", 1.0)
+
+
+def test_text_json_and_python_say_the_same(runs):
+    a, b = ([runs[f"{side}{i}"] for i in range(4)] for side in "ab")
+    text, found = ensio(*a, "--with", *b).stdout, result(*a, "--with", *b)
+    comparison = en.compare(*([en.open(run) for run in side] for side in (a, b)))
+    assert comparison.to_json() == {key: value for key, value in found.items() if key != "ops"}
+    assert f"{found['op']}: {found['verdict'].upper()}, {found['direction']}" in text
+    ratio = found["shift"]
+    assert f"× {ratio['median_ratio']:.3g} ({ratio['low']:.3g} to {ratio['high']:.3g})" in text
+    move = found["moved"][0]["effect"]
+    assert f"everything moved by × {move['value']:.3g} ({move['low']:.3g} to {move['high']:.3g})" in text
+
+
 def test_text_says_verdict_what_moved_and_why(runs):
-    done = ensio(runs["a0"], runs["b0"], "--margin", "20%")
-    assert "posix write: DIFFERENT" in done.stdout
-    assert "everything moved by × 1.2" in done.stdout
-    assert "blocks of phases permuted" in done.stdout
+    done = ensio(runs["a0"], runs["c0"], "--margin", "20%")
+    assert "posix write: DIFFERENT, slower" in done.stdout
+    assert "everything moved by × 3" in done.stdout or "everything moved by × 2.9" in done.stdout
+    assert "blocks of phases as units" in done.stdout
+    assert "rank p: Wilcoxon-Mann-Whitney" in done.stdout
     assert done.stderr == ""
 
 
 def test_three_runs_are_three_groups(runs):
-    found = result(runs["a0"], runs["a1"], runs["b0"], "--op", "write")
+    found = result(runs["a0"], runs["a1"], runs["c0"], "--op", "write")
     assert [group["runs"] for group in found["groups"]] == [1, 1, 1]
-    assert {move["effect"]["group"] for move in found["moved"]} == {str(runs["b0"])}
+    assert {move["effect"]["group"] for move in found["moved"]} == {str(runs["c0"])}
 
 
 def test_filters_choose_what_is_compared(runs):
@@ -142,6 +219,7 @@ def test_filters_choose_what_is_compared(runs):
         (("--op", "sync"), "no kind of call"),
         (("--margin", "ten"), "not a share between 0 and 1"),
         (("--level", "0"), "not a share between 0 and 1"),
+        (("--fail-on", "faster"), "nothing to fail on"),
         (("--phase", "first"), "neither a number nor a range"),
     ],
 )
@@ -156,13 +234,14 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(runs, arguments, sentenc
 
 def test_compare_takes_runs_ensembles_and_lists_of_them(runs):
     a, b = ([en.open(runs[f"{side}{i}"]) for i in range(5)] for side in "ab")
-    assert en.compare(a[0], b[0]).verdict == "different"
+    slow = en.open(runs["c0"])
+    assert en.compare(a[0], slow).verdict == "different"
     whole = en.compare(a, b, op="write")
     assert (whole.verdict, whole.op, whole.tests["units"]) == ("different", "write", "runs")
     writes = [[run.select(op="write").ensemble() for run in side] for side in (a, b)]
     again = en.compare(*writes)
     assert [part.effects[0].value for part in again.parts] == [part.effects[0].value for part in whole.parts]
-    single = en.compare(writes[0][0], writes[1][0])
+    single = en.compare(writes[0][0], slow.select(op="write").ensemble())
     assert (single.verdict, single.tests["units"]) == ("different", "blocks of phases")
     with pytest.raises(en.EnsioError, match="compared with ensembles"):
         en.compare(a[0], writes[0][0])
@@ -186,7 +265,7 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
     assert (found["verdict"], found["tests"]["units"]) == ("different", "runs")
     assert [group["calls"] for group in found["groups"]] == [1280, 1280]
     assert found["shift"]["median_ratio"] > 5
-    single = result(sides["32MiB"][0], sides["512MiB"][0], "--op", "write")
+    single = result(sides["32MiB"][0], sides["32MiB"][1], "--op", "write")
     assert single["verdict"] == "inconclusive"
     assert "phases are unknown" in single["reason"]
     assert any(str(sides["32MiB"][0]) in note and "summary" in note for note in single["notes"])

@@ -85,7 +85,7 @@ def test_collect_refuses_a_planted_pipe(run: Path, tmp_path: Path) -> None:
     assert f"{run}/trace.h5 is not a regular file" in told
 
 
-@pytest.mark.parametrize("words", [["info"], ["modes"], ["events"], ["report", "-o", "OUT"]])
+@pytest.mark.parametrize("words", [["info"], ["modes", "--size", "0.."], ["events"], ["report", "-o", "OUT"]])
 def test_what_is_written_by_itself_follows_no_link(
     run: Path, victim: Path, tmp_path: Path, words: list[str]
 ) -> None:

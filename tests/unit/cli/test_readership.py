@@ -10,8 +10,8 @@ import pytest
 from made_spools import made_events, spool
 from project import BUILD
 
-import ensembles
 from ensembles.cli.main import main
+from ensembles.run.collect import collect
 
 pytestmark = pytest.mark.slow
 
@@ -104,10 +104,10 @@ def test_as_far_as_the_run_and_the_umask_let_them(
     assert made("csv", run, tmp_path / "out", umask) == {mode}
 
 
-def test_what_is_made_by_itself_is_as_open_as_the_spools(run: Path) -> None:
+def test_a_collected_run_is_as_open_as_the_spools(run: Path) -> None:
     opened(run, 0o750, 0o640)
     before = os.umask(0)
-    ensembles.open(run)
+    collect(str(run))
     os.umask(before)
     assert stat.S_IMODE((run / "trace.h5").stat().st_mode) == 0o640
 

@@ -134,7 +134,7 @@ def test_chunks_of_a_run_give_the_phases_of_its_events(folder: Path, made: Synth
     expected = phase_index(events)
     np.testing.assert_array_equal(detect_phases(run).phase_index(events), expected)
     np.testing.assert_array_equal(events.phase, expected)
-    some = detect_phases(run, most_events=2 * TASKS * EVENTS // 3)
+    some = detect_phases(run, most_events=2 * run.most_events // 3)
     assert "detected in 4 of 12 tasks" in some.sentence
     np.testing.assert_array_equal(some.phase_index(events), expected)
 
@@ -187,9 +187,9 @@ def test_rates_add_up_to_the_bytes(folder: Path, made: SyntheticRun) -> None:
         curve = np.array(result["curve"][f"{entry['op']}_bytes_per_s"])
         assert curve.sum() * result["curve"]["cell_s"] == pytest.approx(TASKS * 30 * MIB)
         for plateau in entry["plateaus"]:
-            assert plateau["bytes_per_s"] * (plateau["to_s"] - plateau["from_s"]) == pytest.approx(
-                plateau["bytes"]
-            )
+            mean = plateau["bytes"] / (plateau["to_s"] - plateau["from_s"])
+            assert plateau["bytes_per_s"] == pytest.approx(mean, rel=0.1)
+            assert plateau["low_bytes_per_s"] <= plateau["bytes_per_s"] <= plateau["high_bytes_per_s"]
     text = ensio("rate", folder, "--op", "write")
     assert text.returncode == 0
     assert text.stdout.startswith("write: 360 MiB over ")

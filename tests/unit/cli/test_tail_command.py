@@ -55,7 +55,7 @@ def test_backtest_counts_trials_or_says_why_there_are_none(folder: Path) -> None
     found = json.loads(done.stdout)
     assert set(found) >= {"coverage", "level", "trials", "tasks", "refused"}
     assert found["trials"] or found["kinds"][0]["reason"]
-    assert "left out" in ensio("tail", folder, "--tasks", "8", "--backtest").stdout
+    assert "predicted" in ensio("tail", folder, "--tasks", "8", "--backtest").stdout
 
 
 @pytest.mark.parametrize("wrong", [("--tasks", "0"), ("--level", "90"), ("--tasks", "many")])

@@ -11,10 +11,14 @@ TWO_MODES = ((1e-3, 0.7, 0.2), (4e-3, 0.3, 0.2))
 THREE_MODES = ((1e-3, 0.5, 0.1), (3e-3, 0.3, 0.1), (9e-3, 0.2, 0.1))
 
 
-def run_of_modes(rng, modes=TWO_MODES, calls=1000, between_runs=0.02, factors=None):
-    """A run whose modes lie a little elsewhere than in the next one; `factors` moves each mode."""
+def run_of_modes(rng, modes=TWO_MODES, calls=1000, between_runs=0.02, factors=None, common=0.0):
+    """A run whose modes lie a little elsewhere than in the next one; `factors` moves each mode.
+
+    `common` is the standard deviation of a factor that all modes of a run share.
+    """
     median_s, share, spread = (np.array(column) for column in zip(*modes, strict=True))
     here_s = median_s * np.exp(between_runs * rng.standard_normal(len(modes)))
+    here_s = here_s * np.exp(common * rng.standard_normal())
     if factors is not None:
         here_s = here_s * np.asarray(factors)
     which = rng.choice(len(modes), calls, p=share)

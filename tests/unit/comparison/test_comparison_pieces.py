@@ -2,127 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 import scipy.stats
 from compared_runs import autoregression, run_of_phases
 
-from ensembles.comparison.components import Scores, component_shares, compute_scores, quantile_octaves
+from ensembles.comparison.components import component_shares, compute_scores, quantile_octaves
 from ensembles.comparison.dependent_blocks import block_memory, lost_spread, make_blocks, merged, unit_counts
-from ensembles.comparison.effects import half_width, welch_p
 from ensembles.comparison.hypothesis_tests import (
     dunn_test,
-    holm,
     kolmogorov_smirnov,
     rank_test,
+    smallest_rank_p,
     wasserstein_octaves,
 )
 from ensembles.comparison.mode_partition import bin_octaves, fit_partition
-from ensembles.comparison.permutation import estimates, permutation_test, smallest_p, statistic
+from ensembles.comparison.model import holm
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.shifts import matched
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_COUNT
 
 
-def members_of(group):
-    return (group == np.arange(group.max() + 1)[:, None]).astype(float)[:, None, :]
-
-
 def modes_in(durations_s, resolution_s=0.0):
     counts = CountedDurations.from_durations(durations_s).counts.astype(float)
     return len(fit_partition(counts, len(durations_s), resolution_s))
-
-
-def test_the_statistic_of_two_groups_is_that_of_welch():
-    rng = np.random.default_rng(1)
-    a, b = rng.normal(0, 1, 7), rng.normal(1, 3, 12)
-    values = np.concatenate([a, b])[:, None]
-    group = np.repeat([0, 1], [7, 12])
-    found = estimates(values, np.ones_like(values), members_of(group))
-    expected = scipy.stats.ttest_ind(a, b, equal_var=False)
-    assert statistic(found)[0, 0] == pytest.approx(abs(expected.statistic))
-    low, high = expected.confidence_interval(0.95)
-    half = half_width(found.variance[:, 0, 0], found.freedom[:, 0, 0], 0.05)
-    assert half == pytest.approx((high - low) / 2)
-
-
-def test_the_variance_of_a_ratio_is_that_of_repeated_draws():
-    rng = np.random.default_rng(2)
-    size = rng.integers(1, 50, (4000, 40)).astype(float)
-    total = size * 0.3 + rng.normal(0, 1, size.shape) * np.sqrt(size)
-    found = [estimates(t[:, None], s[:, None], np.ones((1, 1, 40))) for t, s in zip(total, size, strict=True)]
-    values = np.array([one.value[0, 0, 0] for one in found])
-    variances = np.array([one.variance[0, 0, 0] for one in found])
-    assert variances.mean() == pytest.approx(values.var(), rel=0.08)
-
-
-def test_a_group_of_one_unit_scatters_like_the_others():
-    rng = np.random.default_rng(3)
-    values = rng.normal(0, 1, (9, 1))
-    group = np.array([0] * 8 + [1])
-    found = estimates(values, np.ones_like(values), members_of(group))
-    assert found.variance[1, 0, 0] == pytest.approx(values[:8].var(ddof=1))
-    assert found.freedom[1, 0, 0] == 7
-
-
-def test_p_of_a_permutation_test_is_the_share_of_all_arrangements():
-    rng = np.random.default_rng(4)
-    a, b = rng.normal(0, 1, 5), rng.normal(1.5, 1, 4)
-    values = np.concatenate([a, b])[:, None]
-    found = permutation_test(values, np.ones_like(values), np.repeat([0, 1], [5, 4]), rng)
-
-    def welch(x, y, axis):
-        return np.abs(scipy.stats.ttest_ind(x, y, equal_var=False, axis=axis).statistic)
-
-    expected = scipy.stats.permutation_test(
-        (a, b), welch, vectorized=True, n_resamples=np.inf, alternative="greater"
-    )
-    assert found.exact
-    assert found.arrangements == 126
-    assert found.p[0] == pytest.approx(expected.pvalue)
-
-
-def test_p_in_view_of_the_other_parts_is_that_of_the_step_down_maximum():
-    rng = np.random.default_rng(5)
-    values = rng.normal(0, 1, (8, 3)) + np.outer([0] * 4 + [1] * 4, [3.0, 1.0, 0.0])
-    group = np.repeat([0, 1], 4)
-    found = permutation_test(values, np.ones_like(values), group, rng)
-    arrangements = sorted(set(permutations(group.tolist())))
-    table = np.array(
-        [
-            [
-                abs(
-                    scipy.stats.ttest_ind(column[chosen == 0], column[chosen == 1], equal_var=False).statistic
-                )
-                for column in values.T
-            ]
-            for chosen in map(np.array, arrangements)
-        ]
-    )
-    seen = table[arrangements.index(tuple(group.tolist()))]
-    order = np.argsort(-seen)
-    expected, least = np.empty(3), 0.0
-    for k, part in enumerate(order):
-        least = max(least, (table[:, order[k:]].max(axis=1) >= seen[part] * (1 - 1e-9)).mean())
-        expected[part] = least
-    np.testing.assert_allclose(found.adjusted_p, expected)
-    assert (found.adjusted_p >= found.p).all()
-
-
-@pytest.mark.parametrize(
-    ("sizes", "p"), [((3, 3), 0.1), ((5, 5), 2 / 252), ((1, 5), 1 / 6), ((4, 4), 2 / 70), ((2, 2, 2), 6 / 90)]
-)
-def test_smallest_p_is_the_share_of_arrangements_that_look_alike(sizes, p):
-    assert smallest_p(sizes) == pytest.approx(p)
-    values = np.repeat(np.arange(len(sizes)) * 100.0, sizes)[:, None]
-    values = values + np.random.default_rng(6).normal(0, 0.01, values.shape)
-    if min(sizes) > 1 and len(sizes) == 2:
-        group = np.repeat(np.arange(len(sizes)), sizes)
-        found = permutation_test(values, np.ones_like(values), group, np.random.default_rng(7))
-        assert found.p[0] == pytest.approx(p)
 
 
 def test_holm_multiplies_by_what_is_left():
@@ -136,6 +40,13 @@ def test_rank_tests_are_those_of_scipy():
     assert rank_test([a, b, c]) == scipy.stats.kruskal(a, b, c).pvalue
     assert np.isnan(rank_test([a, np.empty(0)]))
     assert rank_test([np.ones(4), np.ones(5)]) == 1.0
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (4, 1), (5, 5), (2, 7)])
+def test_smallest_p_is_that_of_groups_without_overlap(sizes):
+    values = np.arange(float(sum(sizes)))
+    apart = rank_test([values[: sizes[0]], values[sizes[0] :]])
+    assert smallest_rank_p(sizes) == pytest.approx(apart)
 
 
 def test_dunn_of_two_groups_is_kruskal_wallis_with_ties_too():
@@ -276,16 +187,3 @@ def test_calls_between_phases_are_not_left_out():
     assert what == "phases"
     assert samples[0].total == 500
     assert samples[0].phase.tolist() == list(range(10))
-
-
-def test_welch_p_is_that_of_scipy_with_holm():
-    rng = np.random.default_rng(16)
-    values = rng.normal(0, 1, (14, 3)) + np.outer(np.repeat([0, 1], [9, 5]), [2.0, 1.0, 0.0])
-    group = np.repeat([0, 1], [9, 5])
-    found = welch_p(Scores([], values, np.ones_like(values)), group)
-    each = [
-        scipy.stats.ttest_ind(*(column[group == g] for g in (0, 1)), equal_var=False).pvalue
-        for column in values.T
-    ]
-    np.testing.assert_allclose(found, holm(each))
-    assert (welch_p(Scores([], values[:2], np.ones((2, 3))), np.array([0, 1])) == 1).all()

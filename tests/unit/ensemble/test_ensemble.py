@@ -173,8 +173,8 @@ def test_the_command_line_describes_the_same_ensemble(
     np.testing.assert_array_equal(ensemble.durations_s, expected.durations_s)
     assert (len(ensemble), ensemble.per) == (5 * TASKS, "MiB")
     assert capsys.readouterr().err == ""
-    assert len(ensemble_from_args(arguments(folder))) == TASKS * EVENTS
-    assert capsys.readouterr().err.startswith("ensio: note: this ensemble has calls of 4 operations")
+    assert len(ensemble_from_args(arguments(folder))) == TASKS * 20
+    assert capsys.readouterr().err.startswith("ensio: note: taken are 120 writes of ")
 
 
 def test_help_does_not_import_numpy() -> None:

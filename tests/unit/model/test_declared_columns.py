@@ -14,7 +14,7 @@ import pytest
 import ensembles as en
 from ensembles.model import events, regions
 from ensembles.statistics.extremes.backtest import Backtest
-from ensembles.statistics.extremes.maximum import Tail
+from ensembles.statistics.extremes.slowest_of_n import Tail
 
 TABLES = {events.Events: events, regions.RegionTable: regions}
 UNITS = {"ns": "anoseconds", "bytes": "Bytes"}
@@ -59,14 +59,14 @@ def test_tables_have_slots_only(table: type) -> None:
 
 def test_ensembles_declare_and_document_what_they_hold() -> None:
     held = {name for name in vars(en.Ensemble([0.1, 0.2])) if name[0] != "_"}
-    assert {"durations_s", "phase", "rank", "ordinal", "bytes", "start_ns"} <= held
+    assert {"durations_s", "phase", "rank", "ordinal", "bytes", "start_ns", "node"} <= held
     counted_on_first_use = {"ordinal"}
     assert held == set(declared(en.Ensemble)) | counted_on_first_use
     texts = documented(en.Ensemble)
     texts |= {name: inspect.getdoc(getattr(en.Ensemble, name)) for name in counted_on_first_use}
     assert held <= set(texts)
     columns = {name for name, kind in declared(en.Ensemble).items() if "ndarray" in str(kind)}
-    assert len(columns) == 5
+    assert len(columns) == 6
     assert all("Shape (n,)" in texts[name] for name in columns | counted_on_first_use)
 
 

@@ -25,7 +25,7 @@ def decode_block(block: Any, out: np.ndarray) -> int:
     _require(number_of.max() < len(templates))
     shape = templates["shape"][number_of]
     events = out[:count]
-    for name in ("call", "depth", "flags"):
+    for name in ("call", "depth", "flags", "site"):
         events[name] = templates[name][number_of]
     duration = _numbers(columns["duration"], count)
     events["duration"] = duration
@@ -33,8 +33,10 @@ def decode_block(block: Any, out: np.ndarray) -> int:
     steps[1:] += duration[:-1]
     events["start"] = np.cumsum(steps)
     file = np.cumsum(_given(columns["file"], shape & CONSTANTS["ENSIO_GIVEN_FILE"]))
-    _require(file.max() <= 0xFFFFFFFF)
-    events["file"] = file
+    wide = file > 0xFFFF  # before version 3
+    _require(file.max() <= 0xFFFFFFFF and not events["site"][wide].any())
+    events["file"] = file & np.uint64(0xFFFF)
+    events["site"][wide] = file[wide] >> np.uint64(16)
     requested = _given(columns["requested"], shape & CONSTANTS["ENSIO_GIVEN_REQUESTED"])
     slot = (events["call"] % CONSTANTS["ENSIO_CALL_SLOTS"]).astype("u2")
     order, first = _groups(slot)

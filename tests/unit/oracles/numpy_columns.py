@@ -19,15 +19,23 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     for name, value in (("rank", decoding.rank), ("thread", thread)):
         if name in out:
             out[name][:] = value
-    for name, numbers in (("call", decoding.call_numbers), ("file", decoding.file_numbers)):
+    file, site = raw["file"].astype("u8"), raw["site"].astype("u8")
+    if decoding.wide_files:
+        file, site = file + 65536 * site, 0 * site
+    tables = {
+        "call": (decoding.call_numbers, raw["call"]),
+        "file": (decoding.file_numbers, file),
+        "site": (decoding.site_numbers, site),
+    }
+    for name, (numbers, stored_numbers) in tables.items():
         if name in out:
-            np.take(numbers, raw[name], out=out[name], mode="clip")
+            np.take(numbers, stored_numbers, out=out[name], mode="clip")
     if not _decode_times(decoding, raw, out) or (len(raw) and raw["moved"].max() > LARGEST_MOVED_BYTES):
         return None
     unknown_calls = len(raw) - int(np.count_nonzero(out["call"]))
     unknown_files = 0
     if "file" in out:
-        unknown_files = int(np.count_nonzero(raw["file"])) - int(np.count_nonzero(out["file"]))
+        unknown_files = int(np.count_nonzero(file)) - int(np.count_nonzero(out["file"]))
     if "moved" in out:
         _decode_failures(out["moved"], out["error"])
     return Found(unknown_calls, unknown_files)

@@ -78,7 +78,7 @@ def test_of_several_runs_the_newest_are_listed(tmp_path: Path) -> None:
     runs = [made_run(tmp_path / f"ensio-solver-{number}-20260101T000000Z") for number in range(7)]
     for age, run in enumerate(reversed(runs)):
         os.utime(run, (1_700_000_000 - age, 1_700_000_000 - age))
-    done = ensio("info", tmp_path)
+    done = ensio("modes", tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     newest = ", ".join(str(run) for run in reversed(runs[2:]))
     assert f"{tmp_path} holds 7 runs, name one of them: {newest}, and 2 more\n" in done.stderr
@@ -87,7 +87,7 @@ def test_of_several_runs_the_newest_are_listed(tmp_path: Path) -> None:
 def test_others_runs_are_named_with_their_owners(tmp_path: Path) -> None:
     made_run(tmp_path / "ensio-mine-1-20260101T000000Z")
     theirs = given(made_run(tmp_path / "ensio-theirs-2-20260101T000000Z"), OTHERS)
-    assert f"{theirs} (of {OTHERS})" in ensio("info", tmp_path).stderr
+    assert f"{theirs} (of {OTHERS})" in ensio("modes", tmp_path).stderr
 
 
 def test_a_folder_with_a_record_is_the_run_itself(tmp_path: Path) -> None:
@@ -96,14 +96,27 @@ def test_a_folder_with_a_record_is_the_run_itself(tmp_path: Path) -> None:
     assert len(en.open(tmp_path).events) == 3
 
 
-def test_links_and_other_names_are_no_runs_below(tmp_path: Path) -> None:
+def test_links_and_empty_folders_are_no_runs_below(tmp_path: Path) -> None:
     made_run(tmp_path / "elsewhere")
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "ensio-solver-7-20260101T000000Z").symlink_to(tmp_path / "elsewhere")
-    made_run(tmp_path / "below" / "results")
+    made_run(tmp_path / "below" / ".hidden")
     (tmp_path / "below" / "ensio-empty-8-20260101T000000Z").mkdir()
     with pytest.raises(en.EnsioError, match="there is no spool in it"):
         en.open(tmp_path / "below")
+
+
+def test_runs_of_any_name_are_listed(tmp_path: Path) -> None:
+    made_run(tmp_path / "before", 3)
+    assert len(en.open(tmp_path).events) == 3
+    made_run(tmp_path / "after", 5)
+    done = ensio("info", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{tmp_path} holds 2 runs" in done.stdout
+    assert f"{tmp_path}/before" in done.stdout
+    listed = json.loads(ensio("info", tmp_path, "--json").stdout)["runs"]
+    assert {run["run"] for run in listed} == {f"{tmp_path}/before", f"{tmp_path}/after"}
+    assert all(run["tasks"] == 1 for run in listed)
 
 
 # Files of several users in one run directory.

@@ -66,9 +66,32 @@ def test_too_little_is_no_plateau():
     assert 0.99 < found.plateaus[0].share < 1
 
 
-def test_a_single_call_is_a_plateau_of_its_own():
-    (plateau,) = find_plateaus(curve_of([(3, 3.001, 50e9)]), "write").plateaus
-    assert plateau.share == 1
+def test_few_calls_are_no_plateau():
+    """One call has one rate, because its bytes are spread evenly over it."""
+    single = find_plateaus(curve_of([(3, 3.001, 50e9)]), "write")
+    assert single.plateaus == ()
+    few = find_plateaus(curve_of([(0, 7, 1e9)], piece_ns=1_000_000_000), "write")
+    assert few.plateaus == ()
+    many = find_plateaus(curve_of([(0, 20, 1e9)], piece_ns=1_000_000_000), "write")
+    assert all(
+        plateau.low_bytes_per_s <= plateau.bytes_per_s <= plateau.high_bytes_per_s
+        for plateau in many.plateaus
+    )
+
+
+def test_short_calls_far_apart_have_the_rate_of_their_time():
+    """The mean over active time was 480 times too low: each call counted as a whole cell of the curve."""
+    start = np.arange(0, 10 * S, 10_000_000)
+    n = len(start)
+    columns = dict.fromkeys(("rank", "thread", "depth", "file", "error"), np.zeros(n))
+    columns |= {"call": np.full(n, 0), "offset": np.full(n, -1), "requested": np.full(n, 1 << 20)}
+    columns |= {"moved": np.full(n, 1 << 20), "start": start, "duration": np.full(n, 20_000)}
+    curve = RateCurve()
+    curve.add(Events(columns, CALLS, [""]))
+    rates = find_plateaus(curve, "read")
+    assert rates.active_s == pytest.approx(n * 20e-6)
+    assert rates.mean_bytes_per_s == pytest.approx((1 << 20) / 20e-6)
+    assert rates.peak_bytes_per_s >= rates.mean_bytes_per_s
 
 
 def test_no_bytes_no_plateaus():

@@ -16,7 +16,7 @@ from ensembles.cli.main import main
 from ensembles.model.events import COLUMNS, OPS
 from ensembles.readers.native.records import open_run_directory
 
-NUMBERS = [name for name in COLUMNS if name not in ("call", "file")]
+NUMBERS = [name for name in COLUMNS if name not in ("call", "file", "site")]
 KEYS = ("rank", "start", "thread", "depth")
 """These identify the calls of the run below."""
 
@@ -49,6 +49,7 @@ def expected(run: en.Run) -> dict[str, list]:
     return columns | {
         "op": [OPS[number] for number in events.op],
         "file": [events.files[number] for number in events.file],
+        "site": [events.sites[number] for number in events.site],
     }
 
 

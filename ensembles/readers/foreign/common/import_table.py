@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import COLUMNS, Events
+from ensembles.model.events import COLUMNS, MISSING, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.units import count_text
@@ -26,7 +26,7 @@ from ensembles.readers.foreign.common import sorting
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
-DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "error": 0}
+DEFAULTS = {"thread": 0, "depth": 0, "carried": 0, "file": 0, "offset": -1, "error": 0, **MISSING}
 """Values of the columns that a block may lack. Every block has the other columns."""
 
 
@@ -198,7 +198,7 @@ class ImportedSource:
 
     def _events(self, columns: Mapping[str, np.ndarray]) -> Events:
         make = Events if len(columns) == len(COLUMNS) else Events.partly
-        return make(columns, self.metadata.calls, self.metadata.files)
+        return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
 
     def _key_at(self, row: int) -> tuple[int, int]:
         """Return rank and start of a row."""

@@ -200,6 +200,7 @@ class DFTracerImport:
         metadata.tasks = max((process.rank for process in metadata.processes), default=-1) + 1
         metadata.threads = sum(process.threads for process in metadata.processes)
         metadata.hosts = sorted({process.host for process in metadata.processes if process.host})
+        metadata.clock_step_s = self._unit_ns * 1e-9
         metadata.clock_error_s = 0.0 if len(metadata.hosts) <= 1 else None
         self._tell(texts, metadata)
 

@@ -136,4 +136,6 @@ def _layer_of(name: str, role: int) -> str:
         return "mpisync"
     if re.match(r"H5[A-Z]", name):
         return "hdf5"
+    if name.startswith(("nc_", "ncmpi_")):
+        return "netcdf" if name.startswith("nc_") else "pnetcdf"
     return "stdio" if _STREAMS.fullmatch(name) else "posix"

@@ -245,7 +245,7 @@ class Definitions:
             _text(host): tuple(_checked(Mount(**mount)) for mount in table)
             for host, table in dict(facts["mounts"]).items()
         }
-        error_s = facts["clock_error_s"]
+        error_s, step_s = facts["clock_error_s"], facts.get("clock_step_s")
         return RunMetadata(
             tasks=self.tasks,
             threads=min(int(facts["threads"]), _MOST_TASKS),
@@ -256,6 +256,7 @@ class Definitions:
             notes=_texts(facts["notes"]),
             hosts=_texts(facts["hosts"]),
             clock_error_s=None if error_s is None else float(error_s),
+            clock_step_s=None if step_s is None else float(step_s),
             environment={_text(name): _text(value) for name, value in dict(facts["environment"]).items()},
             mounts=mounts,
             file_facts=self._file_facts(),

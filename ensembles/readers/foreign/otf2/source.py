@@ -36,10 +36,13 @@ ROW = np.dtype(
         ("offset", "i8"),
         ("moved", "i8"),
         ("requested", "u8"),
+        ("flight", "i8"),
         ("location", "u4"),
         ("region", "u4"),
         ("file", "u4"),
         ("rank", "u4"),
+        ("request", "u4"),
+        ("reserved", "u4"),
         ("thread", "u2"),
         ("error", "u2"),
         ("kind", "u1"),
@@ -246,6 +249,8 @@ class Otf2Import:
             "error": rows["error"],
             "start": rows["start"],
             "duration": rows["duration"],
+            "flight": rows["flight"],
+            "request": rows["request"],
         }
 
     def _who(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -270,6 +270,7 @@ class StraceImport:
         metadata.tasks = self._tasks.number_of_tasks(self._processes)
         metadata.threads = sum(process.threads for process in processes)
         metadata.clock_error_s = 0.0
+        metadata.clock_step_s = 1e-6
         self._tell()
 
     def _tell(self) -> None:

@@ -63,6 +63,7 @@ def test_texts_for_numbers_of_the_first_versions(tmp_path, name):
     assert run.origin_unix_ns == ORIGIN_US * 1000
     assert run.hosts == ["n1"]
     assert any("resolution 1 µs" in note for note in run.notes)
+    assert run.clock_step_s == pytest.approx(1e-6)
 
 
 def test_numbers_for_hashes_of_version_one(tmp_path):

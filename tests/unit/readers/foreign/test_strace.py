@@ -151,6 +151,8 @@ def test_calls_files_offsets_and_errors_are_what_the_program_did(tmp_path, way):
     assert run.processes[0].command[:2] == ("sh", "-c")
     assert not any("invalid lines" in note for note in run.notes)
     assert any("resolution 1 µs" in note for note in run.notes)
+    assert run.clock_step_s == 1e-6
+    assert run.select(op="read").ensemble().sample.resolution_s in (0.0, 1e-6)
 
 
 PROGRAMS = {

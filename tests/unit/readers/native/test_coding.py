@@ -24,7 +24,8 @@ event = st.tuples(
     u64.map(lambda value: value - 2**63) | st.integers(-2, 300),
     u64,
     u64.map(lambda value: value - 2**63) | st.integers(-140, 300),
-    st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1)),
+    st.one_of(st.integers(0, 3), st.integers(0, 0xFFFF)),
+    st.one_of(st.integers(0, 2), st.integers(0, 0xFFFF)),
     st.one_of(st.integers(0, 9), st.integers(0, 0xFFFF)),
     st.integers(0, 255),
     st.integers(0, 255),
@@ -66,6 +67,7 @@ def plausible_events(seed: int, count: int, files: int) -> np.ndarray:
     events["call"] = random.integers(1, 9, count)
     events["depth"] = random.integers(0, 3, count)
     events["file"] = random.integers(0, files, count)
+    events["site"] = random.integers(0, 5, count)
     events["requested"] = random.choice([0, 4096, 1 << 20, 12345], count)
     events["moved"] = np.where(
         random.random(count) < 0.1, -random.integers(1, 130, count), events["requested"]

@@ -182,3 +182,18 @@ def test_temporary_job_file_is_no_record(job):
     (job / "job.ensio").rename(job / "job.ensio.tmp-123")
     with pytest.raises(EnsioError, match="not a run directory"):
         ensembles.open(job)
+
+
+def test_a_job_file_of_version_2_is_read_as_the_spools_of_version_3_in_it(tmp_path, coder) -> None:
+    """The bytes are the same but for the versions: a number of a site is the upper half of one of a file."""
+    path = spool(tmp_path / "spools/0.spool", [made_events(500, 3)], files={1: "/a"}, rank=0, version=3)
+    (tmp_path / "job").mkdir()
+    job = collect_spools(coder, [path], tmp_path / "job/job.ensio")
+    old = JOB.unpack(job.read_bytes())._replace(version=2, spool_version=3)
+    job.write_bytes(JOB.pack(**old._asdict()) + job.read_bytes()[JOB.size :])
+    run = ensembles.open(job.parent)
+    assert_equal(run, ensembles.open(tmp_path / "spools"))
+    assert not run.events.site.any()
+    job.write_bytes(JOB.pack(**old._replace(version=1)._asdict()) + job.read_bytes()[JOB.size :])
+    with pytest.raises(EnsioError, match=r"layout version 1\.3"):
+        ensembles.open(job)

@@ -20,20 +20,34 @@ DAY_NS = 86_400 * 10**9
 
 
 @pytest.mark.parametrize("last_is_spare", [0, 1])
-def test_bytes_laid_out_by_hand_are_read(tmp_path: Path, last_is_spare: int) -> None:
-    """Owes nothing to the layout that is parsed: positions and types are those that event.h describes."""
+@pytest.mark.parametrize(
+    ("version", "file", "site"), [(3, 3, 0), (3, 70_003, 0), (4, 3, 5), (4, 0xFFFF, 0xFFFF)]
+)
+def test_bytes_laid_out_by_hand_are_read(
+    tmp_path: Path, last_is_spare: int, version: int, file: int, site: int
+) -> None:
+    """Owes nothing to the layout that is parsed: positions and types are those that event.h describes.
+
+    In version 3, the number of a file has 32 bits, and there are no sites.
+    """
     text = b"6 pwrite posix write\n"
     name = b"/data/a file"
     entries = struct.pack("<HHIII", 2, 0, 0, len(text), 0) + text + bytes(-len(text) % 8)
-    entries += struct.pack("<HHIII", 1, 0, 3, len(name), 0) + name + bytes(-len(name) % 8)
-    head = struct.pack("<QIIQIIIIIiII", 0x4C50534F49534E45, 3, 48, 131072, len(entries), 1, 2, 77, 1, 4, 5, 1)
+    entries += struct.pack("<HHIII", 1, 0, file, len(name), 0) + name + bytes(-len(name) % 8)
+    path_of_site = b"1139 0123abcd /opt/app"
+    entries += struct.pack("<HHIII", 6, 0, site or 9, len(path_of_site), 0) + path_of_site
+    entries += bytes(-len(entries) % 8)
+    head = struct.pack(
+        "<QIIQIIIIIiII", 0x4C50534F49534E45, version, 48, 131072, len(entries), 1, 2, 77, 1, 4, 5, 1
+    )
     readings = [(1500, 1500, UNIX_NS + 1000), (1400, 1300, UNIX_NS + 800)]
     last, spare = readings[:: -1 if last_is_spare else 1]
     head += struct.pack("<9Q", 500, 500, UNIX_NS, *last, *spare) + struct.pack(
         "<IIQQ", last_is_spare, 0, 0, 9
     )
     window = struct.pack("<IHHQII", 0x4E495745, 1, 0, 65536, 78, 0).ljust(64, b"\0")
-    event = struct.pack("<QQqQqIHBB", 700, 30, 4096, 512, 256, 3, 6, 2, 1)
+    numbers = struct.pack("<I", file) if version == 3 else struct.pack("<HH", file, site)
+    event = struct.pack("<QQqQq", 700, 30, 4096, 512, 256) + numbers + struct.pack("<HBB", 6, 2, 1)
     data = head.ljust(4096, b"\0") + entries
     path = tmp_path / "by-hand"
     path.write_bytes((data.ljust(65536, b"\0") + window + event).ljust(131072, b"\0"))
@@ -44,6 +58,9 @@ def test_bytes_laid_out_by_hand_are_read(tmp_path: Path, last_is_spare: int) -> 
     row = {column: int(getattr(events, column)[0]) for column in COLUMNS}
     assert run.calls[row.pop("call")] == Call("pwrite", "posix", "write")
     assert run.files[row.pop("file")] == "/data/a file"
+    assert events.sites[row.pop("site")] == ("app+0x473" if site else "")
+    assert len(events.sites) == 2
+    assert (row.pop("flight"), row.pop("request")) == (-1, 0)
     assert row == {
         "rank": 4,
         "thread": 0,

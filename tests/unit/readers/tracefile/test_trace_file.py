@@ -22,7 +22,6 @@ from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
 import ensembles as en
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS
 from ensembles.readers.native.records import open_run_directory
-from ensembles.run import collect as collect_module
 from ensembles.run.collect import collect
 from ensembles.writers.tracefile.tracefile import write_trace_file
 
@@ -120,8 +119,16 @@ def test_a_file_that_was_repacked_without_compression_is_read(rich: Path, tmp_pa
     assert_equal_runs(en.open(tmp_path / "plain.h5"), en.open(tmp_path / "out.h5"))
 
 
-def test_it_is_written_when_a_run_is_first_opened_and_read_from_then_on(rich: Path, tmp_path: Path) -> None:
+def test_readers_write_nothing_into_a_run_directory(rich: Path) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in (rich, *rich.iterdir())}
+    assert len(en.open(rich).events) > 0
+    assert en.open(rich).summary.count > 0
+    assert {path.name: path.stat().st_mtime_ns for path in (rich, *rich.iterdir())} == before
+
+
+def test_a_collected_file_is_read_from_then_on(rich: Path, tmp_path: Path) -> None:
     first = en.open(rich)
+    collect(str(rich))
     kept = tmp_path / "kept"
     kept.mkdir()
     for path in rich.glob("*.spool"):
@@ -130,21 +137,6 @@ def test_it_is_written_when_a_run_is_first_opened_and_read_from_then_on(rich: Pa
     again = en.open(rich)
     assert_equal_runs(again, en.Run(str(kept), open_run_directory(str(kept))))
     assert again.processes == first.processes
-
-
-def test_it_is_not_written_while_a_process_runs(tmp_path: Path) -> None:
-    spool(tmp_path / "s.spool", [made_events(5)], rank=0, state=RUNNING)
-    en.open(tmp_path)
-    assert not (tmp_path / "trace.h5").exists()
-
-
-def test_a_large_run_is_collected_only_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collect_module, "AUTOMATIC_EVENTS", 1000)
-    spool(tmp_path / "s.spool", [made_events(2000)], rank=0)
-    en.open(tmp_path)
-    assert not (tmp_path / "trace.h5").exists()
-    collect(str(tmp_path))
-    assert (tmp_path / "trace.h5").exists()
 
 
 def test_a_file_of_an_unfinished_run_does_not_hide_what_came_later(tmp_path: Path) -> None:
@@ -156,7 +148,7 @@ def test_a_file_of_an_unfinished_run_does_not_hide_what_came_later(tmp_path: Pat
 
 def test_a_file_that_does_not_fit_the_spools_is_passed_over(tmp_path: Path) -> None:
     spool(tmp_path / "a.spool", [made_events(5)], rank=0)
-    en.open(tmp_path)
+    collect(str(tmp_path))
     spool(tmp_path / "b.spool", [made_events(7)], rank=1)
     assert len(en.open(tmp_path).events) == 12
 
@@ -164,7 +156,7 @@ def test_a_file_that_does_not_fit_the_spools_is_passed_over(tmp_path: Path) -> N
 def test_spools_that_were_deleted_after_collecting_are_still_there(tmp_path: Path) -> None:
     spool(tmp_path / "a.spool", [made_events(5)], rank=0)
     spool(tmp_path / "b.spool", [made_events(7)], rank=1)
-    en.open(tmp_path)
+    collect(str(tmp_path))
     (tmp_path / "b.spool").unlink()
     assert len(en.open(tmp_path).events) == 12
 

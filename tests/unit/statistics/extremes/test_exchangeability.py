@@ -36,13 +36,13 @@ def test_share_of_the_variance_between_phases_is_found():
 def test_false_alarms_are_rare():
     rng = np.random.default_rng(3)
     broken = 0
-    for _ in range(100):
+    for _ in range(200):
         durations_s, phase = rng.exponential(1e-3, 2000), np.repeat(np.arange(40), 50)
         calls = CallAttributes(durations_s, phase, rank=np.tile(np.arange(50), 40), start_ns=np.arange(2000))
         broken += not check_exchangeability(
             CountedDurations.from_durations(durations_s, phase), calls
         ).exchangeable
-    assert broken <= 8  # four or five tests at 1 %
+    assert broken <= 20  # five tests at 1 %, of 200 ensembles
 
 
 def test_slow_calls_that_gather_in_some_phases_are_found_where_medians_agree():

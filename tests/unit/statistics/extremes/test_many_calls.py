@@ -9,7 +9,7 @@ import pytest
 from project import ROOT
 from scipy import stats
 
-from ensembles.statistics.extremes.maximum import LARGEST
+from ensembles.statistics.extremes.slowest_of_n import LARGEST
 from ensembles.summaries.bins import bin_edges_s, bin_index
 
 sys.path.insert(0, str(ROOT))

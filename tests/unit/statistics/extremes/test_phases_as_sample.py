@@ -22,11 +22,16 @@ def some_phases(phases, calls, seed):
 def test_as_many_tasks_as_before_need_nothing_but_the_slowest_of_each_phase():
     durations_s, phase = some_phases(99, 64, 1)
     sample = CountedDurations.from_durations(durations_s, phase)
-    maxima = PhaseMaxima(np.log(sample.max_s)[:, None], 99.0, False, np.log(sample.max_s))
     found = phase_maxima(sample, 64)
-    np.testing.assert_allclose(np.sort(found.log_s[:, 0]), np.sort(maxima.log_s[:, 0]))
+    np.testing.assert_allclose(np.sort(found.log_s[:, 0]), np.sort(np.log(sample.max_s)))
+
+
+def test_maxima_that_are_not_normal_are_predicted_by_their_order():
+    log_s = np.where(np.arange(99) < 20, 2.0, 0.0) + 0.1 * np.random.default_rng(1).normal(size=99)
+    maxima = PhaseMaxima(log_s[:, None], 99.0, False, log_s)
+    assert not maxima.normal
     # The 5th of 99 has a chance of exactly 5 % to exceed a 100th; places between are interpolated.
-    expected = np.sort(sample.max_s)[[4, 49, 94]]
+    expected = np.exp(np.sort(log_s)[[4, 49, 94]])
     np.testing.assert_allclose(maxima.quantiles_s(np.array([0.05, 0.5, 0.95])), expected, rtol=1e-9)
 
 
@@ -39,13 +44,14 @@ def test_few_phases_get_the_interval_of_students_t():
     np.testing.assert_allclose(np.log(found), [log_s.mean() - half, log_s.mean() + half], rtol=1e-6)
 
 
-def test_fewer_tasks_are_drawn_without_replacement():
+@pytest.mark.parametrize("tasks", [1, 3, 50, 199])
+def test_fewer_tasks_are_drawn_without_replacement(tasks):
     durations_s, phase = some_phases(40, 200, 3)
-    found = phase_maxima(CountedDurations.from_durations(durations_s, phase), 50)
+    found = phase_maxima(CountedDurations.from_durations(durations_s, phase), tasks)
     rng = np.random.default_rng(4)
     groups = durations_s.reshape(40, 200)
-    drawn = np.array([rng.permuted(groups, axis=1)[:, :50].max(1) for _ in range(200)])
-    for level in (0.1, 0.5, 0.9):
+    drawn = np.array([rng.permuted(groups, axis=1)[:, :tasks].max(1) for _ in range(200)])
+    for level in (0.03, 0.1, 0.5, 0.9):
         assert np.quantile(found.log_s, level) == pytest.approx(np.quantile(np.log(drawn), level), abs=0.06)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.statistics.modes.density import LogCells
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -35,6 +36,34 @@ def test_step_is_found_though_times_went_through_coarse_floats():
     start_s = 1.7e9 + np.cumsum(rng.integers(30, 60, 20_000)) * 1e-6
     durations_s = (start_s + by_clock(1e-6)) - start_s
     assert clock_step_s(durations_s) == pytest.approx(1e-6, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_tick_that_is_no_whole_number_of_ns_is_found(seed):
+    """As of a time-stamp counter that advances every 10.017 ns."""
+    true_ns = np.exp(np.random.default_rng(seed).normal(np.log(900), 0.08, 20_000))
+    durations_s = np.round(np.floor(true_ns / 10.017) * 10.017) * 1e-9
+    assert clock_step_s(durations_s) == pytest.approx(10.017e-9, rel=1e-3)
+    assert len(Ensemble(durations_s).modes()) == 1
+
+
+@pytest.mark.parametrize(("median_s", "sigma"), [(0.5e-6, 0.5), (1.2e-6, 0.15), (3e-6, 0.15), (10e-6, 0.15)])
+def test_a_round_step_is_found_above_the_step_of_doubles_since_1970(median_s, sigma):
+    """Two lattices: whole microseconds, each time rounded to 238 ns."""
+    rng = np.random.default_rng(1)
+    start_s, true_s = rng.uniform(0, 600, 20_000), rng.lognormal(np.log(median_s), sigma, 20_000)
+    first_s, last_s = (np.floor(at * 1e6) / 1e6 + 1.6e9 for at in (start_s, start_s + true_s))
+    durations_s = np.maximum(last_s - first_s, 0)
+    assert clock_step_s(durations_s) == pytest.approx(1e-6)
+    assert len(Ensemble(durations_s).modes()) == 1
+
+
+def test_a_quantum_of_service_is_no_step_of_a_clock():
+    """The paper's MADbench, simulated: reads near multiples of 91 ms, by a clock of 1 ns."""
+    rng = np.random.default_rng(1)
+    quanta = rng.choice([0.5, 1, 2, 3, 4, 5, 6, 8, 12, 24, 48, 72], 256)
+    durations_s = quanta * 91.2e-3 * (1 + 0.02 * rng.standard_normal(256))
+    assert clock_step_s(durations_s) == 0.0
 
 
 @pytest.mark.parametrize(

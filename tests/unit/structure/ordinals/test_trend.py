@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from ensembles.structure.ordinals.trend import fit_trend
 
@@ -94,3 +95,43 @@ def test_page_test_is_scipys():
     found = fit_trend(np.arange(1, 7), np.arange(1, 7), np.arange(6.0), logs)
     kept = np.delete(logs, 3, axis=0)
     assert found.p_by_rank == pytest.approx(page_trend_test(kept, method="asymptotic").pvalue)
+
+
+def slowly_varying(random, length, correlation):
+    """A stationary autoregression of first order, of standard deviation 1."""
+    series = np.empty(length)
+    series[0] = random.normal()
+    for place in range(1, length):
+        series[place] = correlation * series[place - 1] + np.sqrt(1 - correlation**2) * random.normal()
+    return series
+
+
+@pytest.mark.parametrize("correlation", [0.5, 0.8])
+@pytest.mark.parametrize("ordinals", [8, 16, 64])
+def test_a_load_that_varies_slowly_is_no_trend(ordinals, correlation):
+    """Orders drawn at random called 13 % (8 ordinals) to 85 % (64) of such healthy runs worsening."""
+    trials, number = 60, np.arange(1, ordinals + 1)
+    alarms = 0
+    for seed in range(trials):
+        random = np.random.default_rng([ordinals, seed, int(10 * correlation)])
+        level = 0.3 * slowly_varying(random, ordinals, correlation) + random.normal(0, 0.05, ordinals)
+        alarms += fit_trend(number, number, level).worsening
+    assert alarms <= binom.ppf(0.99, trials, 0.05)
+
+
+@pytest.mark.parametrize(("ordinals", "least"), [(8, 15), (16, 19), (64, 20)])
+def test_a_steady_doubling_is_found_in_spite_of_that(ordinals, least):
+    found = [trend_in(np.linspace(1, 2, ordinals), 64, 900 + seed) for seed in range(20)]
+    assert sum(trend.worsening for trend in found) >= least
+
+
+def test_one_slow_ordinal_at_the_end_is_no_trend():
+    found = [trend_in([1.0] * 63 + [3.0], 64, 950 + seed) for seed in range(20)]
+    assert sum(trend.worsening for trend in found) <= binom.ppf(0.99, 20, 0.05)
+
+
+@pytest.mark.parametrize("ordinals", [1, 2, 3])
+def test_of_one_to_three_ordinals_the_trend_says_that_they_are_too_few(ordinals):
+    found = trend_in(np.linspace(1, 2, ordinals), 64, 3)
+    assert (found.worsening, found.p) == (False, None)
+    assert "too few for a trend test" in str(found)

@@ -1,8 +1,8 @@
-/* The table of HDF5's hids: entries are never torn by concurrent writers, and files are evicted last. */
+/* The table of objects of I/O libraries: entries are never torn by concurrent writers, and files are evicted last. */
 #include "check.h"
 
 #include <core/recorder.h>
-#include <layers/hdf5/hdf5.h>
+#include <layers/library_objects.h>
 
 #include <pthread.h>
 
@@ -11,13 +11,13 @@
 #define IDS 6 /* more than the table has places for, if their distance is its length */
 #define APART 1024
 
-static const struct ensio_hdf5 library = {.number = 3}, other = {.number = 4};
+enum { library = 3, other = 4 };
 
-static struct ensio_hdf5_object object_of(int64_t id)
+static struct ensio_object object_of(int64_t id)
 {
-    return (struct ensio_hdf5_object){
+    return (struct ensio_object){
         .id = id,
-        .library = library.number,
+        .library = library,
         .name = (uint64_t)id * 7919,
         .type_bytes = (uint64_t)id + 1,
         .offset = -id,
@@ -32,14 +32,14 @@ static void *use(void *state)
     for (int i = 0; i < ROUNDS; i++) {
         random = random * 1664525 + 1013904223;
         const int64_t id = 5 + APART * (int64_t)(random >> 8) % (APART * IDS);
-        const struct ensio_hdf5_object wanted = object_of(id), found = ensio_hdf5_find(&library, id);
+        const struct ensio_object wanted = object_of(id), found = ensio_object_find(library, id);
         if (found.generation)
             CHECK(found.id == id && found.name == wanted.name && found.type_bytes == wanted.type_bytes &&
                   found.offset == -id);
         if (random >> 30 == 0)
-            ensio_hdf5_forget(&library, id);
+            ensio_object_forget(library, id);
         else
-            ensio_hdf5_keep(&wanted);
+            ensio_object_keep(&wanted);
     }
     return NULL;
 }
@@ -55,28 +55,28 @@ static void entries_are_whole_while_others_write(void)
 
 static void files_are_forgotten_last(void)
 {
-    struct ensio_hdf5_object file = object_of(9);
+    struct ensio_object file = object_of(9);
     file.is_file = 1;
-    ensio_hdf5_keep(&file);
+    ensio_object_keep(&file);
     for (int64_t id = 9 + APART; id < 9 + 1000 * APART; id += APART) {
-        const struct ensio_hdf5_object set = object_of(id);
-        ensio_hdf5_keep(&set);
-        CHECK(ensio_hdf5_find(&library, id).generation);
+        const struct ensio_object set = object_of(id);
+        ensio_object_keep(&set);
+        CHECK(ensio_object_find(library, id).generation);
     }
-    CHECK(ensio_hdf5_find(&library, 9).is_file);
-    CHECK(!ensio_hdf5_find(&library, 9 + APART).generation);
+    CHECK(ensio_object_find(library, 9).is_file);
+    CHECK(!ensio_object_find(library, 9 + APART).generation);
 }
 
 static void libraries_are_told_apart(void)
 {
-    const struct ensio_hdf5_object one = object_of(77);
-    ensio_hdf5_keep(&one);
-    CHECK(!ensio_hdf5_find(&other, 77).generation);
-    ensio_hdf5_forget_all(&other);
-    CHECK(ensio_hdf5_find(&library, 77).generation);
-    ensio_hdf5_forget_all(&library);
-    CHECK(!ensio_hdf5_find(&library, 77).generation);
-    CHECK(!ensio_hdf5_find(&library, 9).generation);
+    const struct ensio_object one = object_of(77);
+    ensio_object_keep(&one);
+    CHECK(!ensio_object_find(other, 77).generation);
+    ensio_object_forget_all(other);
+    CHECK(ensio_object_find(library, 77).generation);
+    ensio_object_forget_all(library);
+    CHECK(!ensio_object_find(library, 77).generation);
+    CHECK(!ensio_object_find(library, 9).generation);
 }
 
 int main(void)

@@ -1,31 +1,35 @@
-/* hdf5_objects.c: a cache of hids. HDF5 can be queried again, so the table has a fixed size and drops what does not
- * fit. It is read without a lock: a slot that is being written, or was written during the read, counts as empty. A
- * writer skips a slot that another thread is writing. */
-#include "hdf5.h"
+/* library_objects.c: the table of objects. Libraries can be queried again, so the table has a fixed size and drops what
+ * does not fit. It is read without a lock: a slot that is being written, or was written during the read, counts as
+ * empty. A writer skips a slot that another thread is writing. */
+#include "library_objects.h"
 
+#include <core/bounded_string.h>
 #include <core/lock.h>
-#include <files/paths.h>
 #include <core/recorder.h>
+#include <core/settings.h>
+#include <files/descriptors.h>
+#include <files/paths.h>
 
+#include <fcntl.h>
 #include <string.h>
 
 #define SETS 1024
 #define WAYS 4
-#define WORDS (sizeof(struct ensio_hdf5_object) / sizeof(uint64_t))
+#define WORDS (sizeof(struct ensio_object) / sizeof(uint64_t))
 
 struct slot {
     uint64_t version; /* odd while it is written */
     uint64_t words[WORDS];
 };
 static struct slot slots[SETS][WAYS];
-_Static_assert(WORDS * sizeof(uint64_t) == sizeof(struct ensio_hdf5_object), "objects are kept as whole words");
+_Static_assert(WORDS * sizeof(uint64_t) == sizeof(struct ensio_object), "objects are kept as whole words");
 
 static struct slot *set_of(int64_t id, uint32_t library)
 {
     return slots[((uint64_t)id ^ (uint64_t)id >> 56 ^ (uint64_t)library << 7) % SETS];
 }
 
-static int read_slot(const struct slot *slot, struct ensio_hdf5_object *object)
+static int read_slot(const struct slot *slot, struct ensio_object *object)
 {
     uint64_t words[WORDS] = {0};
     const uint64_t version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
@@ -35,7 +39,7 @@ static int read_slot(const struct slot *slot, struct ensio_hdf5_object *object)
     return object->generation && !(version & 1) && __atomic_load_n(&slot->version, __ATOMIC_RELAXED) == version;
 }
 
-static void write_slot(struct slot *slot, const struct ensio_hdf5_object *object)
+static void write_slot(struct slot *slot, const struct ensio_object *object)
 {
     uint64_t words[WORDS], version = __atomic_load_n(&slot->version, __ATOMIC_RELAXED);
     memcpy(words, object, sizeof words);
@@ -47,7 +51,7 @@ static void write_slot(struct slot *slot, const struct ensio_hdf5_object *object
     __atomic_store_n(&slot->version, version + 2, __ATOMIC_RELEASE);
 }
 
-static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_hdf5_object *object)
+static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_object *object)
 {
     struct slot *set = set_of(id, library);
     for (int way = 0; way < WAYS; way++)
@@ -56,8 +60,24 @@ static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_hdf5_obje
     return NULL;
 }
 
+struct ensio_object ensio_object_unknown(uint32_t library, int64_t id)
+{
+    return (struct ensio_object){.id = id, .library = library, .offset = ENSIO_OBJECT_OFFSET_NOT_ASKED};
+}
+
+void ensio_object_set_file(struct ensio_object *object, const char *name)
+{
+    struct ensio_held held = ensio_lock();
+    const char *absolute = ensio_absolute_path(AT_FDCWD, name, (uint32_t)strnlen(name, ENSIO_PATH_ROOM), NULL);
+    object->left_out = (uint16_t)ensio_listed(absolute, ensio_settings.exclude);
+    object->file = object->left_out ? 0 : ensio_file_number(absolute);
+    ensio_unlock(held);
+    object->name = ensio_hash(name);
+    object->generation = ensio_process->generation;
+}
+
 /* A forked child keeps its parent's file numbers. */
-static void store_file(struct ensio_hdf5_object *object)
+static void store_file(struct ensio_object *object)
 {
     struct ensio_held held = ensio_lock();
     const int stored = object->left_out || (ensio_ensure_spool() == 0 && ensio_file_store(object->file) == 0);
@@ -65,23 +85,23 @@ static void store_file(struct ensio_hdf5_object *object)
     if (!stored)
         object->file = 0;
     object->generation = ensio_process->generation;
-    ensio_hdf5_keep(object);
+    ensio_object_keep(object);
 }
 
-struct ensio_hdf5_object ensio_hdf5_find(const struct ensio_hdf5 *hdf5, int64_t id)
+struct ensio_object ensio_object_find(uint32_t library, int64_t id)
 {
-    struct ensio_hdf5_object object;
-    if (!slot_of(id, hdf5->number, &object))
-        return (struct ensio_hdf5_object){.id = id, .library = hdf5->number};
+    struct ensio_object object;
+    if (!slot_of(id, library, &object))
+        return ensio_object_unknown(library, id);
     if (ENSIO_UNLIKELY(object.generation != ensio_process->generation))
         store_file(&object);
     return object;
 }
 
 /* Files are evicted last, because their names cannot be made absolute later. */
-void ensio_hdf5_keep(const struct ensio_hdf5_object *object)
+void ensio_object_keep(const struct ensio_object *object)
 {
-    struct ensio_hdf5_object other;
+    struct ensio_object other;
     struct slot *set = set_of(object->id, object->library), *slot = slot_of(object->id, object->library, &other);
     for (int way = 0; way < WAYS && !slot; way++)
         if (!read_slot(&set[way], &other))
@@ -93,20 +113,20 @@ void ensio_hdf5_keep(const struct ensio_hdf5_object *object)
     write_slot(slot ? slot : &set[first % WAYS], object);
 }
 
-void ensio_hdf5_forget(const struct ensio_hdf5 *hdf5, int64_t id)
+void ensio_object_forget(uint32_t library, int64_t id)
 {
-    struct ensio_hdf5_object object;
-    struct slot *slot = slot_of(id, hdf5->number, &object);
-    const struct ensio_hdf5_object nothing = {.generation = 0};
+    struct ensio_object object;
+    struct slot *slot = slot_of(id, library, &object);
+    const struct ensio_object nothing = {.generation = 0};
     if (slot)
         write_slot(slot, &nothing);
 }
 
-void ensio_hdf5_forget_all(const struct ensio_hdf5 *hdf5)
+void ensio_object_forget_all(uint32_t library)
 {
-    const struct ensio_hdf5_object nothing = {.generation = 0};
-    struct ensio_hdf5_object object;
+    const struct ensio_object nothing = {.generation = 0};
+    struct ensio_object object;
     for (unsigned at = 0; at < SETS * WAYS; at++)
-        if (read_slot(&slots[at / WAYS][at % WAYS], &object) && object.library == hdf5->number)
+        if (read_slot(&slots[at / WAYS][at % WAYS], &object) && object.library == library)
             write_slot(&slots[at / WAYS][at % WAYS], &nothing);
 }

@@ -1,0 +1,61 @@
+"""List the runs in a folder, or in a directory that several launches recorded into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.sanitize_text import sanitize_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+def collect_runs(paths: Iterable[str], open_run: Callable[[str], Run]) -> list[dict[str, Any]]:
+    """Collect what ``ensio info --json`` prints of each run; of one that cannot be read, ``error``."""
+    return [_described(path, open_run) for path in paths]
+
+
+def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
+    try:
+        run = open_run(path)
+    except EnsioError as error:
+        return {"run": path, "error": str(error)}
+    return {
+        "run": path,
+        "program": run.program,
+        "command": list(run.command),
+        "tasks": run.tasks,
+        "job": run.job,
+        "start": run.start.isoformat(),
+        "mode": run.mode,
+        "complete": not run.notes,
+    }
+
+
+def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
+    """Format the result of `collect_runs`."""
+    rows = [
+        (entry["run"], entry["error"], "", "", "")
+        if "error" in entry
+        else (
+            entry["run"],
+            os.path.basename(entry["program"]),
+            f"{entry['tasks']:,}",
+            entry["start"].replace("T", " ")[:19],
+            "" if entry["complete"] else "warnings",
+        )
+        for entry in runs
+    ]
+    table: str = tabulate(
+        [[sanitize_text(cell) for cell in row] for row in rows],
+        ("run", "program", "tasks", "start (UTC)", ""),
+        "simple",
+        disable_numparse=True,
+        colalign=("left", "left", "right", "left", "left"),
+    )
+    return f"{sanitize_text(path)} holds {len(runs)} runs; name one of them:\n\n{table}"

@@ -1,0 +1,145 @@
+"""``ensio sites``: show which places in the program led to the calls."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_limit,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+    warn,
+)
+from ensembles.model.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.summaries.bysite import SiteTotals
+
+NAME = "sites"
+HELP = "show which places in the program led to the calls, with their time"
+
+ROWS = 20
+_NS = 1e-9
+_SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_run(parser)
+    add_limit(parser, "sites", ROWS)
+    add_json(parser)
+    add_filter_arguments(parser)
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the sites."""
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.bysite import BySite
+
+    run = open_run(args, args.run)
+    if not run.has_all_events and run.most_events == 0:
+        raise EnsioError(
+            f"{args.run} has no events, and sums do not know call sites: record it with ensio run "
+            "--mode trace"
+        )
+    selection = selection_from_args(args).for_run(run)
+    sites = run.summarize(ignoring_run(BySite), selection=selection).grouped(run.label_of_site)
+    notes = [*run.notes, *_notes(run, sites)]
+    if args.json:
+        total_ns = sum(site.exclusive_ns for site in sites)
+        result = {
+            "run": run.path,
+            "sites": [_json(run, site, total_ns) for site in sites],
+            "complete": not run.notes,
+            "notes": notes,
+        }
+        print(json.dumps(result, indent=2))
+    else:
+        print(_text(run, sites, args.limit))
+    for note in notes:
+        warn(f"note: {note}")
+    return 0
+
+
+def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
+    return {
+        **run.sites[site.number].to_json(),
+        "label": run.label_of_site(site.number),
+        "count": site.count,
+        "errors": site.errors,
+        "bytes": site.bytes,
+        "time_s": site.time_ns * _NS,
+        "exclusive_time_s": site.exclusive_ns * _NS,
+        "share": site.exclusive_ns / total_ns if total_ns else 0.0,
+        "max_s": site.max_ns * _NS,
+        "calls": {
+            call.name: {
+                "layer": call.layer,
+                "op": call.op,
+                "count": totals.count,
+                "bytes": totals.bytes,
+                "time_s": totals.time_ns * _NS,
+                "exclusive_time_s": totals.exclusive_ns * _NS,
+                "max_s": totals.max_ns * _NS,
+            }
+            for call, totals in site.calls.items()
+        },
+    }
+
+
+def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
+    """Say why places are not known."""
+    used = [run.sites[site.number] for site in sites if site.number]
+    states: Counter[tuple[str, str]] = Counter()
+    for site in used:
+        for frame in site.frames[:1]:
+            states[frame.state, frame.module] += not frame.module.startswith(_SYSTEM)
+    words = {
+        "rebuilt": "was built again since the run (another build id): its places are addresses",
+        "missing": "is not here: look at the run where it was recorded, or keep its trace.h5 from there",
+        "unknown": "could not be examined: install binutils, which has addr2line",
+        "function": "has no debug information: compile with -g to see lines",
+        "stripped": "has neither debug information nor symbols: compile with -g to see lines",
+    }
+    return [
+        f"{module} {words[state]}" for (state, module), count in states.items() if count and state in words
+    ]
+
+
+def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
+    from tabulate import tabulate
+
+    from ensembles.model.units import bytes_text, count_text, seconds_text
+
+    if not sites:
+        return "No calls."
+    total_ns = sum(site.exclusive_ns for site in sites)
+    rows = []
+    for site in sites[:limit]:
+        by_op: Counter[str] = Counter()
+        for call, totals in site.calls.items():
+            by_op[call.op] += totals.count
+        rows.append(
+            [
+                run.label_of_site(site.number),
+                ", ".join(f"{count:,} {op}" for op, count in by_op.most_common()),
+                bytes_text(site.bytes) if site.bytes else "",
+                seconds_text(site.exclusive_ns * _NS),
+                f"{100 * site.exclusive_ns / total_ns:.1f} %" if total_ns else "",
+                seconds_text(site.max_ns * _NS),
+            ]
+        )
+    headers = ["site", "calls", "bytes", "exclusive time", "share", "slowest"]
+    table: str = tabulate(rows, headers, disable_numparse=True, colalign=["left", "left", *["right"] * 4])
+    if len(sites) > limit:
+        table += f"\n\n{count_text(len(sites) - limit, 'more site')}: raise --limit to see them"
+    return table

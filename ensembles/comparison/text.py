@@ -1,0 +1,249 @@
+"""The result of a comparison as text."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.comparison.report import Comparison, Effect, Move
+
+_WIDTH = 96
+
+
+def comparison_text(found: Comparison) -> str:
+    """Return verdict, moves, groups, parts and tests as text, if possible within 96 columns."""
+    what = " ".join(name for name in (found.layer, found.op) if name)
+    what = f"{what}: " if what else ""
+    direction = f", {found.direction}" if found.direction else ""
+    parts = ["\n".join([f"{what}{found.verdict.upper()}{direction}", *_filled(found.reason)])]
+    if found.moved:
+        parts.append("\n".join(f"  {_move(move, len(found.groups) > 2)}" for move in found.moved))
+    parts.append(_groups(found))
+    if found.parts:
+        parts.append(_parts(found))
+        parts.append(_tests(found))
+    if any(mode.place_spread is not None for mode in found.modes):
+        parts.append(_modes(found))
+    parts += ["\n".join(_filled(f"note: {note}")) for note in found.notes]
+    return "\n\n".join(parts)
+
+
+def _filled(text: str) -> list[str]:
+    return textwrap.wrap(sanitize_text(text), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _move(move: Move, name_group: bool) -> str:
+    effect = move.effect
+    where = f" at {seconds_text(move.t_s)}" if move.t_s is not None else ""
+    subject = {
+        "all": "everything moved",
+        "mode place": f"mode {move.mode}{where} moved",
+        "mode weight": f"the weight of mode {move.mode}{where} moved",
+        "mode ratio": f"mode {move.mode}{where} moved relative to the heaviest mode",
+        "tail": f"the tail, beyond{where.removeprefix(' at')}, moved relative to its mode",
+    }[move.what]
+    group = f"{sanitize_text(effect.group)}: " if name_group else ""
+    return f"{group}{subject} by {_effect_text(effect)}"
+
+
+def _effect_text(effect: Effect) -> str:
+    if effect.value is None:
+        return "?"
+    if effect.is_ratio:
+        text = f"× {effect.value:.3g}"
+        ends = "" if effect.low is None else f" ({effect.low:.3g} to {effect.high:.3g})"
+    else:
+        text = f"{effect.value * 100:+.1f} % of the calls"
+        ends = (
+            ""
+            if effect.low is None or effect.high is None
+            else (f" ({effect.low * 100:+.1f} to {effect.high * 100:+.1f})")
+        )
+        if effect.before is not None and effect.after is not None:
+            ends += f", from {effect.before:.1%} to {effect.after:.1%}"
+    return text + ends
+
+
+def _groups(found: Comparison) -> str:
+    ratio = {shift.group: shift for shift in found.shifts}
+    rows = []
+    for group in found.groups:
+        shift = ratio.get(group.name)
+        text = ""
+        if shift is not None and shift.median_ratio is not None:
+            text = f"× {shift.median_ratio:.3g}"
+            text += "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
+        median = seconds_text(group.median_s) if group.median_s is not None else ""
+        rows.append((sanitize_text(group.name), f"{group.runs:,}", f"{group.calls:,}", median, text))
+    headers = ("", "runs", "calls", "median", "relative to the first")
+    table: str = tabulate(
+        rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left")
+    )
+    return table
+
+
+def _parts(found: Comparison) -> str:
+    rows = []
+    for part in found.parts:
+        for effect in part.effects:
+            moved = _effect_text(effect).split(", from")[0]
+            group = [sanitize_text(effect.group)] if len(found.groups) > 2 else []
+            p = "" if effect.adjusted_p is None else f"{effect.adjusted_p:.2g}"
+            rank = found.tests["parts"][part.name]["rank_holm_p"]
+            rank_p = "" if rank is None or not math.isfinite(rank) else f"{rank:.2g}"
+            rows.append((part.name, seconds_text(part.t_s), *group, moved, p, rank_p, part.verdict))
+    group = ["group"] if len(found.groups) > 2 else []
+    headers = ("part", "at", *group, "moved by", "p", "rank p", "")
+    table: str = tabulate(rows, headers, "simple", disable_numparse=True)
+    return table
+
+
+def _tests(found: Comparison) -> str:
+    tests = found.tests
+    sizes = " + ".join(map(str, tests["sizes"]))
+    lines = [
+        f"p: t test with {sizes} {tests['units']} as units, adjusted for all parts; rank p: "
+        f"{tests['rank_test']} on these units,",
+        f"adjusted alike, at least {tests['smallest_p']:.2g} for one part",
+    ]
+    lines += _dunn(found)
+    for between in found.distances["between"]:
+        name = f" of {sanitize_text(between['group'])}" if len(found.groups) > 2 else ""
+        lines.append(
+            f"distance{name}: Kolmogorov-Smirnov {between['kolmogorov_smirnov']:.3f}, Wasserstein "
+            f"{between['wasserstein_octaves']:.3f} octaves"
+        )
+    within = found.distances["largest_within_a_group"]
+    if within:
+        lines.append(
+            f"largest between runs of one group: {within['kolmogorov_smirnov']:.3f}, "
+            f"{within['wasserstein_octaves']:.3f} octaves"
+        )
+    return "\n".join("  " + line for line in lines)
+
+
+def _modes(found: Comparison) -> str:
+    rows = [
+        (
+            seconds_text(mode.t_s),
+            f"{mode.weight:.1%}",
+            "" if mode.place_spread is None else f"± {mode.place_spread:.1%}",
+            "" if mode.weight_spread is None else f"± {mode.weight_spread * 100:.1f}",
+            f"{mode.seen_in} of {mode.runs}",
+        )
+        for mode in found.modes
+    ]
+    headers = ("mode at", "share", "place, run to run", "share, run to run", "seen in runs")
+    table: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=["right"] * 5)
+    return table
+
+
+def _dunn(found: Comparison) -> list[str]:
+    """Return Dunn's pairs of the part that moved most, of more than two groups."""
+    pairs = {
+        name: part["dunn_holm_p"] for name, part in found.tests["parts"].items() if "dunn_holm_p" in part
+    }
+    if not pairs:
+        return []
+    most = min(found.parts, key=lambda part: part.adjusted_p if part.adjusted_p is not None else 1.0)
+    told = [
+        f"{sanitize_text(' and '.join(pair['groups']))} {pair['p']:.2g}"
+        for pair in pairs[most.name]
+        if math.isfinite(pair["p"])
+    ]
+    return textwrap.wrap(f"Dunn's test of {most.name}: {'; '.join(told)}", _WIDTH - 2) if told else []
+
+
+_LABELS = {
+    "tasks": "tasks",
+    "calls": "calls",
+    "bytes_read": "bytes read",
+    "bytes_written": "bytes written",
+    "files": "files",
+    "phases": "phases",
+    "io_time_s": "time in I/O, all tasks",
+    "wait_time_s": "waiting, all tasks",
+    "span_s": "span",
+}
+
+
+def totals_text(found: Sequence[Comparison]) -> str:
+    """Return the totals of the runs as a table; "" if there are none."""
+    totals = found[0].run_totals
+    if not totals:
+        return ""
+    rows = []
+    for total in totals:
+        ratios = [
+            "" if ratio is None else "equal" if ratio == 1 else f"× {ratio:.3g}" for ratio in total.ratios
+        ]
+        values = [_total(total.what, value) for value in total.typical]
+        rows.append((_LABELS[total.what], *values, *ratios))
+    names = [sanitize_text(group.name) for group in found[0].groups]
+    headers = ("a run", *names, *("ratio" for _ in totals[0].ratios))
+    table: str = tabulate(
+        rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * (len(headers) - 1))
+    )
+    return table
+
+
+def _total(what: str, value: float) -> str:
+    if what.endswith("_s"):
+        return seconds_text(value)
+    return bytes_text(value) if what.startswith("bytes") else f"{value:,.6g}"
+
+
+def comparisons_text(found: Sequence[Comparison]) -> str:
+    """Return the comparisons of several kinds of calls: totals, verdicts, then the first one in full."""
+    first = found[0]
+    parts = [f"{_headline(first)}", totals_text(found)]
+    if len(found) > 1:
+        parts.append(_verdicts(found))
+        parts.append("In detail (other kinds of calls: --op, --layer):")
+    parts.append(comparison_text(first))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _headline(found: Comparison) -> str:
+    """Return the strongest finding in one line."""
+    what = " ".join(name for name in (found.layer, found.op) if name)
+    if found.counts_differ:
+        calls = next(total for total in found.totals if total.what == "calls")
+        told = " and ".join(f"{value:,.6g}" for value in calls.typical[1:])
+        return f"{what}: {told} calls a run instead of {calls.typical[0]:,.6g}"
+    shift = found.shift
+    ratio = "" if shift is None or shift.median_ratio is None else f" (median × {shift.median_ratio:.3g})"
+    direction = f", {found.direction}" if found.direction else ""
+    return f"{what}: {found.verdict}{direction}{ratio}"
+
+
+def _verdicts(found: Sequence[Comparison]) -> str:
+    rows = []
+    for one in found:
+        shift = one.shift
+        ratio = "" if shift is None or shift.median_ratio is None else f"× {shift.median_ratio:.3g}"
+        if shift is not None and shift.low is not None:
+            ratio += f" ({shift.low:.3g} to {shift.high:.3g})"
+        totals = {total.what: total for total in one.totals}
+        calls, time_s = ("", "")
+        if totals:
+            calls = " → ".join(f"{value:,.6g}" for value in totals["calls"].typical)
+            calls = f"{totals['calls'].typical[0]:,.6g}" if totals["calls"].differs is False else calls
+            time_s = " → ".join(seconds_text(value) for value in totals["time_s"].typical)
+        moves = list(dict.fromkeys(_move(move, len(one.groups) > 2) for move in one.moved))
+        moved = moves[0] + (f" and {len(moves) - 1} more" if len(moves) > 1 else "") if moves else ""
+        verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict
+        rows.append((one.layer, one.op, calls, time_s, verdict, ratio, moved))
+    headers = ("layer", "op", "calls a run", "time a run", "", "median", "what moved")
+    table: str = tabulate(
+        rows, headers, "simple", disable_numparse=True, colalign=("left", "left", "right", "right")
+    )
+    return table

@@ -1,0 +1,176 @@
+"""What needs no test: numbers of calls, bytes, files and phases, and times, of the runs of each group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.comparison.model import RunValues, fit_effects
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+LEAST_CALLS = 10
+"""Numbers of calls that differ by less do not count as a finding."""
+
+COUNTS = ("tasks", "calls", "bytes", "mean_size_bytes", "bytes_read", "bytes_written", "files", "phases")
+"""Totals that the program determines; the others are times."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """A total of the runs of each group.
+
+    Attributes
+    ----------
+    what : str
+        ``calls``, ``bytes``, ``mean_size_bytes`` and ``time_s`` of one kind of calls; ``tasks``, ``files``,
+        ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s``, ``wait_time_s`` and ``span_s`` of runs.
+    typical, low, high : list of float
+        Mean, least and greatest value of the runs of each group.
+    ratios : list of float or None
+        Mean of each group but the first over that of the first; None: the first has none.
+    differs : bool or None
+        Whether the values of some group lie all below or all above those of the first; None for times.
+    is_finding : bool
+        Whether a number of calls is another one, beyond the margin and beyond its variation from run to run.
+    """
+
+    what: str
+    typical: list[float]
+    low: list[float]
+    high: list[float]
+    ratios: list[float | None]
+    differs: bool | None
+    is_finding: bool
+
+
+def make_total(what: str, values: Sequence[Sequence[float]], margin: float, level: float) -> Total:
+    """Make a total.
+
+    Parameters
+    ----------
+    what : str
+        As in `Total`.
+    values : sequence of sequences of float
+        Value of each run of each group.
+    margin, level : float
+        As for `ensembles.compare`, for numbers of calls.
+
+    Returns
+    -------
+    Total
+
+    Examples
+    --------
+    >>> from ensembles.comparison.totals import make_total
+    >>> syncs = make_total("calls", [[4, 4, 4], [2052]], margin=0.1, level=0.05)
+    >>> syncs.ratios, syncs.differs, syncs.is_finding
+    ([513.0], True, True)
+    """
+    typical = [float(np.mean(group)) for group in values]
+    low, high = [float(min(group)) for group in values], [float(max(group)) for group in values]
+    apart = [low[g] > high[0] or high[g] < low[0] for g in range(1, len(values))]
+    ratios = [value / typical[0] if typical[0] else None for value in typical[1:]]
+    return Total(
+        what,
+        typical,
+        low,
+        high,
+        ratios,
+        any(apart) if what in COUNTS else None,
+        what == "calls"
+        and any(is_apart and _is_another(values, g, margin, level) for g, is_apart in enumerate(apart, 1)),
+    )
+
+
+def _is_another(values: Sequence[Sequence[float]], g: int, margin: float, level: float) -> bool:
+    before, after = float(np.mean(values[0])), float(np.mean(values[g]))
+    if abs(after - before) < LEAST_CALLS or min(before, after) >= (1 - margin) * max(before, after):
+        return False
+    if all(len(set(values[number])) == 1 for number in (0, g)):
+        return True  # each run of a group makes the same number of calls
+    both = np.log2(1 + np.concatenate([values[0], values[g]]))[:, None]
+    group = np.repeat([0, 1], [len(values[0]), len(values[g])])
+    return bool(fit_effects(RunValues(both, group, np.zeros(1, int), np.zeros(1))).p[0, 0] <= level)
+
+
+def totals_of_runs(
+    groups: Sequence[Sequence[Run]], margin: float, level: float
+) -> tuple[list[Total], dict[tuple[str, str], list[Total]]]:
+    """Compute the totals of whole runs, and bytes and sizes of their reads and writes.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of Run
+    margin, level : float
+        As for `ensembles.compare`.
+
+    Returns
+    -------
+    of_runs : list of Total
+        Without those that are not known of every run.
+    of_kinds : dict of (str, str) to list of Total
+        ``bytes`` and ``mean_size_bytes`` by layer and operation.
+
+    Raises
+    ------
+    EnsioError
+        A file of a run cannot be read.
+    """
+    both = [[_totals_of_run(run) for run in group] for group in groups]
+    found = [[totals for totals, _ in group] for group in both]
+    names = [name for name in found[0][0] if all(name in one for group in found for one in group)]
+    of_runs = [
+        make_total(name, [[one[name] for one in group] for group in found], margin, level) for name in names
+    ]
+    of_kinds = {}
+    for kind in dict.fromkeys(kind for group in both for _, moved in group for kind in moved):
+        moved = [[moved.get(kind, (0, 0)) for _, moved in group] for group in both]
+        sizes = [[bytes_ / calls if calls else 0.0 for calls, bytes_ in group] for group in moved]
+        of_kinds[kind] = [
+            make_total("bytes", [[bytes_ for _, bytes_ in group] for group in moved], margin, level),
+            make_total("mean_size_bytes", sizes, margin, level),
+        ]
+    return of_runs, of_kinds
+
+
+def _totals_of_run(run: Run) -> tuple[dict[str, float], dict[tuple[str, str], tuple[int, int]]]:
+    """Return the totals of a run, and calls and bytes of its reads and writes by layer and operation."""
+    from ensembles.passes.group import SummaryRequest
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
+    from ensembles.summaries.runtotals import RunTotals
+
+    if run.has_all_events:
+        sums = {
+            "table": SummaryRequest(ignoring_run(CallTable)),
+            "totals": SummaryRequest(ignoring_run(RunTotals)),
+        }
+        summaries = run.summarize(sums).summaries
+        table, totals = summaries["table"], summaries["totals"]
+    else:
+        table, totals = table_from_cells(run.summary, run.files), totals_from_cells(run.summary)
+    waited_ns = sum(sums.time_ns for call, sums in table.totals.items() if call.op == "wait")
+    found: dict[str, float] = {
+        "tasks": run.tasks,
+        "calls": table.events,
+        "bytes_read": totals.bytes_read,
+        "bytes_written": totals.bytes_written,
+        "files": len(table.files),
+        "io_time_s": totals.io_time_ns * 1e-9,
+        "wait_time_s": waited_ns * 1e-9,
+        "span_s": table.span_ns * 1e-9,
+    }
+    if run.knows_phases and run.phases is not None:
+        found["phases"] = run.phases.count
+    moved: dict[tuple[str, str], tuple[int, int]] = {}
+    for call, sums in table.totals.items():
+        if call.op in ("read", "write"):
+            calls, bytes_ = moved.get((call.layer, call.op), (0, 0))
+            moved[call.layer, call.op] = calls + sums.count, bytes_ + sums.bytes
+    return found, moved

@@ -1,0 +1,107 @@
+"""What one unit of the durations of an ensemble stands for: the clock's step, and the bytes of a call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ensembles.model.events import Events
+
+MIB = float(1 << 20)
+
+_OWN_STEP_S = 1.01e-9
+"""The bin law counts whole nanoseconds, so that this step of a clock makes no difference."""
+_STEPS_IN_SHORTEST = 2560
+"""If the shortest call takes more steps of the clock than this, each bin holds so many that none shows."""
+
+
+def step_of(clock_step_s: float | None, per: str, moved: float = 0.0) -> float | None:
+    """Return the step of durations, or of durations per MiB.
+
+    Parameters
+    ----------
+    clock_step_s : float or None
+        Step of the clock in seconds; None: unknown.
+    per : {"call", "MiB"}
+    moved : float
+        Bytes that each call moved; 0: different amounts, so that durations per MiB have no step.
+
+    Returns
+    -------
+    float or None
+        0.0: they have none. None: it is unknown.
+    """
+    if clock_step_s is None or per == "call":
+        return clock_step_s
+    return clock_step_s * MIB / moved if moved else 0.0
+
+
+def step_of_events(events: Events, per: str) -> float | None:
+    """Return the step of the durations of events, as `step_of` does."""
+    alike = len(events) > 0 and int(events.moved.min()) == int(events.moved.max())
+    return step_of(events.clock_step_s, per, float(events.moved[0]) if alike else 0.0)
+
+
+def with_step(
+    counted: CountedDurations, durations_s: npt.NDArray[np.float64] | None, stated_s: float | None
+) -> CountedDurations:
+    """Copy a sample with the step of the clock behind it.
+
+    Parameters
+    ----------
+    counted : CountedDurations
+    durations_s : ndarray of float64, shape (n,), or None
+        Single durations, s; None: only the counts are known.
+    stated_s : float or None
+        The step as the run states it, s; None: it is estimated.
+
+    Returns
+    -------
+    CountedDurations
+        With ``resolution_s``; 0.0: the step makes no difference.
+    """
+    if stated_s is None:
+        from ensembles.statistics.samples.clock_step import clock_step_of_counts_s, clock_step_s
+
+        stated_s = (
+            clock_step_of_counts_s(counted.counts) if durations_s is None else clock_step_s(durations_s)
+        )
+    elif counted.total and stated_s <= max(_OWN_STEP_S, counted.min_s.min() / _STEPS_IN_SHORTEST):
+        stated_s = 0.0
+    return replace(counted, resolution_s=stated_s)
+
+
+def bytes_of_each(per: str, moved: npt.NDArray[np.int64] | None) -> float:
+    """Return the bytes of each call, for its fair share of a rate.
+
+    Parameters
+    ----------
+    per : {"call", "MiB"}
+    moved : ndarray of int64, shape (n,), or None
+        Bytes that each call moved; None: unknown.
+
+    Raises
+    ------
+    EnsioError
+        The calls moved different or unknown amounts.
+    """
+    if per == "MiB":
+        return MIB
+    if moved is None or not len(moved):
+        raise EnsioError("a fair share needs calls of known sizes, and these are unknown: use --per-byte")
+    least, median, most = np.quantile(moved, [0.05, 0.5, 0.95])
+    if most > 1.1 * least or not median:
+        raise EnsioError(
+            f"a fair share needs calls of one size, and these moved from {bytes_text(least)} to "
+            f"{bytes_text(most)}: choose one with --size, or use --per-byte"
+        )
+    return float(median)

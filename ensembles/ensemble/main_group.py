@@ -1,0 +1,285 @@
+"""The calls that an ensemble is made of where the filters leave it open: one layer, op and size class.
+
+The durations of calls of several kinds have different causes. So of the outermost calls that the
+filters choose, those that moved most bytes are taken, and the others are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.ensemble.from_run import ensemble_from_run, is_long
+from ensembles.model.events import OPS, Call, Events
+from ensembles.model.units import bytes_text, count_text, size_text
+from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.summaries.classes import size_class
+
+if TYPE_CHECKING:
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.from_run import Per
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+_NAMED = 3
+"""Groups left out that are named; of more, the number is told."""
+
+_TRANSFERS = ("read", "write")
+
+
+@dataclass(frozen=True)
+class CallGroup:
+    """The outermost calls of a layer, an operation and a size class.
+
+    Attributes
+    ----------
+    layer, op : str
+    calls, bytes : int
+        Their number, and the bytes that they moved.
+    time_ns : int
+        Sum of their durations.
+    least_bytes, most_bytes : int
+        Their least and their largest size, as requested.
+    """
+
+    layer: str
+    op: str
+    calls: int
+    bytes: int
+    time_ns: int
+    least_bytes: int
+    most_bytes: int
+
+    @property
+    def size_class(self) -> int:
+        """The size class (`ensembles.summaries.classes.size_class`)."""
+        return self.most_bytes.bit_length()
+
+    @property
+    def filters(self) -> str:
+        """The filters that choose this group."""
+        return f"--layer {self.layer} --op {self.op} --size {self._size}"
+
+    @property
+    def _size(self) -> str:
+        low, high = self.least_bytes, self.most_bytes
+        texts = [size_text(size).replace(" ", "") for size in (low, high)]
+        return texts[0] if low == high else "..".join(texts)
+
+    def __str__(self) -> str:
+        noun = self.op if self.op in _TRANSFERS else f"{self.op} call"
+        low, high = bytes_text(self.least_bytes), bytes_text(self.most_bytes)
+        sizes = f" of {low}" if low == high else f" of {low} to {high}"
+        return f"{count_text(self.calls, noun)}{sizes if self.most_bytes else ''} ({self.layer})"
+
+
+class CallGroups(Summary):
+    """A mergeable summary: number, bytes, time and sizes of calls by function and size class.
+
+    Parameters
+    ----------
+    outermost : bool
+        Leave out calls inside others.
+    """
+
+    columns = ("call", "depth", "requested", "moved", "duration")
+
+    def __init__(self, outermost: bool = True) -> None:
+        self._outermost = outermost
+        self._sums: dict[tuple[Call, int], np.ndarray] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        if self._outermost:
+            chunk = chunk[chunk.depth == 0]
+        call, requested, duration = chunk.call, chunk.requested, chunk.duration
+        moved = np.maximum(chunk.moved, 0)
+        key = call.astype(np.int32) << 7 | size_class(requested).astype(np.int32)
+        counts = np.bincount(key)
+        for group in np.flatnonzero(counts).tolist():
+            mine = key == group
+            sizes = requested[mine]
+            sums = [counts[group], moved[mine].sum(), duration[mine].sum(), sizes.min(), sizes.max()]
+            self._put((chunk.calls[group >> 7], group & 127), np.array(sums, dtype=object))
+
+    def merge(self, other: CallGroups) -> None:
+        """Add other sums."""
+        for key, sums in other._sums.items():
+            self._put(key, sums)
+
+    def _put(self, key: tuple[Call, int], sums: np.ndarray) -> None:
+        known = self._sums.get(key)
+        if known is not None:
+            low, high = min(known[3], sums[3]), max(known[4], sums[4])
+            sums = np.array([*(known[:3] + sums[:3]), low, high], dtype=object)
+        self._sums[key] = sums
+
+    def groups(self) -> list[CallGroup]:
+        """The groups, the one with most bytes first, and of equal ones that with most time."""
+        return _sorted_groups((call, number, *sums) for (call, number), sums in self._sums.items())
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``calls``, ``bytes`` and ``time_ns`` of the groups, each of shape (groups,)."""
+        found = self.groups()
+        return {
+            name: np.array([getattr(group, name) for group in found])
+            for name in ("calls", "bytes", "time_ns")
+        }
+
+
+def _sorted_groups(sums: Iterable[tuple[Call, int, int, int, int, int, int]]) -> list[CallGroup]:
+    found: dict[tuple[str, str, int], CallGroup] = {}
+    for call, number, *numbers in sums:
+        calls, moved, time_ns, low, high = map(int, numbers)
+        key = (call.layer, call.op, number)
+        known = found.get(key, CallGroup(call.layer, call.op, 0, 0, 0, low, high))
+        found[key] = CallGroup(
+            call.layer,
+            call.op,
+            known.calls + calls,
+            known.bytes + (moved if call.op in _TRANSFERS else 0),
+            known.time_ns + time_ns,
+            min(known.least_bytes, low),
+            max(known.most_bytes, high),
+        )
+    order = [
+        (-group.bytes, -group.time_ns, OPS.index(group.op), group.layer, group.least_bytes)
+        for group in found.values()
+    ]
+    return [group for _, group in sorted(zip(order, found.values(), strict=True), key=lambda pair: pair[0])]
+
+
+def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
+    """Group the calls that a selection chooses.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run. Calls inside others count only if it names layers or functions.
+
+    Returns
+    -------
+    list of CallGroup
+        The group with most bytes first; calls that wait for other tasks are left out where others are chosen.
+    """
+    outermost = selection.layers is None and selection.calls is None
+    if run.keeps_all_calls and not (is_long(run) and selection.is_of_calls_and_sizes and run.has_summary):
+        if is_long(run):  # phases and ordinals need the whole run, and have calls of all kinds
+            selection = replace(selection, phases=None, ordinals=None)
+            found = run.summarize(ignoring_run(partial(CallGroups, outermost)), selection=selection)
+        else:
+            found = CallGroups(outermost)
+            found.add(run.chosen_by(selection))
+        groups = found.groups()
+    else:
+        groups = _groups_in_cells(run, selection, outermost)
+    return [group for group in groups if group.op != "wait"] or groups
+
+
+def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[CallGroup]:
+    """Group the cells of the recorder's summary."""
+    summary = run.summary
+    cells = summary.cells
+    wanted = np.array([selection.wants_call(call) for call in summary.calls], bool)[cells["call"]]
+    for low, high in selection.sizes or ():
+        wanted &= (cells["min_requested"] <= high) & (cells["max_requested"] >= low)
+    sums = ("outer_count", "outer_moved", "outer_ns") if outermost else ("count", "moved", "time_ns")
+    wanted &= cells[sums[0]] > 0
+    columns = [cells[name] for name in ("call", "size_class", *sums, "min_requested", "max_requested")]
+    rows = zip(*(column[wanted].tolist() for column in columns), strict=True)
+    return _sorted_groups((summary.calls[call], *rest) for call, *rest in rows)
+
+
+def main_group(run: Run, selection: Selection) -> tuple[Selection, list[str]]:
+    """Choose the calls of an ensemble where the filters leave the choice open.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+
+    Returns
+    -------
+    Selection
+        With one layer, one operation and one size class, each where the selection names none. Durations per
+        MiB keep all sizes.
+    list of str
+        A sentence about the calls that were left out; empty if there are none.
+    """
+    names_calls = selection.calls is not None
+    is_open = {
+        "layer": selection.layers is None and not names_calls,
+        "op": selection.ops is None and not names_calls,
+        "size_class": selection.sizes is None and not selection.per_byte,
+    }
+    if not any(is_open.values()):
+        return selection, []
+    groups = call_groups(run, selection)
+    if not groups:
+        return selection, []
+    main = groups[0]
+    taken: list[CallGroup] = []
+    left: list[CallGroup] = []
+    for group in groups:
+        alike = all(getattr(group, name) == getattr(main, name) for name, free in is_open.items() if free)
+        (taken if alike else left).append(group)
+    if is_open["layer"]:
+        selection = replace(selection, outermost=True)
+    if not left:
+        return selection, []
+    if is_open["layer"]:
+        selection = replace(selection, layers=(main.layer,))
+    if is_open["op"]:
+        selection = replace(selection, ops=(main.op,))
+    if is_open["size_class"]:
+        low = min(group.least_bytes for group in taken)
+        selection = replace(selection, sizes=((low, max(group.most_bytes for group in taken)),))
+    return selection, [_left_out(taken, left)]
+
+
+def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Selection, Ensemble]:
+    """Make the ensemble of the calls that `main_group` chooses.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    Selection
+        As from `main_group`.
+    Ensemble
+        Its first note tells what was left out.
+    """
+    chosen, notes = main_group(run, selection)
+    ensemble = ensemble_from_run(run, chosen, per)
+    ensemble.notes[:0] = notes
+    return chosen, ensemble
+
+
+def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
+    whole = sum(group.bytes for group in (*taken, *left))
+    share = (
+        f", which moved {100 * sum(group.bytes for group in taken) / whole:.3g} % of the bytes"
+        if whole
+        else ""
+    )
+    # Of calls without bytes, only the operations are named where others moved some.
+    named = [group for group in left if group.bytes or not whole]
+    told = [f"{group}, {group.filters}" for group in named[:_NAMED]]
+    if len(named) > _NAMED:
+        told.append(count_text(len(named) - _NAMED, "other group"))
+    ops = dict.fromkeys(group.op for group in left if group not in named)
+    if ops:
+        told.append(f"{', '.join(ops)} calls (--op)")
+    return f"taken are {' and '.join(map(str, taken[:_NAMED]))}{share}; left out: {'; '.join(told)}"

@@ -1,0 +1,89 @@
+"""Several launches in one run directory: each is a run."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ensembles.model.errors import EnsioError, SeveralRuns
+from ensembles.model.units import count_text
+from ensembles.readers.native.spool import Spool
+
+_MOST_LISTED = 20
+
+
+def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> list[Spool]:
+    """Choose the processes of one launch.
+
+    All processes that a launcher started together have one key (property ``launch``). If a directory has
+    ranks of several launches, each of them is a run, and so are all processes without a rank together.
+    Otherwise the directory is one run.
+
+    Parameters
+    ----------
+    spools : sequence of Spool
+        At least one.
+    directory : str
+        Where they lie; in messages.
+    number : int
+        Of the launch, from 1, in the order of their starts; 0: there has to be only one.
+
+    Returns
+    -------
+    list of Spool
+
+    Raises
+    ------
+    SeveralRuns
+        There are several, and `number` is 0. The message lists them.
+    EnsioError
+        There are fewer.
+    """
+    launches = _launches(spools)
+    if not number:
+        if len(launches) == 1:
+            return launches[0]
+        listed = [
+            f"{directory}#{place} ({_described(launch)})"
+            for place, launch in enumerate(launches[:_MOST_LISTED], start=1)
+        ]
+        more = len(launches) - len(listed)
+        raise SeveralRuns(
+            f"{directory} holds {len(launches)} runs, name one of them: {', '.join(listed)}"
+            + (f", and {more} more" if more else ""),
+            [f"{directory}#{place}" for place in range(1, len(launches) + 1)],
+        )
+    if number > len(launches):
+        raise EnsioError(f"{directory} holds {count_text(len(launches), 'run')}: there is no #{number}")
+    return launches[number - 1]
+
+
+def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:
+    found: defaultdict[bytes, list[Spool]] = defaultdict(list)
+    without: list[Spool] = []
+    for spool in spools:
+        if spool.head.rank >= 0:
+            found[spool.properties.get(b"launch", b"")].append(spool)
+        else:
+            without.append(spool)
+    if len(found) < 2:
+        return [list(spools)]
+    launches = list(found.values())
+    if any(spool.has_events for spool in without):
+        launches.append(without)
+    else:
+        launches[0].extend(without)
+    return sorted(launches, key=lambda launch: min(_start_ns(spool) for spool in launch))
+
+
+def _start_ns(spool: Spool) -> int:
+    return int(spool.head.first_realtime_ns)
+
+
+def _described(launch: Sequence[Spool]) -> str:
+    programs = {os.path.basename(os.fsdecode(spool.properties.get(b"program", b""))) for spool in launch}
+    program = sorted(filter(None, programs))
+    named = program[0] + (f" and {len(program) - 1} more" if len(program) > 1 else "") if program else "?"
+    ranks = {spool.head.rank for spool in launch if spool.head.rank >= 0}
+    return f"{named}, {count_text(len(ranks), 'rank') if ranks else 'without ranks'}"

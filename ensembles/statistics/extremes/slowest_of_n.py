@@ -1,0 +1,563 @@
+"""Predict the slowest of N calls by the method that the data allow."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
+from ensembles.statistics.extremes.exchangeability import (
+    SLOW_CALLS,
+    CallAttributes,
+    Exchangeability,
+    Factor,
+    check_exchangeability,
+)
+from ensembles.statistics.extremes.monotone_in_n import between, bounded, knots, mean_between
+from ensembles.statistics.extremes.next_phase import MOST_WIDTH, NextPhase, predict_next
+from ensembles.statistics.extremes.order_statistics import (
+    Equation1,
+    UpperOrderStatistics,
+    compute_equation1,
+    max_tasks,
+)
+from ensembles.statistics.extremes.pareto_tail import ParetoTail, fit_pareto_tail
+from ensembles.statistics.extremes.phase_maxima import drawn_maxima, phase_maxima
+from ensembles.statistics.extremes.stationarity import BLOCKS, time_blocks, unsettled
+from ensembles.statistics.extremes.tail_diagnostics import TailDiagnostics, diagnose_tail
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.level import check_level
+from ensembles.summaries.bins import bin_edges_s
+
+METHODS = {
+    "within-reach": "order statistics of exchangeable calls, whatever their distribution",
+    "beyond": "a tail fitted above the last mode of exchangeable calls, with its uncertainty",
+    "phases": "the slowest calls of past phases",
+    "phases-carried": "the slowest calls of past phases, extrapolated along the tails of their phases",
+    "blocks": "the slowest calls of blocks of time, because phases are unknown or have a single call",
+}
+"""Methods of a prediction: what it is based on."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Prediction of the slowest of N new calls.
+
+    Attributes
+    ----------
+    n, tasks : int
+        Number of calls of the ensemble, and number N of new calls, one for each task.
+    median_s, mean_s, low_s, high_s : float or None
+        Median, mean and ends of the prediction interval, in seconds. The interval includes the uncertainty of
+        the fitted distribution. None: refused; a mean may also be infinite for all that the data show.
+    level : float
+        Probability of the interval.
+    method : str
+        Method, a key of `METHODS`; ``refused``.
+    observed_max_s : float or None
+        The slowest call of the ensemble, in seconds.
+    exchangeable : bool or None
+        Whether no test found a dependence on phase, task or time; None: no test was possible.
+    broken_by : tuple of Factor
+        Factors on which durations depend, the strongest first.
+    phases : int or None
+        Number of phases of the ensemble; None: unknown.
+    effective_phases : float or None
+        Effective number of independent phases: neighbours in time resemble each other.
+    effective_n : float
+        Effective sample size: number of independent calls.
+    extremal_index : float or None
+        One over the mean size of the clusters in time of slow calls; None: times are unknown.
+    equation1 : Equation1 or None
+        Result of the paper's Equation 1; None: there are no calls.
+    refused : str or None
+        Reason of a refusal.
+    unsettled : str or None
+        Reason why the prediction holds for phases from the whole run, but not for the next ones: the run
+        drifts, or has just changed. None: there is no sign of that.
+    reach : int
+        Largest N that the data answer without extrapolation. A refusal for N beyond it holds for all larger
+        N; one for fewer calls says that the calls themselves vary too much.
+    unseen_share : float
+        Share that a kind of calls may have without one of them among the n calls, at 95 %: about 3 / n.
+    threshold_s, shape, exceedances : float, float and int, or None
+        Lower end of the fitted tail, posterior mean of the shape of the generalised Pareto distribution, and
+        number of calls above the threshold; None: the answer is based on no fitted tail.
+    next_phase : NextPhase or None
+        Prediction for the next phase from those before it; None: phases are unknown or too few.
+    """
+
+    n: int
+    tasks: int
+    median_s: float | None
+    mean_s: float | None
+    low_s: float | None
+    high_s: float | None
+    level: float
+    method: str
+    observed_max_s: float | None
+    exchangeable: bool | None
+    broken_by: tuple[Factor, ...]
+    phases: int | None
+    effective_phases: float | None
+    effective_n: float
+    extremal_index: float | None
+    equation1: Equation1 | None
+    refused: str | None
+    unsettled: str | None = None
+    reach: int = 0
+    unseen_share: float = 1.0
+    threshold_s: float | None = None
+    shape: float | None = None
+    exceedances: int | None = None
+    next_phase: NextPhase | None = None
+
+    @property
+    def width(self) -> float | None:
+        """Ratio of the ends of the interval; None: refused."""
+        return None if self.low_s is None or self.high_s is None else self.high_s / self.low_s
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that ``ensio tail --json`` prints."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found["width"] = self.width
+        found["equation1"] = None if self.equation1 is None else self.equation1.to_json()
+        found["next_phase"] = None if self.next_phase is None else self.next_phase.to_json()
+        found["broken_by"] = [
+            {"by": one.name, "p_value": one.p_value, "share": one.share, "groups": one.groups}
+            for one in self.broken_by
+        ]
+        return found
+
+    def __str__(self) -> str:
+        what = f"the slowest of {count_text(self.tasks, 'call')}"
+        if self.refused or self.low_s is None or self.high_s is None or self.median_s is None:
+            lines = [f"{what}: no prediction, {self.refused}"]
+        else:
+            lines = [
+                f"{what}: {seconds_text(self.low_s)} to {seconds_text(self.high_s)} with probability "
+                f"{100 * self.level:g} %, median {seconds_text(self.median_s)}",
+                f"  based on {METHODS[self.method]}",
+            ]
+            if self.unsettled:
+                lines.append(f"  {self.unsettled}")
+        if self.equation1 is not None:
+            lines.append(
+                "  Equation 1 (independent calls of one distribution): "
+                f"{seconds_text(self.equation1.low_s)} to {seconds_text(self.equation1.high_s)}"
+            )
+        return "\n".join(lines)
+
+
+LARGEST = 1000
+"""Number of longest calls whose exact durations are used, if they are known."""
+
+FEWEST_CALLS = 20
+FEWEST_PHASES = 5
+"""From this number on, phases are the sample, whatever the tests of exchangeability say: of few calls in
+each, the tests have little power.
+"""
+
+MOST_STEP = 1024
+"""Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
+
+
+def predict_slowest(
+    sample: CountedDurations,
+    tasks: int,
+    level: float = 0.9,
+    *,
+    calls: CallAttributes | None = None,
+    seed: int = 0,
+) -> Tail:
+    """Predict the slowest of ``tasks`` new calls.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+        Calls by phase and bin. Calls of phase -1 are in no phase, and are left out if there are phases.
+    tasks : int
+        Number N of new calls: all those of a phase, one for each task.
+    level : float
+        Probability of the prediction interval; the probabilities below and above it are equal.
+    calls : CallAttributes, optional
+        Attributes of each call. With them, exchangeability is also tested for ranks, nodes, ordinals and
+        time, and the exact durations of the longest calls are used.
+    seed : int
+        Seed of the permutation tests of exchangeability.
+
+    Returns
+    -------
+    Tail
+
+    Raises
+    ------
+    EnsioError
+        ``tasks`` or ``level`` is out of range.
+
+    Notes
+    -----
+    Five or more phases are the sample, each as one observation (`phase_maxima`), and fewer if they differ.
+    Other calls are exchangeable unless they change with time: order statistics as far as they reach
+    (`order_statistics.max_tasks`), beyond that a tail fitted above the last mode (`pareto_tail`). The answer
+    for N is never below that for fewer calls. docs/reference/methods/tail.md has the rules.
+
+    Examples
+    --------
+    >>> sample = CountedDurations.from_durations(np.random.default_rng(1).lognormal(0.0, 0.1, 20_000))
+    >>> predict_slowest(sample, tasks=100).method, predict_slowest(sample, tasks=100_000).method
+    ('within-reach', 'beyond')
+    >>> bool(predict_slowest(sample, tasks=100_000).median_s > sample.max_s.max())
+    True
+    """
+    tasks = check_tasks(tasks)
+    level = check_level(level)
+    model = SlowestOfN.fit(sample, calls=calls, seed=seed)
+    return replace(model.tail(tasks, level), next_phase=model.next_phase(tasks, level))
+
+
+def check_tasks(tasks: int) -> int:
+    """Return a number of tasks, or raise an `EnsioError`."""
+    if isinstance(tasks, bool) or not isinstance(tasks, numbers.Real) or not 1 <= tasks <= 2**53:
+        raise EnsioError(f"{tasks!r} tasks have no slowest one: give a whole number from 1 on")
+    if tasks != int(tasks):
+        raise EnsioError(f"{tasks!r} tasks have no slowest one: give a whole number from 1 on")
+    return int(tasks)
+
+
+def in_phases(sample: CountedDurations) -> CountedDurations:
+    """Return the calls that are in a phase; if none is, all calls as one phase."""
+    inside = sample.phase >= 0
+    if not sample.phases_known or inside.all():
+        return sample
+    return sample.chosen(inside) if inside.any() else sample.pooled()
+
+
+@dataclass(frozen=True, eq=False)
+class SlowestOfN:
+    """The model behind `Tail` and `Split`: the slowest of N calls for every N.
+
+    Attributes
+    ----------
+    sample : CountedDurations
+        Calls by phase and bin, from `in_phases`.
+    tested : Exchangeability
+        Of the same calls.
+    calls : CallAttributes or None
+        Attributes of each call.
+    """
+
+    sample: CountedDurations
+    tested: Exchangeability
+    calls: CallAttributes | None = None
+
+    @classmethod
+    def fit(
+        cls, sample: CountedDurations, *, calls: CallAttributes | None = None, seed: int = 0
+    ) -> SlowestOfN:
+        """Test exchangeability, and choose what the predictions are based on."""
+        sample = in_phases(sample)
+        if calls is not None and len(calls.durations_s) > sample.total and calls.phase is not None:
+            calls = calls.chosen(calls.phase >= 0)
+        return cls(sample, check_exchangeability(sample, calls, seed), calls)
+
+    def tail(self, tasks: int, level: float = 0.9) -> Tail:
+        """Predict the slowest of `tasks` calls.
+
+        Parameters
+        ----------
+        tasks : int
+            Number N of calls.
+        level : float
+            Probability of the prediction interval.
+
+        Returns
+        -------
+        Tail
+        """
+        side = (1.0 - level) / 2.0
+        found = self.at(tasks, np.array([side, 0.5, 1.0 - side]), level)
+        low, median, high = (None if value is None else float(value) for value in found.quantiles_s)
+        sample, tested = self.sample, self.tested
+        fitted = self._tail if found.method == "beyond" else None
+        return Tail(
+            n=sample.total,
+            tasks=tasks,
+            median_s=median,
+            mean_s=found.mean_s,
+            low_s=low,
+            high_s=high,
+            level=level,
+            method=found.method,
+            observed_max_s=float(sample.max_s.max()) if sample.total else None,
+            exchangeable=tested.exchangeable,
+            broken_by=tested.broken_by,
+            phases=len(sample.n) if sample.phases_known else None,
+            effective_phases=found.effective,
+            effective_n=tested.effective_n,
+            extremal_index=tested.extremal_index,
+            equation1=compute_equation1(sample, tasks, level) if sample.total else None,
+            refused=found.refused,
+            unsettled=None if found.refused else found.unsettled,
+            reach=self.reach(level),
+            unseen_share=float(-np.expm1(np.log(0.05) / sample.total)) if sample.total else 1.0,
+            threshold_s=fitted.threshold_s if fitted else None,
+            shape=fitted.shape if fitted else None,
+            exceedances=fitted.above if fitted else None,
+        )
+
+    @property
+    def diagnostics(self) -> TailDiagnostics | None:
+        """Threshold stability and quantiles of the tail fitted to all calls, for pictures."""
+        return diagnose_tail(self.sample, self._largest_s)
+
+    def grouped(self, tasks: int) -> CountedDurations:
+        """Return the calls by what is one observation: by phase, or by block of time."""
+        if not self._blocks or self.calls is None:
+            return self.sample
+        return time_blocks(self.calls, tasks, self.sample.resolution_s) or self.sample
+
+    def next_phase(self, tasks: int, level: float = 0.9) -> NextPhase | None:
+        """Predict the slowest of `tasks` calls of the next phase; None: phases are unknown or too few."""
+        if not self._by_phase or tasks > 1.1 * self._phase_calls or _no_answer(self.sample):
+            return None
+        return predict_next(drawn_maxima(self.sample, tasks, np.random.default_rng(0))[1], level)
+
+    def reach(self, level: float) -> int:
+        """Return the largest N that the data answer without extrapolation."""
+        if self.sample.total == 0:
+            return 0
+        if self._blocks:
+            return self.sample.total // BLOCKS
+        return self._phase_calls if self._by_phase else max_tasks(self.sample.total, level)
+
+    def at(self, tasks: int, levels: np.ndarray, level: float = 0.9) -> Prediction:
+        """Return quantiles of the slowest of `tasks` calls that never fall as `tasks` grows.
+
+        Parameters
+        ----------
+        tasks : int
+            Number N of calls.
+        levels : ndarray of float64, shape (k,)
+            Increasing probabilities.
+        level : float
+            Probability of the interval that decides about refusals.
+
+        Returns
+        -------
+        Prediction
+        """
+        refused = _no_answer(self.sample)
+        if refused is not None:
+            return Prediction(refused=refused)
+        ends = np.array([(1 - level) / 2, (1 + level) / 2])
+        asked = np.unique(np.concatenate([levels, ends, [0.5]]))
+        reach, least_s = self.reach(level), float(self.sample.min_s.min())
+        anchor = max(reach, 1)
+        rows: dict[int, np.ndarray] = {}
+        found: dict[int, Prediction] = {}
+        # The prediction at the reach is the best known one: others are made monotone from it on.
+        bound, mean_s = None, None
+        for knot in knots(tasks, anchor):
+            one = self._alone(knot, asked, level)
+            if one.refused is not None:
+                return one
+            row = np.maximum.accumulate(np.maximum(np.asarray(one.quantiles_s), least_s))
+            if bound is not None:
+                row = np.maximum(row, bound) if knot > anchor else np.minimum(row, bound)
+                one = replace(one, mean_s=bounded(one.mean_s, mean_s, knot > anchor))
+            low_s, high_s = row[np.searchsorted(asked, ends)]
+            if knot > reach and not high_s <= MOST_WIDTH * low_s:
+                return Prediction(
+                    effective=one.effective, refused=self._too_wide(tasks, low_s, high_s, reach)
+                )
+            rows[knot], found[knot], bound, mean_s = row, one, row, one.mean_s
+        below, above = (
+            max(knot for knot in rows if knot <= tasks),
+            min(knot for knot in rows if knot >= tasks),
+        )
+        last, row = found[below], between(rows, below, above, tasks, asked)
+        low_s, high_s = row[np.searchsorted(asked, ends)]
+        if not high_s <= MOST_WIDTH * low_s:
+            return Prediction(effective=last.effective, refused=self._too_wide(tasks, low_s, high_s, reach))
+        quantiles_s = row[np.searchsorted(asked, levels)]
+        half = 0.5 * self.sample.resolution_s  # the error of a duration
+        if half > 0:
+            middle = row[np.searchsorted(asked, 0.5)]
+            quantiles_s = np.where(
+                levels < 0.5, np.minimum(quantiles_s, max(middle - half, 0.0)), quantiles_s
+            )
+            quantiles_s = np.where(levels > 0.5, np.maximum(quantiles_s, middle + half), quantiles_s)
+        mean_s = mean_between(last.mean_s, found[above].mean_s, below, above, tasks)
+        mean_s = None if mean_s is None else max(mean_s, self._mean_s)
+        return replace(last, quantiles_s=quantiles_s, mean_s=mean_s)
+
+    def _too_wide(self, tasks: int, low_s: float, high_s: float, reach: int) -> str:
+        """Return the reason of a refusal because of the width, with what to record."""
+        if np.isfinite(high_s) and low_s > 0:
+            width = f"a factor of {high_s / low_s:,.0f}"
+        else:
+            width = f"more than a factor of {MOST_WIDTH:g}"
+        what = f"the slowest of {count_text(tasks, 'call')} is known within {width} only"
+        if tasks <= reach:
+            return (
+                f"{what}: choose calls of one kind, for example by --call and --size, or record more of them"
+            )
+        if self._by_phase or self._blocks:
+            seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
+            return f"{what} from {seen}: record more phases, or phases of {count_text(tasks, 'call')}"
+        return f"{what} from {self.sample.total:,} calls: record at least {_calls_for(tasks):,}"
+
+    @cached_property
+    def _differ(self) -> bool:
+        """Whether calls depend on their phase, or (without phases) on time."""
+        if self.sample.phases_known and len(self.sample.n) > 1:
+            return self.tested.breaks("phase", SLOW_CALLS)
+        return self.tested.breaks("time")
+
+    @cached_property
+    def _blocks(self) -> bool:
+        """Whether blocks of time take the place of phases."""
+        several = self.sample.phases_known and len(self.sample.n) > 1
+        if self.calls is None or self.calls.start_ns is None:
+            return False
+        return bool(np.median(self.sample.n) < 2) if several else self._differ
+
+    @cached_property
+    def _by_phase(self) -> bool:
+        """Whether each phase is one observation."""
+        if not self.sample.phases_known or len(self.sample.n) < 2 or self._blocks:
+            return False
+        return len(self.sample.n) >= FEWEST_PHASES or self._differ
+
+    @cached_property
+    def _phase_calls(self) -> int:
+        """Number of calls of a typical phase."""
+        return max(int(np.median(self.sample.n)), 1)
+
+    @cached_property
+    def _mean_s(self) -> float:
+        edges = bin_edges_s()
+        middle = 0.5 * (edges[:-1] + edges[1:])
+        return min(float(self.sample.counts @ middle) / self.sample.total, float(self.sample.max_s.max()))
+
+    @cached_property
+    def _largest_s(self) -> np.ndarray | None:
+        if self.calls is None or len(self.calls.durations_s) != self.sample.total:
+            return None
+        return _largest(self.sample, self.calls.durations_s)
+
+    @cached_property
+    def _tail(self) -> ParetoTail | None:
+        return fit_pareto_tail(self.sample, self._largest_s)
+
+    @cached_property
+    def _curve(self) -> UpperOrderStatistics:
+        return UpperOrderStatistics.from_sample(self.sample, self._largest_s)
+
+    def _alone(self, tasks: int, levels: np.ndarray, level: float) -> Prediction:
+        """Predict for one N, without regard to the answers for fewer calls."""
+        if self._blocks:
+            assert self.calls is not None
+            blocks = time_blocks(self.calls, tasks, self.sample.resolution_s)
+            if blocks is None:
+                return Prediction(
+                    refused="phases are unknown and calls change with time: give the phases in which tasks "
+                    f"act together, or record more than {self.sample.total:,} calls"
+                )
+            found = _of_phases(blocks, tasks, levels)
+            return found if found.refused else replace(found, method="blocks")
+        if self._by_phase:
+            return _of_phases(self.sample, tasks, levels)
+        return self._of_exchangeable(tasks, levels, level)
+
+    def _of_exchangeable(self, tasks: int, levels: np.ndarray, level: float) -> Prediction:
+        within = tasks <= max_tasks(self.sample.total, level)
+        fitted = self._tail
+        if fitted is None and not within:
+            return Prediction(
+                refused=f"the slowest of the {self.sample.total:,} calls are too few, or too similar, for a "
+                "fit of their tail: record more calls"
+            )
+        quantiles_s = (
+            fitted.quantiles_s(tasks, levels) if fitted is not None else np.full(len(levels), np.nan)
+        )
+        if within:
+            known_s = self._curve.quantiles_s(tasks, levels)
+            longest_s = float(self.sample.max_s.max())
+            beyond_s = np.where(np.isnan(quantiles_s), longest_s, np.maximum(quantiles_s, longest_s))
+            quantiles_s = np.where(np.isnan(known_s), beyond_s, known_s)
+        mean_s = fitted.mean_s(tasks) if fitted is not None else None
+        return Prediction(quantiles_s, mean_s, "within-reach" if within else "beyond")
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Quantiles of the slowest of N calls, or the reason of a refusal."""
+
+    quantiles_s: Any = (None, None, None)
+    mean_s: float | None = None
+    method: str = "refused"
+    effective: float | None = None
+    refused: str | None = None
+    unsettled: str | None = None
+
+
+def _calls_for(tasks: int) -> int:
+    """Return a number of calls within whose reach N lies, at 90 %."""
+    return 19 * tasks
+
+
+def _largest(sample: CountedDurations, durations_s: np.ndarray) -> np.ndarray:
+    """Return the longest calls, without sorting all calls."""
+    longer = sample.counts[::-1].cumsum()[::-1]
+    enough = np.flatnonzero(longer >= min(LARGEST, sample.total))[-1]
+    some = durations_s[durations_s >= bin_edges_s()[enough] * (1 - 1e-9)]
+    return np.sort(some)[-LARGEST:]
+
+
+def _no_answer(sample: CountedDurations) -> str | None:
+    """Return why a sample cannot support any prediction; None: it can."""
+    if sample.total == 0:
+        return "there are no calls"
+    if sample.total < FEWEST_CALLS:
+        some = count_text(sample.total, "call")
+        return f"{some}: too few for a tail, which needs at least {FEWEST_CALLS}"
+    low_s, high_s = float(sample.min_s.min()), float(sample.max_s.max())
+    if low_s == high_s:
+        return f"all {sample.total:,} calls took {seconds_text(high_s)}, so that there is no tail"
+    if sample.resolution_s > 0 and high_s - low_s < 2.5 * sample.resolution_s:
+        return (
+            f"the step of the clock ({seconds_text(sample.resolution_s)}) is nearly the range of the "
+            f"durations ({seconds_text(high_s - low_s)})"
+        )
+    return None
+
+
+def _of_phases(sample: CountedDurations, tasks: int, levels: np.ndarray) -> Prediction:
+    most = int(sample.n.max())
+    if np.median(sample.n) < 2:
+        return Prediction(
+            refused=f"most of the {len(sample.n):,} phases have a single call, so that they have no maximum "
+            "of several: give the phases in which tasks act together"
+        )
+    if tasks > most * MOST_STEP:
+        return Prediction(
+            refused=f"phases differ, and none has more than {count_text(most, 'call')}, too few to "
+            f"extrapolate to {tasks:,}: record phases of more calls"
+        )
+    maxima = phase_maxima(sample, tasks)
+    mean_s = maxima.mean_s()
+    return Prediction(
+        maxima.quantiles_s(levels),
+        mean_s if math.isfinite(mean_s) else None,
+        "phases-carried" if maxima.carried else "phases",
+        maxima.effective,
+        unsettled=unsettled(np.median(maxima.log_s, axis=1), maxima.log_median_s),
+    )

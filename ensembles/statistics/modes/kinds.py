@@ -1,0 +1,246 @@
+"""What a cluster of calls is: a mode, calls of few phases, or calls that are spread without a peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.units import seconds_text
+from ensembles.statistics.modes.clusters import cells_to_look_at, mode_threshold
+from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
+from ensembles.statistics.modes.locations import Span, fit_log_density
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+_LEAST_PHASES = 4
+_MOST_EVIDENCE = 2.0
+
+
+@dataclass(frozen=True)
+class Bump:
+    """A cluster that few phases made, so that the next run may not show it: not a mode.
+
+    Attributes
+    ----------
+    low_s, high_s : float
+        Range of its durations, in seconds.
+    share : float
+        Share of the calls.
+    phase : int
+        Phase that made most of these calls; -1: calls outside of the phases.
+    effective_phases : float
+        Effective number of phases that made them.
+    """
+
+    low_s: float
+    high_s: float
+    share: float
+    phase: int
+    effective_phases: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        what = (
+            f"cluster of few phases: {self.share:.1%} of the calls, from {seconds_text(self.low_s)} to "
+            f"{seconds_text(self.high_s)},"
+        )
+        if self.effective_phases < 1.5:
+            alone = f"phase {self.phase} alone" if self.phase >= 0 else "calls outside of the phases alone"
+            return f"{what} come from {alone}"
+        most = f"phase {self.phase}" if self.phase >= 0 else "calls outside of the phases"
+        some = f"about {self.effective_phases:.0f} phases, most from {most}"
+        return f"{what} come from {some}, and are not typical of the other phases"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Calls whose density of log time has no peak: it is even, or rises or falls throughout.
+
+    Attributes
+    ----------
+    low_s, high_s : float
+        Range of these durations, in seconds.
+    share, share_low, share_high : float
+        Share of the calls, and its confidence interval.
+    shape : str
+        ``even``, ``rising`` (uniform durations rise in log time) or ``falling``.
+    """
+
+    low_s: float
+    high_s: float
+    share: float
+    share_low: float
+    share_high: float
+    shape: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        return (
+            f"spread: {self.share:.1%} of the calls lie between {seconds_text(self.low_s)} and "
+            f"{seconds_text(self.high_s)} without a peak (their density in log time is {self.shape})"
+        )
+
+
+_LEAST_RANGE = 0.5
+_LEAST_DROP, _LEAST_RISE = 1.2, 1.5
+_CURVED, _SLOPING = 1.64, 2.58
+_TRIMMED = 0.01
+_STEEPEST = 1.3
+"""Slope of the log density in log time up to which durations may be uniform, whose slope is 1."""
+_LEAST_CELLS, _MANY_CELLS = 5, 16
+_MOST_CELLS = 64
+
+
+def shape_without_peak(cells: LogCells, low: float, high: float, alone: bool) -> str | None:
+    """Return the shape of a cluster whose density has no peak.
+
+    Parameters
+    ----------
+    cells : LogCells
+    low, high : float
+        Antimodes around the cluster, or ends of the data.
+    alone : bool
+        Whether there is no other cluster.
+
+    Returns
+    -------
+    str or None
+        ``even``, ``rising`` or ``falling``; None: there is a peak, or no reason to deny it.
+
+    Notes
+    -----
+    The shortest and the longest 1 %, at least one call each, are left out: a few calls far away do not make
+    a cliff a flank, and the ends of the rest do not depend on its shape. A peak is a block that is
+    significantly denser than one before it and one after it; or, of few calls, a parabola fitted to the log
+    density that is significantly better than a line and has its vertex 1.2 times above both ends. Without a
+    peak, a cluster is spread. Of several clusters, which antimodes separate, only one that rises no faster
+    than uniform durations do is spread: it ends on a cliff that log time makes. Durations within a factor of
+    1.65 are always a mode.
+    """
+    first, last = np.searchsorted(cells.edges, [low, high], side="right") - 1
+    counts = cells.counts[first : last + 1]
+    trimmed = max(1.0, _TRIMMED * counts.sum())
+    begin, end = int(first + _left_out(counts, trimmed)), int(last + 1 - _left_out(counts[::-1], trimmed))
+    if end - begin > _MANY_CELLS:  # a cliff inside of a cell makes it look less dense than its neighbour
+        begin, end = begin + 1, end - 1
+    counts, edges = cells.counts[begin:end], cells.edges[begin : end + 1]
+    if end - begin < _LEAST_CELLS or edges[-1] - edges[0] < _LEAST_RANGE or not counts.sum():
+        return None
+    mine = LogCells(edges, counts, cells.cell_of_bin - begin, cells.step_s)
+    coarse = cells_to_look_at(mine, _MOST_CELLS)
+    blocks = CellBlocks.from_counts(coarse.counts, coarse.edges)
+    if has_hill(blocks, float(counts.sum()), mode_threshold(coarse.counts)):
+        return None
+    u = (mine.edges[1:] + mine.edges[:-1] - edges[0] - edges[-1]) / (edges[-1] - edges[0])
+    width = 2 * mine.widths / (edges[-1] - edges[0])
+    flat, line, parabola = (fit_log_density(u, width, counts[None, :], degree)[0][0] for degree in (0, 1, 2))
+    likelihood = [_log_likelihood(fit, u, width, counts) for fit in (flat, line, parabola)]
+    vertex = -parabola[1] / (2 * parabola[2]) if parabola[2] < 0 else np.inf
+    drop = -parabola[2] * (1 - min(abs(vertex), 1)) ** 2
+    if 2 * (likelihood[2] - likelihood[1]) > _CURVED**2 and abs(vertex) < 1 and drop > np.log(_LEAST_DROP):
+        return None
+    slopes = 2 * (likelihood[1] - likelihood[0]) > _SLOPING**2 and 2 * abs(line[1]) > np.log(_LEAST_RISE)
+    if alone:
+        return "even" if not slopes else "rising" if line[1] > 0 else "falling"
+    return "rising" if slopes and 0 < line[1] < 0.5 * _STEEPEST * (edges[-1] - edges[0]) else None
+
+
+def _left_out(counts: np.ndarray, calls: float) -> int:
+    """Return the first cell behind the cells with calls that hold no more than so many calls together."""
+    before = np.cumsum(counts)
+    some = int(np.searchsorted(before, calls, side="right"))
+    return int(np.searchsorted(before, before[some - 1])) + 1 if some and before[some - 1] else 0
+
+
+def _log_likelihood(fit: np.ndarray, u: np.ndarray, width: np.ndarray, counts: np.ndarray) -> float:
+    density = np.vander(u, len(fit), increasing=True) @ fit
+    return float(counts @ density - width @ np.exp(np.minimum(density, 700)))
+
+
+def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: list[Span]) -> list[int]:
+    """Return the clusters that are based on few phases.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    cells : LogCells
+    spans : list of (float, float)
+        Intervals of log time that are high, low, high, ..., high.
+
+    Returns
+    -------
+    list of int
+        Numbers of clusters, from 0.
+
+    Notes
+    -----
+    The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
+    the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
+    A mode needs 2; of less than eight phases, the root of half their number. The weakest cluster goes first,
+    with the denser of the antimodes beside it.
+    """
+    least = min(_MOST_EVIDENCE, float(np.sqrt(len(sample.phase) / 2)))
+    spans, number, few = list(spans), list(range((len(spans) + 1) // 2)), []
+    if not sample.phases_known or len(sample.phase) < _LEAST_PHASES:
+        return []
+    while len(spans) >= 3:
+        held = np.array([calls_by_phase(sample, cells, *span) for span in spans])
+        density = held / np.array([high - low for low, high in spans])[:, None]
+        rises = [
+            min(
+                _support(density[i] - DEPTH_RATIO * density[j])
+                for j in (i - 1, i + 1)
+                if 0 < j < len(spans) - 1
+            )
+            for i in range(0, len(spans), 2)
+        ]
+        weakest = int(np.argmin(rises))
+        if rises[weakest] >= least:
+            break
+        few.append(number.pop(weakest))
+        place = 2 * weakest
+        valleys = [j for j in (place - 1, place + 1) if 0 < j < len(spans) - 1]
+        gone = max(valleys, key=lambda j: density[j].sum())
+        spans = [span for j, span in enumerate(spans) if j not in (place, gone)]
+    return few
+
+
+def effective_phases(calls: np.ndarray) -> float:
+    """Return the effective number of phases that made calls: (Σ calls)² / Σ calls².
+
+    Parameters
+    ----------
+    calls : ndarray, shape (p,)
+        Number of calls of each phase.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> effective_phases(np.array([10.0, 10.0, 10.0])), effective_phases(np.array([30.0, 0.0, 0.0]))
+    (3.0, 1.0)
+    """
+    return float(calls.sum() ** 2 / max((calls**2).sum(), 1e-300))
+
+
+def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: float) -> np.ndarray:
+    """Count the calls of each phase between two positions in log time: float64, shape (p,)."""
+    first, last = np.searchsorted(cells.edges, np.array([low, high]) + 1e-9) - 1
+    cell = cells.cell_of_bin[sample.bin]
+    counts = np.where((cell >= first) & (cell < last), sample.count, 0)
+    before = np.concatenate([[0], np.cumsum(counts)])
+    calls: np.ndarray = np.diff(before[sample.begin]).astype(np.float64)
+    return calls
+
+
+def _support(difference: np.ndarray) -> float:
+    return float(difference.sum() / max(np.sqrt((difference**2).sum()), 1e-300))

@@ -1,0 +1,83 @@
+"""Modes by the sizes of the calls: modes of time per MiB may be sizes rather than speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.units import bytes_text
+
+_MOST_SIZES = 8
+
+
+@dataclass(frozen=True)
+class SizeShares:
+    """How the calls of a size, or of a range of sizes, are distributed over the modes.
+
+    Attributes
+    ----------
+    low_bytes, high_bytes : int
+        Smallest and largest size.
+    calls : int
+        Number of calls.
+    shares : tuple of float
+        Share of these calls in each mode.
+    """
+
+    low_bytes: int
+    high_bytes: int
+    calls: int
+    shares: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The size, or the range of sizes, for people."""
+        low, high = bytes_text(self.low_bytes), bytes_text(self.high_bytes)
+        return low if self.low_bytes == self.high_bytes else f"{low} – {high}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return {**vars(self), "shares": list(self.shares)}
+
+
+def shares_by_size(
+    sizes: np.ndarray, durations_s: np.ndarray, ranges_s: Sequence[tuple[float, float]]
+) -> tuple[SizeShares, ...]:
+    """Count the calls of each size in each mode.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n,)
+        Bytes of each call, above zero.
+    durations_s : ndarray of float64, shape (n,)
+        Durations, or durations per MiB.
+    ranges_s : sequence of (float, float)
+        Ranges of the modes.
+
+    Returns
+    -------
+    tuple of SizeShares
+        One for each size; of more than eight sizes, one for each octave.
+
+    Examples
+    --------
+    >>> rows = shares_by_size(np.array([4, 4, 8]), np.array([1.0, 1.1, 5.0]), [(1.0, 2.0), (2.0, 6.0)])
+    >>> [(row.low_bytes, row.calls, row.shares) for row in rows]
+    [(4, 2, (1.0, 0.0)), (8, 1, (0.0, 1.0))]
+    """
+    kind = np.unique(sizes)
+    number = np.searchsorted(kind, sizes)
+    if len(kind) > _MOST_SIZES:
+        octave = np.floor(np.log2(sizes)).astype(np.int64)
+        number = np.searchsorted(np.unique(octave), octave)
+    ends_s = np.array(ranges_s)
+    inside = [(durations_s >= low) & (durations_s <= high) for low, high in ends_s]
+    rows = []
+    for one in range(int(number.max(initial=-1)) + 1):
+        mine = number == one
+        shares = tuple(float(np.mean(held[mine])) for held in inside)
+        rows.append(SizeShares(int(sizes[mine].min()), int(sizes[mine].max()), int(mine.sum()), shares))
+    return tuple(rows)

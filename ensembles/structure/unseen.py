@@ -1,0 +1,69 @@
+"""I/O of a relinked program inside shared libraries, which no link option reaches."""
+
+from __future__ import annotations
+
+import re
+
+from ensembles.model.metadata import UnseenIo
+from ensembles.model.units import bytes_text
+
+_LEAST_BYTES = 1 << 20
+_LEAST_SHARE = 0.1
+_EXCLUDED_CALL_BYTES = 1 << 16
+_MPI = re.compile(r"libmpi|libmca|libopen-")
+
+
+def unseen_sentence(
+    unseen: UnseenIo | None, *, calls: int, read: int, written: int, excluded_calls: int, nodes: int
+) -> str:
+    """Describe the bytes that a relinked program moved inside shared libraries, and the remedy.
+
+    The kernel counts more than file I/O: what goes through pipes and sockets, and calls on excluded files.
+    The sentence therefore needs a large difference, and libraries other than MPI's; on several nodes, where
+    MPI may use sockets, it needs a run without any recorded I/O call.
+
+    Parameters
+    ----------
+    unseen : UnseenIo or None
+    calls : int
+        Recorded I/O calls, without those that wait in MPI.
+    read, written : int
+        Recorded bytes.
+    excluded_calls : int
+        Calls on excluded files, each taken as 64 KiB.
+    nodes : int
+        Number of nodes.
+
+    Returns
+    -------
+    str
+        Empty if nothing, or little, is missing.
+
+    Examples
+    --------
+    >>> from ensembles.model.metadata import UnseenIo
+    >>> from ensembles.structure.unseen import unseen_sentence
+    >>> unseen = UnseenIo(4_000, 80 << 20, ("libgfortran.so.5",))
+    >>> unseen_sentence(unseen, calls=16, read=0, written=16 << 20, excluded_calls=0, nodes=1).split(":")[0]
+    'the program wrote 80.0 MiB, and 16.0 MiB of them are recorded'
+    """
+    libraries = [name for name in unseen.libraries if not _MPI.match(name)] if unseen else []
+    if unseen is None or not libraries:
+        return ""
+    slack = excluded_calls * _EXCLUDED_CALL_BYTES
+    found = []
+    for word, all_bytes, recorded in (
+        ("wrote", unseen.bytes_written, written),
+        ("read", unseen.bytes_read, read),
+    ):
+        missing = all_bytes - recorded - slack
+        enough = max(_LEAST_BYTES, _LEAST_SHARE * all_bytes) if calls or word == "read" else 0
+        if missing > enough and (nodes < 2 or not calls):
+            found.append(f"{word} {bytes_text(all_bytes)}, and {bytes_text(recorded)} of them are recorded")
+    if not found:
+        return ""
+    return (
+        f"the program {'; it '.join(found)}: the recorder is linked into it and does not see what shared "
+        f"libraries do (loaded: {', '.join(libraries)}); start it with ensio run, or link these libraries "
+        "statically"
+    )

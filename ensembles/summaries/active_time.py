@@ -1,0 +1,121 @@
+"""Active time: the time in which at least one call moved bytes, for reads and for writes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.model.events import Events
+from ensembles.passes.summary import Summary
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.summaries.timegrid import TimeGrid
+
+MOST_EXACT = 1 << 20
+"""Calls of a direction up to which the union of their times is exact."""
+
+_CELLS = 1 << 16
+
+
+class ActiveTime(Summary):
+    """A mergeable summary: the time in which bytes moved, by direction, and how many calls moved them when.
+
+    Up to `MOST_EXACT` calls the union of their times is computed. Beyond that, the time of all calls in each
+    of 65,536 cells of time is known; a cell is active for that time, at most for its width. That is exact
+    where calls of a cell do not overlap and where they fill it, and otherwise too long.
+
+    `ensembles.summaries.runtotals.direction_of_events` defines which calls count. The result does not depend
+    on how the events are divided.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.active_time import ActiveTime
+    >>> active = en.open("ensio-ior").summarize(ignoring_run(ActiveTime))
+    >>> active.calls("write"), active.is_exact("write")
+    (160, True)
+    """
+
+    columns = ("call", "carried", "moved", "start", "duration")
+
+    def __init__(self) -> None:
+        self._calls = [0] * len(DIRECTIONS)
+        self._spans: list[list[np.ndarray]] = [[] for _ in DIRECTIONS]
+        self._grid = TimeGrid(2 * len(DIRECTIONS), _CELLS)
+
+    def add(self, chunk: Events) -> None:
+        """Add events.
+
+        Raises
+        ------
+        EnsioError
+            A call ends before it starts.
+        """
+        direction = direction_of_events(chunk)
+        chosen = np.flatnonzero(direction >= 0)
+        if not len(chosen):
+            return
+        direction, start, duration = direction[chosen], chunk.start[chosen], chunk.duration[chosen]
+        self._grid.add(start, duration, direction)
+        self._grid.add(
+            start, np.zeros_like(start), direction + np.int32(len(DIRECTIONS)), np.ones_like(start)
+        )
+        for number in range(len(DIRECTIONS)):
+            these = direction == number
+            self._hold(number, int(these.sum()), [np.stack([start[these], start[these] + duration[these]])])
+
+    def merge(self, other: ActiveTime) -> None:
+        """Add the calls of another summary."""
+        self._grid.merge(other._grid)
+        for number in range(len(DIRECTIONS)):
+            self._hold(number, other._calls[number], other._spans[number])
+
+    def _hold(self, number: int, calls: int, spans: list[np.ndarray]) -> None:
+        self._calls[number] += calls
+        self._spans[number] = [*self._spans[number], *spans] if self._calls[number] <= MOST_EXACT else []
+
+    def calls(self, direction: str) -> int:
+        """Number of calls that moved bytes in this direction."""
+        return self._calls[DIRECTIONS.index(direction)]
+
+    def is_exact(self, direction: str) -> bool:
+        """Whether `active_s` is exact in this direction; otherwise it may be too long."""
+        return self.calls(direction) <= MOST_EXACT
+
+    def active_s(self, direction: str) -> float:
+        """Time in s in which at least one call moved bytes in this direction."""
+        number = DIRECTIONS.index(direction)
+        if self.is_exact(direction):
+            return 1e-9 * _union_ns(self._spans[number])
+        return 1e-9 * float(np.minimum(self._grid.values[number], self._grid.cell_ns).sum())
+
+    def calls_between(self, direction: str, from_ns: int, to_ns: int) -> int:
+        """Estimate how many calls moved bytes between two moments.
+
+        These are the calls under way at the first moment, and those that start until the second.
+        """
+        number, cell_ns = DIRECTIONS.index(direction), self._grid.cell_ns
+        if not self._grid.values.shape[1]:
+            return 0
+        first, last = np.clip(
+            np.searchsorted(self._grid.edges_ns, [from_ns, to_ns]), 0, self._grid.values.shape[1] - 1
+        )
+        under_way = self._grid.values[number, first] / cell_ns
+        begun = self._grid.values[len(DIRECTIONS) + number, first + 1 : last + 1].sum()
+        return int(np.ceil(under_way + begun - 1e-9))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``active_s`` and ``calls`` by direction, each of shape (2,)."""
+        return {
+            "active_s": np.array([self.active_s(direction) for direction in DIRECTIONS]),
+            "calls": np.array(self._calls, dtype=np.int64),
+        }
+
+
+def _union_ns(spans: list[np.ndarray]) -> int:
+    """Length of the union of spans of time: arrays of shape (2, n) with their starts and ends, ns."""
+    if not spans:
+        return 0
+    start, end = np.concatenate(spans, axis=1)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    begun = np.maximum(start, np.concatenate([start[:1], end[:-1]]))
+    return int(np.maximum(end - begun, 0).sum())

@@ -1,0 +1,208 @@
+"""Totals of call sites: the places in the program that led to the calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ensembles.model.events import Call, Events
+from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.nesting import Nesting
+from ensembles.summaries.runtotals import counted_elsewhere
+
+_TRANSFERS = ("read", "write")
+
+
+@dataclass(slots=True)
+class SiteCalls:
+    """Totals of the calls of one function from one site.
+
+    Attributes
+    ----------
+    count, errors : int
+        Number of calls, and of failed calls.
+    bytes : int
+        Bytes read or written, without those that an enclosing call counts.
+    time_ns : int
+        Sum of durations.
+    exclusive_ns : int
+        The same without recorded calls inside.
+    max_ns : int
+        Longest duration.
+    """
+
+    count: int = 0
+    errors: int = 0
+    bytes: int = 0
+    time_ns: int = 0
+    exclusive_ns: int = 0
+    max_ns: int = 0
+
+    def add(self, other: SiteCalls) -> None:
+        """Add the totals of further calls."""
+        for name in ("count", "errors", "bytes", "time_ns", "exclusive_ns"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.max_ns = max(self.max_ns, other.max_ns)
+
+
+@dataclass(slots=True)
+class SiteTotals(SiteCalls):
+    """Totals of one site.
+
+    Attributes
+    ----------
+    number : int
+        Number of the site; 0: unknown.
+    calls : dict of Call to SiteCalls
+        Totals by function.
+    """
+
+    number: int = 0
+    calls: dict[Call, SiteCalls] = field(default_factory=dict)
+
+
+class BySite(Summary):
+    """A mergeable summary: the totals of each function at each call site.
+
+    All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
+
+    Attributes
+    ----------
+    rows : dict of (int, Call) to SiteCalls
+        By site and function.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.bysite import BySite
+    >>> table = en.open("ensio-ior").summarize(ignoring_run(BySite))
+    >>> [(site.number, site.count) for site in table.sites]
+    [(0, 336)]
+    """
+
+    columns = (*SUM_COLUMNS, "rank", "thread", "site")
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[int, Call], SiteCalls] = {}
+        self._nesting = Nesting()
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in order of completion."""
+        if not len(chunk):
+            return
+        inner_ns = self._nesting.inner_ns(chunk)
+        key = chunk.site.astype(np.int64) << 16 | chunk.call
+        unique, place = np.unique(key, return_inverse=True)
+        moved = np.where(counted_elsewhere(chunk), 0, np.maximum(chunk.moved, 0))
+        longest = np.zeros(len(unique), np.int64)
+        np.maximum.at(longest, place, chunk.duration)
+
+        def sums(values: np.ndarray) -> list[int]:
+            total = np.zeros(len(unique), np.int64)
+            np.add.at(total, place, values)
+            return list(map(int, total))
+
+        time_ns = sums(chunk.duration)
+        inner = [0] * len(unique) if inner_ns is None else sums(inner_ns)
+        columns = zip(
+            unique.tolist(),
+            sums(np.ones(len(chunk), np.int64)),
+            sums(chunk.moved < 0),
+            sums(moved),
+            strict=True,
+        )
+        for row, (number, count, errors, bytes_) in enumerate(columns):
+            call = chunk.calls[number & 0xFFFF]
+            bytes_ = bytes_ if call.op in _TRANSFERS else 0
+            totals = SiteCalls(
+                count, errors, bytes_, time_ns[row], time_ns[row] - inner[row], int(longest[row])
+            )
+            self.rows.setdefault((number >> 16, call), SiteCalls()).add(totals)
+
+    def merge(self, other: BySite) -> None:
+        """Add a summary of other threads of the same run."""
+        for key, totals in other.rows.items():
+            self.rows.setdefault(key, SiteCalls()).add(totals)
+        self._nesting.merge(other._nesting)
+
+    @property
+    def sites(self) -> list[SiteTotals]:
+        """Totals of each site that occurred, the one with the longest exclusive time first."""
+        return self.grouped(lambda number: number)
+
+    def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
+        """Return the totals of groups of sites, such as those of one source line.
+
+        Parameters
+        ----------
+        key : callable
+            Gives the group of a site by its number.
+
+        Returns
+        -------
+        list of SiteTotals
+            The group with the longest exclusive time first. The number is that of one of its sites.
+        """
+        found: dict[Hashable, SiteTotals] = {}
+        for (number, call), totals in sorted(self.rows.items()):
+            site = found.setdefault(key(number), SiteTotals(number=number))
+            site.add(totals)
+            site.calls.setdefault(call, SiteCalls()).add(totals)
+        for site in found.values():
+            site.calls = dict(sorted(site.calls.items(), key=lambda row: (-row[1].exclusive_ns, row[0])))
+        return sorted(found.values(), key=lambda site: (-site.exclusive_ns, site.number))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``site``, ``call`` (``layer:name``), and an array for each part of `SiteCalls`."""
+        rows = sorted(self.rows.items())
+        arrays = {
+            "site": np.array([number for (number, _), _ in rows], dtype=np.int64),
+            "call": np.array([f"{call.layer}:{call.name}" for (_, call), _ in rows], dtype=str),
+        }
+        for name in ("count", "errors", "bytes", "time_ns", "exclusive_ns", "max_ns"):
+            arrays[name] = np.array([getattr(totals, name) for _, totals in rows], dtype=np.int64)
+        return arrays
+
+
+class SitesByDuration(Summary):
+    """A mergeable summary: the number of calls of each site in ranges of durations.
+
+    Parameters
+    ----------
+    cuts_ns : sequence of float
+        Bounds between the ranges, ascending.
+
+    Attributes
+    ----------
+    counts : list of Counter
+        By range: number of calls by site.
+    """
+
+    columns = ("duration", "site")
+    requires = ANY_ORDER
+
+    def __init__(self, cuts_ns: Sequence[float]) -> None:
+        self._cuts_ns = np.array(cuts_ns, np.float64)
+        self.counts: list[Counter[int]] = [Counter() for _ in range(len(cuts_ns) + 1)]
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        place = np.searchsorted(self._cuts_ns, chunk.duration)
+        unique, count = np.unique(place << 16 | chunk.site, return_counts=True)
+        for key, calls in zip(unique.tolist(), count.tolist(), strict=True):
+            self.counts[key >> 16][key & 0xFFFF] += calls
+
+    def merge(self, other: SitesByDuration) -> None:
+        """Add a summary of other events of the same run."""
+        for mine, theirs in zip(self.counts, other.counts, strict=True):
+            mine.update(theirs)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``range``, ``site`` and ``count``."""
+        rows = [(place, *row) for place, counts in enumerate(self.counts) for row in sorted(counts.items())]
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        return dict(zip(("range", "site", "count"), table.T, strict=True))

@@ -1,0 +1,13 @@
+/* sites.h: call sites: the places in the program that lead to recorded calls. */
+#ifndef ENSIO_SITES_SITES_H
+#define ENSIO_SITES_SITES_H
+
+#define ENSIO_MOST_CALLERS 32
+
+/* Chooses how many callers a site consists of (ENSIO_CALLPATH); 0: sites are not recorded. */
+void ensio_sites_choose(const char *callers);
+
+/* After a library was unloaded: forgets paths through it, because other code may come to its addresses. */
+void ensio_sites_check(void);
+
+#endif

@@ -1,0 +1,169 @@
+"""What must hold between the answers of several commands on one run: a function each."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from .answers import Answer
+
+Answers = Mapping[str, Any]
+"""What the commands of a run printed that ended with 0 or 1, by command lines without its name."""
+Agreement = Callable[[Answers], Iterator[str]]
+AGREEMENTS: list[Agreement] = []
+
+
+def agreement(function: Agreement) -> Agreement:
+    """Register a function of the answers on one run."""
+    AGREEMENTS.append(function)
+    return function
+
+
+def printed(name: str, answers: Mapping[str, Answer]) -> Answers:
+    """What the commands of the run `name` printed, by command lines without that name."""
+    return {
+        " ".join(word for word in line.split() if word not in (name, "--json")): answer.out
+        for line, answer in answers.items()
+        if answer.exit in (0, 1)
+    }
+
+
+def _is_whole(info: Mapping[str, Any]) -> bool:
+    return info["mode"] == "trace" and info["complete"] and not info["dropped_events"]
+
+
+@agreement
+def info_and_events_count_the_same_calls(answers: Answers) -> Iterator[str]:
+    """Calls, errors and longest calls of each function are those of its events."""
+    info, rows = answers.get("info"), answers.get("events --format jsonl")
+    if info is None or not rows or not _is_whole(info):
+        return
+    counted = Counter(row["call"] for row in rows)
+    failed = Counter(row["call"] for row in rows if row["moved"] < 0)
+    longest: dict[str, float] = {}
+    for row in rows:
+        longest[row["call"]] = max(longest.get(row["call"], 0), row["duration"] * 1e-9)
+    for call, told in info["calls"].items():
+        if counted[call] != told["count"]:
+            yield f"{call}: {told['count']} calls in info, {counted[call]} events"
+        if failed[call] != told["errors"]:
+            yield f"{call}: {told['errors']} errors in info, {failed[call]} among the events"
+        if told["max_s"] is not None and not math.isclose(told["max_s"], longest.get(call, 0), abs_tol=2e-9):
+            yield f"{call}: the longest takes {told['max_s']} s in info, {longest.get(call)} s in events"
+
+
+@agreement
+def times_of_info_are_possible(answers: Answers) -> Iterator[str]:
+    """No time is negative, no part exceeds its whole, and no thread is longer in calls than the run lasts.
+
+    Before version 4 of spools, the duration of a request lasted until its completion; a note says so.
+    """
+    info = answers.get("info")
+    if info is not None and any("last until their completion" in note for note in info["notes"]):
+        return
+    if info is None or not info["durations_known"]:
+        return
+    most_s = (info["span_s"] or 0) * max(info["threads"], 1) * (1 + 1e-6) + 1e-6
+    for name, told in [*info["calls"].items(), *info["layers"].items()]:
+        exclusive_s, time_s = told["exclusive_time_s"], told["time_s"]
+        if exclusive_s is None or time_s is None:
+            continue
+        if not 0 <= exclusive_s <= time_s * (1 + 1e-9) + 1e-9:
+            yield f"{name}: {exclusive_s} s exclusive of {time_s} s"
+        if exclusive_s > most_s:
+            yield f"{name}: {exclusive_s} s exclusive in {info['threads']} threads of {info['span_s']} s"
+    if info["io_time_s"] is not None and info["io_time_s"] > most_s:
+        yield f"{info['io_time_s']} s in I/O in {info['threads']} threads of {info['span_s']} s"
+
+
+@agreement
+def bytes_of_rates_are_those_of_info(answers: Answers) -> Iterator[str]:
+    """The bytes behind the curve of a rate are those that were read or written."""
+    info, rates = answers.get("info"), answers.get("rate")
+    if info is None or rates is None or not info["complete"] or info["dropped_events"]:
+        return
+    for rate in rates["rates"]:
+        told = info["bytes_read" if rate["op"] == "read" else "bytes_written"]
+        if told is not None and not math.isclose(rate["bytes"], told, rel_tol=1e-9, abs_tol=0.5):
+            yield f"{rate['op']}: {rate['bytes']} bytes in rate, {told} in info"
+
+
+@agreement
+def rates_are_possible(answers: Answers) -> Iterator[str]:
+    """The mean is not above the peak, and a plateau's rate lies in its interval."""
+    for line, rates in answers.items():
+        if not line.startswith("rate"):
+            continue
+        for rate in rates["rates"]:
+            mean, peak = rate["mean_bytes_per_s"], rate["peak_bytes_per_s"]
+            if mean is not None and peak is not None and mean > peak * (1 + 1e-6):
+                yield f"{line}: mean {mean} above peak {peak}"
+            for plateau in rate["plateaus"]:
+                low, value, high = (
+                    plateau[key] for key in ("low_bytes_per_s", "bytes_per_s", "high_bytes_per_s")
+                )
+                if not low <= value * (1 + 1e-9) or not value <= high * (1 + 1e-9):
+                    yield f"{line}: a plateau of {value}, its interval is {low} to {high}"
+
+
+@agreement
+def phases_lie_in_the_run(answers: Answers) -> Iterator[str]:
+    """Phases lose no more than they take, and have at most the bytes of the run."""
+    info = answers.get("info")
+    for line, told in answers.items():
+        if not line.startswith("phases"):
+            continue
+        for phase in told["phases"]:
+            if not 0 <= phase["lost_share"] <= 1:
+                yield f"{line}: phase {phase['phase']} loses {phase['lost_share']} of itself"
+            if phase["end_s"] < phase["start_s"]:
+                yield f"{line}: phase {phase['phase']} ends before it starts"
+        if line == "phases" and info is not None and _is_whole(info):
+            for key in ("bytes_read", "bytes_written"):
+                whole = sum(phase[key] for phase in told["phases"])
+                if info[key] is not None and whole > info[key]:
+                    yield f"{line}: {whole} {key}, in info {info[key]}"
+
+
+@agreement
+def modes_and_tail_are_of_the_same_calls(answers: Answers) -> Iterator[str]:
+    """The same filters choose the same calls."""
+    numbers: dict[str, dict[str, int]] = {}
+    for line, told in answers.items():
+        command, *words = line.split()
+        if command in ("modes", "tail", "split") and isinstance(told, dict) and told.get("n"):
+            filters = [word for word in words if word != "--backtest"]
+            for option in ("--tasks", "--level", "--calls", "--limit"):
+                while option in filters:
+                    place = filters.index(option)
+                    del filters[place : place + 2]
+            numbers.setdefault(" ".join(filters), {})[line] = told["n"]
+    for told_of in numbers.values():
+        if len(set(told_of.values())) > 1:
+            yield f"numbers of calls differ: {told_of}"
+
+
+@agreement
+def the_slowest_call_is_the_longest(answers: Answers) -> Iterator[str]:
+    """Apart from waits, no function has a longer call than the slowest call of the run."""
+    info = answers.get("info")
+    if info is None or not info.get("slowest_call"):
+        return
+    slowest_s = info["slowest_call"]["duration_s"]
+    for name, told in info["calls"].items():
+        if told["op"] != "wait" and told["max_s"] is not None and told["max_s"] > slowest_s * (1 + 1e-9):
+            yield f"{name} took {told['max_s']} s, and the slowest call {slowest_s}"
+
+
+@agreement
+def ordinals_number_the_calls_of_the_run(answers: Answers) -> Iterator[str]:
+    """There are at most as many calls with ordinals as calls of that operation."""
+    info, told = answers.get("info"), answers.get("ordinals")
+    if info is None or told is None or not _is_whole(info) or not isinstance(told.get("ordinals"), list):
+        return
+    counted = sum(row["n"] for row in told["ordinals"])
+    of_op = sum(call["count"] for call in info["calls"].values() if call["op"] == told["op"])
+    if counted > of_op:
+        yield f"{counted} calls have ordinals, {of_op} are of the operation {told['op']}"

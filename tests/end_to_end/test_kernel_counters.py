@@ -1,0 +1,140 @@
+"""Samples of the kernel's counters beside the events of real programs."""
+
+import json
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+from places import PROGRAMS
+from test_mpi import FLAVOURS, MPI
+
+import ensembles
+from ensembles.cli.main import main
+from ensembles.model.surroundings import COUNTERS, UNKNOWN
+
+MIB = 1 << 20
+PROCESS = tuple(COUNTERS)[: tuple(COUNTERS).index("available_bytes")]
+SLOW_US = 20_000  # a pause after each MiB: 200 of them take longer than the least time between samples
+
+
+def check_samples(table, written: int) -> None:
+    """The counters of a process that wrote this, from its first call to its end."""
+    assert table.rises("written_by_calls").rise.sum() >= written
+    assert table.rises("written_by_calls").rise.sum() < written + MIB
+    assert table.rises("write_calls").rise.sum() >= written // MIB
+    for name in PROCESS:
+        assert table.columns[name][0] != UNKNOWN
+        assert (table.rises(name).rise >= 0).all()
+    assert (table.cost > 0).all()
+
+
+def test_counters_rise_by_what_the_program_writes(recorder, tmp_path):
+    program = recorder.build("bulk_writes")
+    done = recorder.execute(program, tmp_path / "out", 200, 0, check=True)
+    run = ensembles.open(recorder.run)
+    table = run.surroundings()
+    check_samples(table, 200 * MIB)
+    first, last = table[0], table[-1]
+    assert table.columns["write_bytes"][-1] - table.columns["write_bytes"][0] >= 200 * MIB
+    # The program and the recorder look at the same node, one after the other.
+    assert last.columns["dirty_bytes"][0] >= int(done.stdout) // 2
+    assert first.columns["available_bytes"][0] > 0 < last.columns["cached_bytes"][0]
+    span = int(run.events.end.max())
+    assert first.time[0] <= span
+    assert last.time[0] >= span
+    assert run.notes == []
+
+
+def test_samples_of_a_killed_process_are_kept(recorder, tmp_path):
+    program = recorder.build("bulk_writes")
+    process = subprocess.Popen(
+        [program, tmp_path / "out", "200", str(2 * SLOW_US), "wait"],  # clocks are renewed within 5 s
+        env=recorder.environment(),
+        stdout=subprocess.PIPE,
+    )
+    process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    table = ensembles.open(recorder.run).surroundings()
+    assert len(table) >= 2
+    assert len(table.known("dirty_bytes")) >= 1
+    assert 0 < table.rises("written_by_calls").rise.sum() <= 200 * MIB + MIB
+    assert (np.diff(table.time) >= 999_000_000).all()
+
+
+def test_a_static_program_has_samples(relinked, tmp_path):
+    program = relinked.build("bulk_writes", "-static")
+    relinked.execute(program, tmp_path / "out", 100, 1000, check=True)
+    check_samples(ensembles.open(relinked.run).surroundings(), 100 * MIB)
+
+
+def test_samples_can_be_switched_off(recorder, tmp_path):
+    program = recorder.build("bulk_writes")
+    recorder.execute(program, tmp_path / "out", 50, 1000, check=True, environment={"ENSIO_SURROUNDINGS": "0"})
+    run = ensembles.open(recorder.run)
+    assert len(run.surroundings()) == 0
+    assert len(run.select(call="write")) >= 50
+
+
+@pytest.mark.parametrize("mode", ["profile", "tail"])
+def test_every_mode_has_samples(recorder, tmp_path, mode):
+    program = recorder.build("bulk_writes")
+    recorder.execute(program, tmp_path / "out", 100, 1000, check=True, environment={"ENSIO_MODE": mode})
+    check_samples(ensembles.open(recorder.run).surroundings(), 100 * MIB)
+
+
+def test_a_program_with_threads_has_samples(recorder, tmp_path):
+    program = recorder.build("threads")
+    done = recorder.execute(program, tmp_path, 4, 5000, 3, check=True)
+    table = ensembles.open(recorder.run).surroundings()
+    assert len(table) >= 2
+    # Signals come in between, whose handler writes as well.
+    assert table.rises("write_calls").rise.sum() >= 4 * 5000 * 3 - 100
+    handled, _ = map(int, done.stdout.split())
+    assert len(ensembles.open(recorder.run).select(call="write")) == 4 * 5000 * 3 + handled
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("keep", ["1", "0"])
+def test_job_file_holds_them_and_one_task_tells_of_the_node(relinked, tmp_path, flavour, keep):
+    program = tmp_path / "mpi_writes"
+    compiler = [relinked.driver, f"mpicc.{flavour}", "-w", PROGRAMS / "mpi_writes.c", "-o", program]
+    subprocess.run(compiler, check=True)
+    command = [f"mpiexec.{flavour}", "-n", "2", program]
+    environment = relinked.environment(**MPI, ENSIO_JOBFILE=keep)
+    subprocess.run(command, env=environment, check=True, cwd=tmp_path, timeout=600)
+    assert (relinked.run / "job.ensio").exists() == (keep == "1")
+    run = ensembles.open(relinked.run)
+    table = run.surroundings()
+    assert set(table.rank.tolist()) == {0, 1}
+    assert (table.read_calls != UNKNOWN).all()
+    of_node = table.rank[table.dirty_bytes != UNKNOWN]
+    assert set(of_node.tolist()) == {0}
+    # 10 writes of 6 bytes by rank 0, 11 by rank 1, after the open that the first sample follows.
+    for rank in (0, 1):
+        own = table[table.rank == rank]
+        if len(own) > 1:
+            assert own.rises("written_by_calls").rise.sum() >= 0
+    assert run.notes == []
+
+
+def test_trace_file_holds_the_same(recorder, tmp_path):
+    program = recorder.build("bulk_writes")
+    recorder.execute(program, tmp_path / "out", 50, 1000, check=True)
+    assert main(["collect", str(recorder.run), "-o", str(tmp_path / "trace.h5")]) == 0
+    whole, collected = (ensembles.open(path).surroundings() for path in (recorder.run, tmp_path / "trace.h5"))
+    assert len(whole) >= 2
+    for name, column in whole.columns.items():
+        np.testing.assert_array_equal(collected.columns[name], column)
+
+
+def test_info_gives_their_totals(recorder, tmp_path, capsys):
+    program = recorder.build("bulk_writes")
+    recorder.execute(program, tmp_path / "out", 50, 1000, check=True)
+    assert main(["info", "--json", str(recorder.run)]) == 0
+    around = json.loads(capsys.readouterr().out)["surroundings"]
+    assert around["samples"] >= 2
+    assert 50 * MIB <= around["process"]["written_by_calls"] < 51 * MIB
+    assert around["dirty_bytes"] > 0
+    assert 0 <= around["io_full_share"] <= around["io_some_share"] <= 1

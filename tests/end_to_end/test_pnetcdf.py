@@ -1,0 +1,92 @@
+"""Calls of PnetCDF and of parallel NetCDF in all ranks of MPI programs."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_mpi import MPI
+from test_netcdf import fortran, info
+from test_stdio import counts, done
+
+import ensembles
+
+COMMAND = ["gcc", "-print-file-name=libpnetcdf.so"]
+LIBRARIES = Path(subprocess.run(COMMAND, capture_output=True, text=True).stdout).parent
+MODULES = [f"-I{folder}" for folder in LIBRARIES.glob("fortran/gfortran-mod-*")]
+STATIC = ["-Wl,-Bstatic", "-lpnetcdf", "-Wl,-Bdynamic", "-lmpi_cxx", "-lm"]
+
+
+def execute(recorder, program, *arguments, tasks: int) -> list[tuple]:
+    """Run a program on some tasks, recorded; returns what task 0 says that it did."""
+    # The preload library is for the tasks and not for their launcher.
+    inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
+    command = ["mpiexec.openmpi", "-n", tasks, "env", *inner, program, *arguments]
+    environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
+    finished = subprocess.run(
+        [str(word) for word in command], env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "wrong" not in finished.stderr
+    lines = [line.split() for line in finished.stdout.splitlines()]
+    return [(name, *map(int, numbers)) for name, *numbers in lines]
+
+
+@pytest.mark.parametrize("linking", ["shared", "static"])
+def test_calls_of_pnetcdf_are_what_the_program_did(recorder, tmp_path, linking):
+    in_program = linking == "static" and recorder.way == "relinked"  # nothing of it could be preloaded
+    libraries = STATIC if in_program else ["-lpnetcdf"]
+    program = recorder.build("pnetcdf_calls", *libraries, compiler="mpicc.openmpi")
+    expected = execute(recorder, program, tmp_path / "a.nc", tasks=2)
+    run = ensembles.open(recorder.run)
+    for rank in range(2):
+        assert done(run.select(layer="pnetcdf", rank=rank)) == expected
+    here = run.select(layer="pnetcdf")
+    assert not here.depth.any()
+    assert {run.files[number] for number in here.file[here.error == 0]} == {str(tmp_path / "a.nc")}
+    assert run.notes == []
+
+
+def test_bytes_of_requests_count_when_they_are_posted(preload, tmp_path):
+    program = preload.build("pnetcdf_calls", "-lpnetcdf", compiler="mpicc.openmpi")
+    execute(preload, program, tmp_path / "a.nc", tasks=2)
+    run = ensembles.open(preload.run)
+    for op, key in (("write", "bytes_written"), ("read", "bytes_read")):
+        moved = run.select(layer="pnetcdf", op=op).moved
+        assert info(preload.run)[key] == int(moved[moved > 0].sum())
+    below = run.select(layer="mpiio", file=str(tmp_path / "a.nc"))
+    assert counts(below)["MPI_File_open"] >= 2
+    assert (below.depth >= 1).all()
+    assert counts(run.select(op="wait", layer="pnetcdf")) == {"ncmpi_wait_all": 6, "ncmpi_wait": 2}
+
+
+def test_parallel_netcdf_4(recorder, tmp_path):
+    options = [f"-I{LIBRARIES}/netcdf/mpi/include", "-lnetcdf_mpi"]
+    program = recorder.build("netcdf_parallel", *options, compiler="mpicc.openmpi")
+    expected = execute(recorder, program, tmp_path / "a.nc", tasks=3)
+    run = ensembles.open(recorder.run)
+    for rank in range(3):
+        here = run.select(layer="netcdf", rank=rank)
+        assert done(here) == expected
+        assert not here.depth.any()
+        assert {run.files[number] for number in here.file} == {str(tmp_path / "a.nc")}
+    if recorder.way == "preloaded":
+        below = run.select(layer="hdf5,mpiio", file=str(tmp_path / "a.nc"), op="write")
+        assert set(below.depth.tolist()) == {1, 2}  # HDF5 in NetCDF, MPI-IO in HDF5
+        assert info(recorder.run)["bytes_written"] == 3 * 8 * 50 * 100
+
+
+@pytest.mark.parametrize("interface", ["77", "90"])
+@pytest.mark.parametrize("linking", ["shared", "static"])
+def test_fortran_calls_of_pnetcdf(recorder, tmp_path, linking, interface):
+    in_program = linking == "static" and recorder.way == "relinked"
+    program = fortran(
+        recorder, "pnetcdf_fortran", "mpifort.openmpi", MODULES, STATIC if in_program else ["-lpnetcdf"]
+    )
+    expected = execute(recorder, program, interface, tmp_path / "a.nc", tasks=2)
+    run = ensembles.open(recorder.run)
+    for rank in range(2):
+        here = run.select(layer="pnetcdf", rank=rank)
+        assert done(here) == expected
+        assert not here.depth.any()
+        assert {run.files[number] for number in here.file} == {str(tmp_path / "a.nc")}

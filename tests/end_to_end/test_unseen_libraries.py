@@ -1,0 +1,124 @@
+"""I/O that a relinked program does inside shared libraries: said when it is linked, and by ensio info."""
+
+import json
+import subprocess
+
+import pytest
+from places import BUILD, ENSIO_CC, PROGRAMS
+from test_linking import environment, shell
+
+PRINTING = """program printing
+  print *, "no file is opened"
+end program
+"""
+WITHOUT_STREAMS = """#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+int main()
+{
+    std::string text(2000000, 'x');
+    int fd = open("data", O_CREAT | O_WRONLY, 0600);
+    return write(fd, text.data(), text.size()) != 2000000;
+}
+"""
+LIBRARY = """#include <stdio.h>
+int save(const char *path, long bytes);
+int save(const char *path, long bytes)
+{
+    FILE *file = fopen(path, "w");
+    for (long i = 0; i < bytes; i++)
+        fwrite("x", 1, 1, file);
+    return fclose(file);
+}
+"""
+CALLER = """int save(const char *path, long bytes);
+int main(void) { return save("data", 3000000); }
+"""
+
+
+def linked(command, folder):
+    done = subprocess.run(
+        ["bash", "-c", f"{ENSIO_CC} {command} -o app"],
+        cwd=folder,
+        env=environment(BUILD),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def notes_of(run, folder):
+    shown = shell(f"ensio info {run} --json", folder, BUILD)
+    return json.loads(shown.stdout)["notes"]
+
+
+@pytest.mark.parametrize(
+    ("compiler", "source", "library", "option"),
+    [
+        ("g++", "streams.cpp", "libstdc++.so", "-static-libstdc++"),
+        ("gfortran", "unformatted.f90", "libgfortran.so", "-static-libgfortran"),
+    ],
+)
+def test_run_time_library_is_named_with_the_option_that_helps(tmp_path, compiler, source, library, option):
+    said = linked(f"{compiler} {PROGRAMS}/{source}", tmp_path)
+    assert said.count("\n") == 1
+    assert said.startswith(
+        f"ensio-cc: app does I/O inside shared libraries, where it is not recorded: {library}"
+    )
+    assert "start the program with ensio run" in said
+    assert option in said
+    shell("./app data", tmp_path, BUILD, ENSIO_DIR="run")
+    (note,) = notes_of("run", tmp_path)
+    assert note.startswith("the program wrote ")
+    assert "and 0 B of them are recorded" in note
+    assert f"(loaded: {library}" in note
+    # The remedies are true.
+    assert linked(f"{compiler} {PROGRAMS}/{source} {option}", tmp_path) == ""
+    shell("./app data", tmp_path, BUILD, ENSIO_DIR="static")
+    assert notes_of("static", tmp_path) == []
+    shell("ensio run -o preloaded ./app data", tmp_path, BUILD)
+    assert notes_of("preloaded", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("compiler", "source", "ending"), [("g++", WITHOUT_STREAMS, "cc"), ("gfortran", PRINTING, "f90")]
+)
+def test_a_run_time_library_whose_files_are_not_used_is_no_alarm(tmp_path, compiler, source, ending):
+    (tmp_path / f"app.{ending}").write_text(source)
+    assert linked(f"{compiler} app.{ending}", tmp_path) == ""
+
+
+def test_recorded_bytes_of_a_program_with_shared_libraries_are_no_alarm(tmp_path):
+    (tmp_path / "app.cc").write_text(WITHOUT_STREAMS)
+    linked("g++ app.cc", tmp_path)
+    shell("./app", tmp_path, BUILD, ENSIO_DIR="run")
+    assert notes_of("run", tmp_path) == []
+
+
+def test_any_shared_library_that_opens_files_is_named(tmp_path):
+    (tmp_path / "saving.c").write_text(LIBRARY)
+    (tmp_path / "app.c").write_text(CALLER)
+    (tmp_path / "silent.c").write_text("int save(const char *path, long bytes) { return 0; }\n")
+    shell("gcc -shared -fPIC saving.c -o libsaving.so", tmp_path, BUILD)
+    shell("gcc -shared -fPIC silent.c -o libsilent.so", tmp_path, BUILD)
+    said = linked("gcc app.c -L. -lsaving -Wl,-rpath,$PWD", tmp_path)
+    assert "where it is not recorded: libsaving.so;" in said
+    shell("./app", tmp_path, BUILD, ENSIO_DIR="run")
+    (note,) = notes_of("run", tmp_path)
+    assert "libsaving.so" in note
+    shell("ensio collect run", tmp_path, BUILD)
+    for spool in (tmp_path / "run").glob("*.spool"):
+        spool.unlink()
+    assert notes_of("run/trace.h5", tmp_path) == [note]
+    assert linked("gcc app.c -L. -lsilent -Wl,-rpath,$PWD", tmp_path) == ""
+
+
+def test_a_program_that_other_means_linked_can_be_checked(tmp_path):
+    shell(f"g++ {PROGRAMS}/streams.cpp -o app $(ensio link-flags)", tmp_path, BUILD)
+    done = shell("ensio-cc --check app", tmp_path, BUILD)
+    assert "libstdc++.so" in done.stderr
+    shell(f"g++ {PROGRAMS}/streams.cpp -static -o app $(ensio link-flags)", tmp_path, BUILD)
+    assert shell("ensio-cc --check app", tmp_path, BUILD).stderr == ""
+    missing = subprocess.run([ENSIO_CC, "--check", "no-such-file"], capture_output=True, text=True)
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,108 @@
+"""Where filters leave it open, an ensemble is of the outermost calls of the kind that moved most bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import run_of
+
+import ensembles as en
+from ensembles.ensemble import from_run, main_group
+from ensembles.model.events import Call, Events
+from ensembles.run.selection import Selection
+
+CALLS = (
+    Call("MPI_File_write", "mpiio", "write"),
+    Call("pwrite", "posix", "write"),
+    Call("fprintf", "stdio", "write"),
+    Call("pread", "posix", "read"),
+    Call("MPI_Barrier", "mpisync", "wait"),
+)
+
+
+def events_of(*rows: tuple[str, int, int, int]) -> Events:
+    """Events of rows (function, depth, size, how many), a microsecond each."""
+    names = [call.name for call in CALLS]
+    number = np.concatenate([np.full(many, names.index(name)) for name, _, _, many in rows])
+    depth = np.concatenate([np.full(many, depth) for _, depth, _, many in rows])
+    size = np.concatenate([np.full(many, size) for _, _, size, many in rows])
+    columns = dict.fromkeys(("rank", "thread", "carried", "file", "error"), np.zeros(len(number)))
+    columns |= {"call": number, "depth": depth, "offset": np.full(len(number), -1), "requested": size}
+    columns |= {"moved": size, "start": np.arange(len(number)) * 2000, "duration": np.full(len(number), 1000)}
+    return Events(columns, CALLS, [""])
+
+
+def groups(
+    *rows: tuple[str, int, int, int], parts: int = 1, outermost: bool = True
+) -> list[main_group.CallGroup]:
+    events, found = events_of(*rows), main_group.CallGroups(outermost)
+    for some in np.array_split(np.arange(len(events)), parts):
+        one = main_group.CallGroups(outermost)
+        one.add(events[some])
+        found.merge(one)
+    return found.groups()
+
+
+ROWS = (
+    ("MPI_File_write", 0, 1 << 20, 10),
+    ("pwrite", 1, 1 << 20, 40),
+    ("fprintf", 0, 43, 1000),
+    ("pread", 0, 4096, 5),
+    ("MPI_Barrier", 0, 0, 7),
+)
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_calls_inside_others_do_not_count(parts: int) -> None:
+    found = groups(*ROWS, parts=parts)
+    assert [(group.layer, group.op, group.calls) for group in found] == [
+        ("mpiio", "write", 10),
+        ("stdio", "write", 1000),
+        ("posix", "read", 5),
+        ("mpisync", "wait", 7),
+    ]
+    assert found[0].filters == "--layer mpiio --op write --size 1MiB"
+    assert str(found[1]) == "1,000 writes of 43 B (stdio)"
+    assert groups(*ROWS, outermost=False)[0].layer == "posix"
+
+
+def test_sizes_of_a_class_are_one_group() -> None:
+    (found,) = groups(("pread", 0, 600, 3), ("pread", 0, 900, 2))
+    assert (found.calls, found.bytes, found.least_bytes, found.most_bytes) == (5, 3600, 600, 900)
+    assert found.filters == "--layer posix --op read --size 600B..900B"
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> en.Run:
+    """Writes of 1 MiB, many of 43 bytes, and reads."""
+    calls = [("pwrite", 0.01 * i, 1e-3, 1 << 20) for i in range(20)]
+    calls += [("pwrite", 0.3 + 0.001 * i, 1e-5, 43) for i in range(100)]
+    calls += [("pread", 0.5 + 0.01 * i, 1e-3, 4096) for i in range(10)]
+    return run_of(tmp_path / "run", [calls, calls])
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_an_ensemble_is_of_the_calls_that_move_most(
+    mixed: en.Run, long: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if long:
+        monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    whole = mixed.ensemble()
+    assert whole.n == 40
+    assert whole.notes[0].startswith("taken are 40 writes of 1.00 MiB (posix), which moved 99.")
+    assert "200 writes of 43 B (posix), --layer posix --op write --size 43B" in whole.notes[0]
+    assert mixed.ensemble(size="43").n == 200
+    assert mixed.ensemble(op="write", size="0..").n == 240
+    assert mixed.ensemble(op="read").n == 20
+    assert mixed.ensemble(rank=1).n == 20
+    assert mixed.ensemble(call="pwrite", size="0..").n == 120 * 2
+    assert mixed.ensemble(layer="posix", op="write,read", size="0..").n == 260
+    assert mixed.ensemble(per="MiB", op="write", per_byte=True).n == 240
+
+
+def test_filters_that_choose_one_kind_leave_nothing_out(mixed: en.Run) -> None:
+    _, notes = main_group.main_group(mixed, Selection.parse(op="read").for_run(mixed))
+    assert notes == []
+    assert mixed.ensemble(op="read", size="4KiB", layer="posix").notes == []

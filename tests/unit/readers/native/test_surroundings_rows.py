@@ -1,0 +1,97 @@
+"""Samples of the kernel's counters in spools and trace files, whole or damaged."""
+
+import h5py
+import numpy as np
+import pytest
+from made_spools import RUNNING, made_events, spool
+
+import ensembles as en
+from ensembles.model.c_layout import CONSTANTS, SURROUNDINGS
+from ensembles.model.errors import EnsioError
+from ensembles.model.surroundings import COUNTERS, UNKNOWN
+from ensembles.run.collect import collect
+
+PROCESS, MEMORY, NFS = (CONSTANTS[f"ENSIO_READ_{kind}"] for kind in ("PROCESS", "MEMORY", "NFS"))
+
+
+def rows(count: int, first_ticks: int = 1000, read: int = PROCESS) -> np.ndarray:
+    """Samples every 0.1 s: the n-th one has written n MiB, and 7 in all other counters."""
+    made = np.zeros(count, SURROUNDINGS.dtype)
+    for name in COUNTERS:
+        made[name] = 7
+    made["ticks"] = first_ticks + 100_000_000 * np.arange(count)
+    made["cost_ns"], made["read"] = 12_000, read
+    made["written_by_calls"] = np.arange(count) << 20
+    return made
+
+
+def test_samples_are_a_table_by_rank_and_time(tmp_path) -> None:
+    both = rows(3, read=PROCESS | MEMORY)
+    spool(tmp_path / "1.spool", [made_events(5)], rank=1, tasks=2, surroundings=rows(2), pid=101)
+    spool(tmp_path / "0.spool", [made_events(5)], rank=0, tasks=2, surroundings=both)
+    run = en.open(tmp_path)
+    table = run.surroundings()
+    assert table.rank.tolist() == [0, 0, 0, 1, 1]
+    assert table.time.tolist() == [0, 100_000_000, 200_000_000, 0, 100_000_000]
+    assert table.written_by_calls.tolist() == [0, 1 << 20, 2 << 20, 0, 1 << 20]
+    assert table.dirty_bytes.tolist() == [7, 7, 7, UNKNOWN, UNKNOWN]
+    assert set(table.nfs_reads.tolist()) == {UNKNOWN}
+    assert set(table.cost.tolist()) == {12_000}
+    assert run.notes == []
+
+
+def test_every_counter_belongs_to_one_kind_of_reading(tmp_path) -> None:
+    kinds = [value for name, value in CONSTANTS.items() if name.startswith("ENSIO_READ_")]
+    made = np.concatenate([rows(1, 1000 + place, kind) for place, kind in enumerate(kinds)])
+    spool(tmp_path / "0.spool", [made_events(5)], rank=0, surroundings=made)
+    columns = en.open(tmp_path).surroundings().columns
+    known = {name: int((columns[name] != UNKNOWN).sum()) for name in COUNTERS}
+    assert known == dict.fromkeys(COUNTERS, 1)
+
+
+def test_a_run_without_samples_has_an_empty_table(tmp_path) -> None:
+    spool(tmp_path / "0.spool", [made_events(5)], rank=0)
+    table = en.open(tmp_path).surroundings()
+    assert len(table) == 0
+    assert repr(table) == "SurroundingsTable: no samples"
+    path = collect(str(tmp_path), str(tmp_path / "trace.h5"))[0]
+    assert len(en.open(path).surroundings()) == 0
+
+
+def test_unfinished_and_impossible_rows_are_left_out(tmp_path) -> None:
+    made = rows(6)
+    made["read"][1] = 0
+    made["ticks"][2] = 1 << 63
+    made["ticks"][3] = 0
+    made["written_by_calls"][4] = (1 << 64) - 5
+    spool(tmp_path / "0.spool", [made_events(5)], rank=0, surroundings=made, state=RUNNING)
+    table = en.open(tmp_path).surroundings()
+    assert table.time.tolist() == [-1000, 0, 400_000_000, 500_000_000]
+    assert table.written_by_calls[2] == UNKNOWN
+
+
+def test_rows_behind_the_end_of_a_truncated_spool_are_missing(tmp_path) -> None:
+    path = spool(tmp_path / "0.spool", [], rank=0, surroundings=rows(200), state=RUNNING)
+    with path.open("r+b") as file:
+        file.truncate(CONSTANTS["ENSIO_SPOOL_BYTES"] + 64 + 10 * SURROUNDINGS.size + 8)
+    assert len(en.open(tmp_path).surroundings()) == 10
+
+
+def test_a_trace_file_holds_the_same(tmp_path) -> None:
+    made = rows(40, read=PROCESS | NFS)
+    spool(tmp_path / "run/0.spool", [made_events(500)], rank=0, surroundings=made)
+    table = en.open(tmp_path / "run").surroundings()
+    assert len(table) == 40
+    collected = en.open(collect(str(tmp_path / "run"), str(tmp_path / "trace.h5"))[0]).surroundings()
+    for name, column in table.columns.items():
+        np.testing.assert_array_equal(collected.columns[name], column, err_msg=name)
+
+
+def test_columns_of_different_lengths_are_refused(tmp_path) -> None:
+    spool(tmp_path / "run/0.spool", [made_events(50)], rank=0, surroundings=rows(9))
+    path = collect(str(tmp_path / "run"), str(tmp_path / "trace.h5"))[0]
+    with h5py.File(path, "r+") as file:
+        del file["surroundings/read_calls"]
+        file["surroundings/read_calls"] = np.arange(8)
+    with pytest.raises(EnsioError, match=r"trace\.h5"):
+        en.open(path).surroundings()

@@ -1,0 +1,89 @@
+"""Totals of call sites are those that plain loops give, however the events are divided."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+from builders import make_events
+from generated_events import CALLS, events, parts_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensembles.model.events import Events
+from ensembles.summaries.bysite import BySite, SitesByDuration
+
+BIT = {"read": 1, "write": 2}
+
+
+def with_sites(whole: Events, seed: int) -> Events:
+    """The same events, none inside another, from some of five sites and the unknown one."""
+    random = np.random.default_rng(seed)
+    columns = whole.columns | {
+        "site": random.choice([0, 1, 2, 3, 0xFFFF], len(whole)),
+        "depth": np.zeros(len(whole), "u1"),
+    }
+    return Events(columns, whole.calls, whole.files)
+
+
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_totals_are_those_of_plain_loops(whole: Events, seed: int) -> None:
+    whole = with_sites(whole, seed)
+    expected: dict[tuple, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
+    for site, call, moved, carried, duration in zip(
+        *(getattr(whole, name).tolist() for name in ("site", "call", "moved", "carried", "duration")),
+        strict=True,
+    ):
+        row, op = expected[site, CALLS[call]], CALLS[call].op
+        row[0] += 1
+        row[1] += moved < 0
+        row[2] += max(moved, 0) if op in BIT and not carried & BIT[op] else 0
+        row[3] += duration
+        row[4] = max(row[4], duration)
+    table = BySite()
+    for part in parts_of(whole, np.random.default_rng(seed)):
+        other = BySite()
+        other.add(part)
+        table.merge(other)
+    found = {
+        key: [row.count, row.errors, row.bytes, row.exclusive_ns, row.max_ns]
+        for key, row in table.rows.items()
+    }
+    assert found == dict(expected)
+    assert sum(site.count for site in table.sites) == len(whole)
+    assert [site.exclusive_ns for site in table.sites] == sorted(
+        (site.exclusive_ns for site in table.sites), reverse=True
+    )
+
+
+def test_exclusive_time_is_without_the_calls_inside() -> None:
+    columns = {"start": [10, 0], "duration": [30, 100], "depth": [1, 0], "call": [0, 4], "site": [7, 7]}
+    table = BySite()
+    table.add(make_events({name: np.array(column) for name, column in columns.items()}, CALLS))
+    (site,) = table.sites
+    assert (site.number, site.time_ns, site.exclusive_ns, site.max_ns) == (7, 130, 100, 100)
+    assert [call.name for call in site.calls] == ["write", "pwrite"]
+
+
+def test_sites_of_one_line_are_added_up() -> None:
+    columns = {"duration": [5, 6, 7], "site": [1, 2, 3]}
+    table = BySite()
+    table.add(make_events({name: np.array(column) for name, column in columns.items()}, CALLS))
+    found = {site.number: (site.count, site.time_ns) for site in table.grouped(lambda number: number > 2)}
+    assert found == {1: (2, 11), 3: (1, 7)}
+
+
+@given(whole=events(), seed=st.integers(0, 2**32))
+def test_calls_of_each_range_of_durations(whole: Events, seed: int) -> None:
+    whole = with_sites(whole, seed)
+    cuts = [100.5, 1e6]
+    expected = [Counter(), Counter(), Counter()]
+    for site, duration in zip(whole.site.tolist(), whole.duration.tolist(), strict=True):
+        expected[sum(duration > cut for cut in cuts)][site] += 1
+    found = SitesByDuration(cuts)
+    for part in parts_of(whole, np.random.default_rng(seed)):
+        other = SitesByDuration(cuts)
+        other.add(part)
+        found.merge(other)
+    assert found.counts == expected
+    assert found.to_arrays()["count"].sum() == len(whole)
