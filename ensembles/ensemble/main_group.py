@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
 
 _NAMED = 3
-"""Groups left out that are named; of more, the number is told."""
+"""Most groups left out that are named; any others are counted."""
 
 _TRANSFERS = ("read", "write")
 

@@ -24,7 +24,7 @@ LEAST_CALLS = 8
 """Least number of calls of a plateau: one call has one rate, whatever it did."""
 
 LEAST_CELLS = 4
-"""Least length of a plateau without its first and its last cell, which may hold some of what is beside it."""
+"""Least length of a plateau without its first and its last cell, which may hold a part of a neighbour."""
 
 _PENALTY = 4.0
 _LEAST_CELLS = 2

@@ -93,10 +93,11 @@ step() {
     return "$status"
 }
 
+declare -A home_of=([root]=/root [newcomer]=/home/newcomer)
+
 # inside KIND USER COMMAND: by a shell in a root, as that user, in the clone.
 inside() {
-    local home=/root
-    [[ $2 == root ]] || home=/home/$2
+    local home=${home_of[$2]}
     apart bash "$top/tools/dev/bare_root.sh" "$scratch/$1" "$2" "$home" "cd $home/ensio && $3"
 }
 
@@ -120,15 +121,16 @@ make_base() {
         [[ ! -d $file ]] || { mkdir -p "$base$file" && cp -a "$file/." "$base$file/"; }
     done
     chroot "$base" useradd --create-home --shell /bin/bash newcomer
-    for file in .config/pip/pip.conf .pip/pip.conf; do
-        [[ ! -f $HOME/$file ]] || install -D -m 644 "$HOME/$file" "$base/root/$file"
-        [[ ! -f $HOME/$file ]] || install -D -m 644 "$HOME/$file" "$base/home/newcomer/$file"
-    done
-
     in_git bundle create -q "$scratch/head.bundle" HEAD
-    git -c advice.detachedHead=false clone -q "$scratch/head.bundle" "$base/root/ensio"
-    cp -a "$base/root/ensio" "$base/home/newcomer/ensio"
-    chroot "$base" chown -R newcomer: /home/newcomer
+    local user home
+    for user in "${!home_of[@]}"; do
+        home=${home_of[$user]}
+        for file in .config/pip/pip.conf .pip/pip.conf; do
+            [[ ! -f $HOME/$file ]] || install -D -m 644 "$HOME/$file" "$base$home/$file"
+        done
+        git -c advice.detachedHead=false clone -q "$scratch/head.bundle" "$base$home/ensio"
+        chroot "$base" chown -R "$user:" "$home"
+    done
 }
 
 otf2_export='archive=$(mktemp -u) && ./dev run ensio export demo/*/ior --to otf2 "$archive" && test -s "$archive/traces.otf2"'

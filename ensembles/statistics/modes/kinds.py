@@ -184,7 +184,7 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
     The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
     the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
     A mode needs 2; of less than eight phases, the root of half their number. The weakest cluster goes first,
-    with the denser of the antimodes beside it.
+    with the denser of its two antimodes.
     """
     least = min(_MOST_EVIDENCE, float(np.sqrt(len(sample.phase) / 2)))
     spans, number, few = list(spans), list(range((len(spans) + 1) // 2)), []
