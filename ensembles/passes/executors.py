@@ -61,7 +61,8 @@ class ThreadExecutor:
     Parameters
     ----------
     threads : int
-        Number of threads. Default: one for each processor that this process may use, at most 4.
+        Largest number of threads. Default: one for each processor that this process may use, at most 4. A
+        small memory budget allows fewer.
     """
 
     def __init__(self, threads: int = THREADS) -> None:
@@ -69,12 +70,13 @@ class ThreadExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
-        if self.threads < 2 or run.source.capacity < _FEW_EVENTS:
+        threads = min(self.threads, spec.budget.threads)
+        if threads < 2 or run.source.capacity < _FEW_EVENTS:
             return _merged(run, spec, [spec.summarize(run, spec.request)])
-        parts = divide(run.source, spec.request, self.threads)
+        parts = divide(run.source, spec.request, threads)
         if len(parts) < 2:
             return _merged(run, spec, [spec.summarize(run, spec.request, _read_ahead)])
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             return _merged(run, spec, pool.map(spec.summarize, repeat(run), parts))
 
 

@@ -24,6 +24,8 @@ LEAST_BYTES = 1 << 28
 """Smallest default budget in bytes: Python, NumPy and the pictures take half of it."""
 
 _BYTES_PER_CHUNK_EVENT = 1 << 12
+_BYTES_OF_PROGRAM = 128 << 20
+_BYTES_PER_THREAD = 32 << 20
 _BYTES_PER_HELD_EVENT = 240
 _MOST_CHUNK_EVENTS = 1 << 15
 _LEAST_CHUNK_EVENTS = 1 << 14
@@ -72,6 +74,11 @@ class Budget:
     def held_events(self) -> int:
         """Number of events whose columns may all be held and sorted in memory."""
         return self.memory_bytes // _BYTES_PER_HELD_EVENT
+
+    @property
+    def threads(self) -> int:
+        """Largest number of threads whose summaries fit into the budget with Python and its libraries."""
+        return max(1, (self.memory_bytes - _BYTES_OF_PROGRAM) // _BYTES_PER_THREAD)
 
     def shared_by(self, processes: int) -> Budget:
         """Divide the budget between several processes."""

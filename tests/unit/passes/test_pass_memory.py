@@ -76,3 +76,7 @@ def test_chunks_become_smaller_with_the_memory() -> None:
     assert Budget(1 << 40).chunk_events == 1 << 15
     assert Budget(5 << 24).chunk_events == 20_480
     assert Budget(1).chunk_events == 1 << 14
+
+
+def test_threads_fit_into_the_budget() -> None:
+    assert [Budget(mib << 20).threads for mib in (16, 160, 208, 256)] == [1, 1, 2, 4]
