@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.totals import Total, make_total, totals_of_runs
+from ensembles.comparison.totals import RunSums, Total, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
@@ -128,17 +128,103 @@ def compare_runs(
     """
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
-    read = [
-        [group_calls(run, selection.for_run(run, from_summary=True), single) for run in group]
-        for group in groups
-    ]
+    read = [[read_run(run, selection, single) for run in group] for group in groups]
+    return compare_read_runs(
+        read,
+        names=names,
+        margin=margin,
+        level=level,
+        seed=seed,
+        with_waits=selection.ops is not None or selection.calls is not None,
+        is_whole=selection == Selection.parse(),
+    )
+
+
+@dataclass(frozen=True)
+class ReadRun:
+    """What a comparison reads of a run.
+
+    Attributes
+    ----------
+    path : str
+    calls : ComparedCalls
+        The selected calls by layer and operation.
+    sums : RunSums
+        Sums over the whole run.
+    notes : list of str
+        Caveats of the run, one sentence each.
+    """
+
+    path: str
+    calls: ComparedCalls
+    sums: RunSums
+    notes: list[str]
+
+
+def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
+    """Read what a comparison needs of a run.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+    single : bool
+        The run is the only one of its group: phases, ranks and times of calls are needed.
+
+    Returns
+    -------
+    ReadRun
+
+    Raises
+    ------
+    EnsioError
+        The run does not record what the selection asks for, or cannot be read.
+    """
+    calls = group_calls(run, selection.for_run(run, from_summary=True), single)
+    return ReadRun(run.path, calls, sums_of_run(run), list(run.notes))
+
+
+def compare_read_runs(
+    groups: Sequence[Sequence[ReadRun]],
+    *,
+    names: Sequence[str] | None = None,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+    seed: int = 0,
+    with_waits: bool = False,
+    is_whole: bool = True,
+) -> list[Comparison]:
+    """Compare groups of runs that were read before, perhaps from a history.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of ReadRun
+    names, margin, level, seed
+        As for `compare`.
+    with_waits : bool
+        Whether operations that wait are compared too.
+    is_whole : bool
+        Whether the selected calls are all calls of the runs.
+
+    Returns
+    -------
+    list of Comparison
+        As for `compare_runs`.
+
+    Raises
+    ------
+    EnsioError
+        As for `compare`.
+    """
+    single = all(len(group) == 1 for group in groups)
+    read = [[run.calls for run in group] for group in groups]
     names = list(names) if names is not None else [runs_name([run.path for run in group]) for group in groups]
     notes = [f"{run.path}: {note}" for group in groups for run in group for note in run.notes]
     times_s: dict[Key, float] = {}
-    for run in (run for group in read for run in group):
-        for key, time_s in run.time_s.items():
+    for calls in (calls for group in read for calls in group):
+        for key, time_s in calls.time_s.items():
             times_s[key] = times_s.get(key, 0.0) + time_s
-    if selection.ops is None and selection.calls is None:
+    if not with_waits:
         times_s = {key: time_s for key, time_s in times_s.items() if key[1] != "wait"}
     totals = {key: _totals_of_kind(read, key, margin, level) for key in times_s}
     common = [key for key in times_s if all(any(key in run.time_s for run in group) for group in read)]
@@ -154,15 +240,15 @@ def compare_runs(
         kinds.append(Kind(samples, op, layer, unit))
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
     found += [_only_in_some(read, key, names, margin, level) for key in alone]
-    run_totals, moved_bytes = totals_of_runs(groups, margin, level)
-    if selection == Selection.parse():
+    run_totals, moved_bytes = totals_of_runs([[run.sums for run in group] for group in groups], margin, level)
+    if is_whole:
         for key in totals:
             totals[key] += moved_bytes.get(key, [])
     doubts = [
         f"{run.path}: {note}"
-        for group, theirs in zip(groups, read, strict=True)
-        for run, calls in zip(group, theirs, strict=True)
-        for note in dict.fromkeys(note for kind in calls.notes.values() for note in kind)
+        for group in groups
+        for run in group
+        for note in dict.fromkeys(note for kind in run.calls.notes.values() for note in kind)
     ]
     found = [
         _with_totals(

@@ -98,14 +98,30 @@ def _is_another(values: Sequence[Sequence[float]], g: int, margin: float, level:
     return bool(fit_effects(RunValues(both, group, np.zeros(1, int), np.zeros(1))).p[0, 0] <= level)
 
 
+@dataclass(frozen=True)
+class RunSums:
+    """The sums over a run that are compared without a test.
+
+    Attributes
+    ----------
+    totals : dict of str to float
+        Value of each total of runs (`Total.what`) that is known of the run.
+    moved : dict of (str, str) to (int, int)
+        Calls and bytes of its reads and writes by layer and operation.
+    """
+
+    totals: dict[str, float]
+    moved: dict[tuple[str, str], tuple[int, int]]
+
+
 def totals_of_runs(
-    groups: Sequence[Sequence[Run]], margin: float, level: float
+    groups: Sequence[Sequence[RunSums]], margin: float, level: float
 ) -> tuple[list[Total], dict[tuple[str, str], list[Total]]]:
     """Compute the totals of whole runs, and bytes and sizes of their reads and writes.
 
     Parameters
     ----------
-    groups : sequence of sequences of Run
+    groups : sequence of sequences of RunSums
     margin, level : float
         As for `ensembles.compare`.
 
@@ -115,21 +131,15 @@ def totals_of_runs(
         Without those that are not known of every run.
     of_kinds : dict of (str, str) to list of Total
         ``bytes`` and ``mean_size_bytes`` by layer and operation.
-
-    Raises
-    ------
-    EnsioError
-        A file of a run cannot be read.
     """
-    both = [[_totals_of_run(run) for run in group] for group in groups]
-    found = [[totals for totals, _ in group] for group in both]
+    found = [[run.totals for run in group] for group in groups]
     names = [name for name in found[0][0] if all(name in one for group in found for one in group)]
     of_runs = [
         make_total(name, [[one[name] for one in group] for group in found], margin, level) for name in names
     ]
     of_kinds = {}
-    for kind in dict.fromkeys(kind for group in both for _, moved in group for kind in moved):
-        moved = [[moved.get(kind, (0, 0)) for _, moved in group] for group in both]
+    for kind in dict.fromkeys(kind for group in groups for run in group for kind in run.moved):
+        moved = [[run.moved.get(kind, (0, 0)) for run in group] for group in groups]
         sizes = [[bytes_ / calls if calls else 0.0 for calls, bytes_ in group] for group in moved]
         of_kinds[kind] = [
             make_total("bytes", [[bytes_ for _, bytes_ in group] for group in moved], margin, level),
@@ -138,8 +148,22 @@ def totals_of_runs(
     return of_runs, of_kinds
 
 
-def _totals_of_run(run: Run) -> tuple[dict[str, float], dict[tuple[str, str], tuple[int, int]]]:
-    """Return the totals of a run, and calls and bytes of its reads and writes by layer and operation."""
+def sums_of_run(run: Run) -> RunSums:
+    """Compute the sums over a run.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    RunSums
+
+    Raises
+    ------
+    EnsioError
+        A file of the run cannot be read.
+    """
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
@@ -173,4 +197,4 @@ def _totals_of_run(run: Run) -> tuple[dict[str, float], dict[tuple[str, str], tu
         if call.op in ("read", "write"):
             calls, bytes_ = moved.get((call.layer, call.op), (0, 0))
             moved[call.layer, call.op] = calls + sums.count, bytes_ + sums.bytes
-    return found, moved
+    return RunSums(found, moved)
