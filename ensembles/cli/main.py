@@ -33,6 +33,7 @@ COMMANDS = (
     "split",
     "diagnose",
     "compare",
+    "history",
     "collect",
     "export",
     "replay",

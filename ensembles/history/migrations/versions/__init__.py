@@ -1,0 +1,1 @@
+"""Schema of the record of runs, as steps of Alembic."""

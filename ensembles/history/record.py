@@ -1,0 +1,301 @@
+"""What the history keeps of a run: its summaries, in at most 64 KiB however long the run was."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from ensembles.comparison.call_groups import ComparedCalls
+from ensembles.comparison.compare import ReadRun, read_run
+from ensembles.comparison.totals import RunSums
+from ensembles.model.errors import EnsioError
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import BIN_BITS, BIN_COUNT
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+MOST_BYTES = 1 << 16
+"""Largest size of an encoded record."""
+
+MOST_PHASES = 256
+"""Phases of which a record holds the times; of more, it holds the longest."""
+
+VERSION = 1
+
+
+class KindRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The calls of one layer and operation.
+
+    Attributes
+    ----------
+    layer, op : str
+    calls, bytes : int
+        Number of calls, and bytes that they moved (0 but for reads and writes).
+    time_s, min_s, max_s : float
+        Sum, least and greatest of the durations.
+    bins, counts : list of int
+        Bins of the bin law that hold calls, increasing, and the number of calls in each.
+    """
+
+    layer: str
+    op: str
+    calls: int
+    bytes: int
+    time_s: float
+    min_s: float
+    max_s: float
+    bins: list[int]
+    counts: list[int]
+
+
+class PhaseRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One phase: its number from 1, its name or None, start and duration in seconds, calls and bytes."""
+
+    phase: int
+    name: str | None
+    start_s: float
+    time_s: float
+    calls: int
+    bytes_read: int
+    bytes_written: int
+
+
+class FindingRecord(msgspec.Struct, frozen=True, array_like=True):
+    """One finding of ``ensio diagnose``: id, severity, and the sentence that says what happens."""
+
+    id: str
+    severity: str
+    title: str
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The summaries of a run that a history keeps.
+
+    Attributes
+    ----------
+    version : int
+        Version of this format.
+    identity : str
+        Equal for two records exactly if they are of the same run, wherever its files are.
+    path, program, job : str
+        Path of the run when it was added, program, number of the batch job.
+    command : list of str
+    start_unix_ns : int
+        Start of the run.
+    tasks, nodes : int
+    totals : dict of str to float
+        As in `ensembles.comparison.totals.Total`.
+    rates_bytes_per_s : dict of str to float
+        Mean rate of ``read`` and ``write`` while bytes move; without those that are not known.
+    kinds : list of KindRecord
+        Calls by layer and operation, those with most time first.
+    phases : list of PhaseRecord
+        In the order of time; at most `MOST_PHASES`.
+    findings : list of FindingRecord
+    coarsened : int
+        Bins are merged by ``2**coarsened``, so that the record is not larger than `MOST_BYTES`.
+    notes : list of str
+        Caveats of the run.
+    """
+
+    version: int = VERSION
+    identity: str
+    path: str
+    program: str
+    job: str
+    command: list[str]
+    start_unix_ns: int
+    tasks: int
+    nodes: int
+    totals: dict[str, float]
+    rates_bytes_per_s: dict[str, float]
+    kinds: list[KindRecord]
+    phases: list[PhaseRecord]
+    findings: list[FindingRecord]
+    coarsened: int = 0
+    notes: list[str]
+
+    @classmethod
+    def of_run(cls, run: Run) -> RunRecord:
+        """Read a run.
+
+        Parameters
+        ----------
+        run : Run
+
+        Returns
+        -------
+        RunRecord
+
+        Raises
+        ------
+        EnsioError
+            A file of the run cannot be read.
+
+        Examples
+        --------
+        >>> from ensembles.history.record import RunRecord
+        >>> record = RunRecord.of_run(en.open("ensio-ior"))
+        >>> record.tasks, [(kind.op, kind.calls) for kind in record.kinds][:2]
+        (8, [('write', 160), ('read', 160)])
+        >>> len(record.encode()) < 4096
+        True
+        """
+        from ensembles.run.selection import Selection
+
+        read = read_run(run, Selection.parse(), single=False)
+        return cls(
+            identity=_identity(run),
+            path=run.path,
+            program=run.program,
+            job=run.job,
+            command=list(run.command),
+            start_unix_ns=run.origin_unix_ns,
+            tasks=run.tasks,
+            nodes=len(set(run.hosts)),
+            totals=read.sums.totals,
+            rates_bytes_per_s=_rates(run),
+            kinds=_kinds(read),
+            phases=_phases(run),
+            findings=_findings(run),
+            notes=read.notes,
+        )
+
+    def encode(self) -> bytes:
+        """Encode the record in at most `MOST_BYTES`; bins are merged where it would be larger."""
+        record = self
+        for coarsened in range(self.coarsened, BIN_BITS + 8):
+            encoded = zlib.compress(msgspec.msgpack.encode(record), 6)
+            if len(encoded) <= MOST_BYTES:
+                return encoded
+            record = record._coarser(coarsened + 1)
+        raise EnsioError(
+            f"{self.path}: its summary does not fit into {MOST_BYTES >> 10} KiB: it is not added"
+        )
+
+    @classmethod
+    def decode(cls, encoded: bytes) -> RunRecord:
+        """Decode a record.
+
+        Raises
+        ------
+        EnsioError
+            It is damaged, or a later version of ensio has written it.
+        """
+        try:
+            record = msgspec.msgpack.decode(zlib.decompress(encoded), type=cls)
+        except (zlib.error, msgspec.DecodeError):
+            raise EnsioError("a record of the history is damaged: remove it, and add the run again") from None
+        if record.version > VERSION:
+            raise EnsioError("a record of the history is of a later ensio: use that")
+        return record
+
+    def _coarser(self, coarsened: int) -> RunRecord:
+        kinds = [_merged_bins(kind, coarsened) for kind in self.kinds]
+        notes = [note for note in self.notes if not note.startswith(_COARSENED)]
+        notes.append(f"{_COARSENED} {2**coarsened} times as wide as usual, to fit into a record")
+        phases = _longest(self.phases, MOST_PHASES >> coarsened)
+        return msgspec.structs.replace(
+            self, kinds=kinds, phases=phases, coarsened=coarsened, notes=notes, command=self.command[:16]
+        )
+
+    def as_read(self) -> ReadRun:
+        """Return what a comparison takes."""
+        calls = ComparedCalls()
+        for kind in self.kinds:
+            counts = np.zeros(BIN_COUNT, np.int64)
+            counts[kind.bins] = kind.counts
+            calls.samples[kind.layer, kind.op] = CountedDurations.from_counts(counts, kind.min_s, kind.max_s)
+            calls.time_s[kind.layer, kind.op] = kind.time_s
+        moved = {
+            (kind.layer, kind.op): (kind.calls, kind.bytes)
+            for kind in self.kinds
+            if kind.op in ("read", "write")
+        }
+        return ReadRun(self.path, calls, RunSums(self.totals, moved), self.notes)
+
+
+_COARSENED = "bins of its histograms are"
+
+
+def _identity(run: Run) -> str:
+    facts = [run.origin_unix_ns, run.tasks, run.program, *run.command, run.job, *sorted(set(run.hosts))]
+    text = "\0".join(map(str, facts)).encode(errors="surrogateescape")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def _kinds(read: ReadRun) -> list[KindRecord]:
+    found = []
+    for (layer, op), time_s in read.calls.time_s.items():
+        sample = read.calls.sample((layer, op))
+        counts = np.bincount(sample.bin, sample.count, BIN_COUNT).astype(np.int64)
+        bins = np.flatnonzero(counts)
+        found.append(
+            KindRecord(
+                layer,
+                op,
+                int(sample.total),
+                int(read.sums.moved.get((layer, op), (0, 0))[1]),
+                float(time_s),
+                float(sample.min_s.min()),
+                float(sample.max_s.max()),
+                bins.tolist(),
+                counts[bins].tolist(),
+            )
+        )
+    return sorted(found, key=lambda kind: -kind.time_s)
+
+
+def _merged_bins(kind: KindRecord, coarsened: int) -> KindRecord:
+    """Merge neighbouring bins into the middle one of each group of ``2**coarsened``."""
+    place = (np.array(kind.bins, np.int64) >> coarsened << coarsened) + (1 << coarsened >> 1)
+    counts = np.bincount(np.minimum(place, BIN_COUNT - 1), kind.counts).astype(np.int64)
+    bins = np.flatnonzero(counts)
+    return msgspec.structs.replace(kind, bins=bins.tolist(), counts=counts[bins].tolist())
+
+
+def _rates(run: Run) -> dict[str, float]:
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.structure.rates import find_plateaus
+    from ensembles.summaries.rate import RateCurve
+    from ensembles.summaries.runtotals import DIRECTIONS
+
+    if not run.has_all_events:
+        return {}
+    curve = run.summarize(ignoring_run(RateCurve))
+    rates = [find_plateaus(curve, op) for op in DIRECTIONS]
+    return {rate.op: rate.mean_bytes_per_s for rate in rates if rate.mean_bytes_per_s > 0}
+
+
+def _phases(run: Run) -> list[PhaseRecord]:
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.structure.phases.table import PhaseTable
+
+    if not run.has_all_events or run.phases is None:
+        return []
+    table = run.summarize(ignoring_run(partial(PhaseTable, run.phases)))
+    found = [
+        PhaseRecord(
+            one.phase, one.name, one.start_s, one.time_s, one.calls, one.bytes_read, one.bytes_written
+        )
+        for one in table.totals()
+    ]
+    return _longest(found, MOST_PHASES)
+
+
+def _longest(phases: list[PhaseRecord], most: int) -> list[PhaseRecord]:
+    """Return the longest phases in the order of time."""
+    longest = sorted(phases, key=lambda one: -one.time_s)[:most]
+    return sorted(longest, key=lambda one: one.phase)
+
+
+def _findings(run: Run) -> list[FindingRecord]:
+    from ensembles.diagnosis.diagnose import diagnose
+
+    return [FindingRecord(one.id, one.severity, one.title) for one in diagnose(run).findings]
