@@ -110,7 +110,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 def _label(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f'"{text}" is no label: write NAME=VALUE')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a label: write NAME=VALUE')
     return name, value
 
 
@@ -121,7 +121,7 @@ def _against(text: str) -> int | tuple[str, str]:
         return int(number)
     if "=" in text:
         return _label(text)
-    raise argparse.ArgumentTypeError(f'"{text}" is no baseline: write last:20 or NAME=VALUE')
+    raise argparse.ArgumentTypeError(f'"{text}" is not a baseline: write last:20 or NAME=VALUE')
 
 
 def execute(args: argparse.Namespace) -> int:

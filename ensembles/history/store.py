@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 from sqlalchemy import (
     Connection,
@@ -26,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from ensembles.history.record import RunRecord
 from ensembles.history.schema import EXPERIMENTS, LABELS, RUNS, check_schema, make_schema, schema_of
@@ -123,12 +125,12 @@ class History:
     def _engine(self) -> Engine:
         try:
             url = make_url(self._url)
-            engine = create_engine(
-                url, connect_args={"timeout": BUSY_S} if url.get_backend_name() == "sqlite" else {}
-            )
+            settings = {"timeout": BUSY_S} if url.get_backend_name() == "sqlite" else {}
+            # No connection outlives its transaction: many jobs share what a server can take.
+            engine = create_engine(url, connect_args=settings, poolclass=NullPool)
         except (ArgumentError, NoSuchModuleError):
             raise EnsioError(
-                f"{self.place} is no place for a history: name a file, or a URL such as "
+                f"{self.place} is not a place for a history: name a file, or a URL such as "
                 "postgresql+psycopg://user@host/name"
             ) from None
         except ModuleNotFoundError as missing:
@@ -333,7 +335,7 @@ class History:
                     added += self._add(connection, record, run.experiment, run.labels)
         return added, len(runs) - added
 
-    def _chosen(self, query: Select, experiment: str | None, labels: Mapping[str, str]) -> Select:
+    def _chosen(self, query: Select[Any], experiment: str | None, labels: Mapping[str, str]) -> Select[Any]:
         query = query.join(EXPERIMENTS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
         if experiment is not None:
             query = query.where(EXPERIMENTS.c.name == experiment)

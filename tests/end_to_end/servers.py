@@ -161,12 +161,12 @@ def check_recorded(service: Service) -> None:
 
 
 def tool(name: str, package: str) -> Path:
-    """A program of Debian's package, which the long tests need."""
+    """A program of Debian's package, which the tests need."""
     for pattern in ("/usr/lib/postgresql/*/bin", "/usr/sbin", "/usr/bin"):
         for folder in sorted(Path("/").glob(pattern.removeprefix("/")), reverse=True):
             if (folder / name).exists():
                 return folder / name
-    pytest.fail(f"there is no {name} here; ./dev test-long installs the package {package}")
+    pytest.fail(f"there is no {name} here; ./dev test and ./dev test-long install the package {package}")
 
 
 @contextmanager

@@ -8,16 +8,16 @@ tool_packages=("${python_packages[@]}" cmake libhdf5-openmpi-dev libopen-trace-f
 # The second half of the demonstration.
 demo_packages=(fio)
 test_packages=(btrfs-progs chromium clang fio fuse3 gfortran git hdf5-tools libclang-rt-14-dev libfuse3-dev libhdf5-dev
-    libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev mpich munge musl-tools ninja-build otf2-tools python3-mpi4py slurm-client
-    slurmctld slurmd sqlite3 strace valgrind)
-long_packages=(libpython3.11-testsuite nginx-light nodejs postgresql redis-server)
+    libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev mpich munge musl-tools
+    ninja-build otf2-tools postgresql python3-mpi4py slurm-client slurmctld slurmd sqlite3 strace valgrind)
+long_packages=(libpython3.11-testsuite nginx-light nodejs redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
 # `./dev lint --quick`, and what the whole of it needs more.
 quick_lint_packages=(clang-format git shellcheck)
 lint_packages=(clang-tidy cppcheck)
 
 # Extras of setup.cfg for all tests.
-test_extras=(browser dask dask-jobs darshan filters notebook otf2 pandas parquet)
+test_extras=(browser dask dask-jobs darshan filters notebook otf2 pandas parquet postgresql)
 all_test_extras=$(IFS=, && echo "test,${test_extras[*]}")
 
 # Packages that a command needs and this user cannot install.

@@ -11,6 +11,7 @@ declare -A needs_of=(
     [tests/unit/comparison]="python"
     [tests/unit/diagnosis]="python"
     [tests/unit/ensemble]="python"
+    [tests/unit/history]="python"
     [tests/unit/model]="python"
     [tests/unit/passes]="python +dask"
     [tests/unit/readers]="tools hdf5-tools sqlite3 strace +darshan +filters +otf2 +pandas"

@@ -121,5 +121,5 @@ def _error(calls: np.ndarray) -> np.ndarray:
 
 
 def _penalty(calls: np.ndarray, total: float) -> np.ndarray:
-    penalty: np.ndarray = np.sqrt(2 * np.log(np.e * total / np.maximum(calls.sum(axis=1), 1)))
+    penalty: np.ndarray = np.sqrt(2 + 2 * np.log(total / np.maximum(calls.sum(axis=1), 1)))
     return penalty
