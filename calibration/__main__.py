@@ -11,7 +11,7 @@ import time
 
 from calibration.page import version, write
 
-NAMES = ("compare", "modes", "moments", "readahead", "split", "structure", "tail")
+NAMES = ("compare", "history", "modes", "moments", "readahead", "split", "structure", "tail")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.comparison.compare import compare_read_runs
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.verdict import LEVEL, MARGIN
+from ensembles.comparison.verdict import MARGIN
 from ensembles.history.record import RunRecord
 from ensembles.history.store import History, StoredRun
 from ensembles.model.errors import EnsioError
@@ -19,6 +19,9 @@ LEAST_RUNS = 3
 
 BASELINE = 20
 """Runs before the latest that are its baseline unless others are named."""
+
+LEVEL = 0.01
+"""Probability of a false alarm in a night, for all parts of all kinds of calls together."""
 
 _SEVERE = ("warning", "critical")
 
@@ -109,7 +112,8 @@ def check(
     against : sequence of StoredRun, optional
         The baseline. Default: the `BASELINE` runs before the latest.
     margin, level : float
-        As for `ensembles.compare`. The level holds for all parts of all kinds of calls together.
+        Largest change that does not count, and the probability of a false alarm, for all parts of all kinds
+        of calls together.
 
     Returns
     -------
@@ -152,12 +156,36 @@ def check(
             latest,
             baseline,
         )
-    records = history.records([*(run.id for run in baseline), latest.id])
-    groups = [[record.as_read() for record in records[:-1]], [records[-1].as_read()]]
+    *before, record = history.records([*(run.id for run in baseline), latest.id])
+    verdict, reason, changes, found = judge(before, record, margin, level)
+    return Check(experiment, verdict, reason, latest, baseline, changes, found)
+
+
+def judge(
+    baseline: Sequence[RunRecord], latest: RunRecord, margin: float = MARGIN, level: float = LEVEL
+) -> tuple[str, str, list[Change], list[Comparison]]:
+    """Judge a record by those of a baseline.
+
+    Parameters
+    ----------
+    baseline : sequence of RunRecord
+        At least two.
+    latest : RunRecord
+    margin, level : float
+        As for `check`.
+
+    Returns
+    -------
+    verdict, reason : str
+    changes : list of Change
+    comparisons : list of Comparison
+        As in `Check`.
+    """
+    groups = [[record.as_read() for record in baseline], [latest.as_read()]]
     found = compare_read_runs(groups, names=["baseline", "latest"], margin=margin, level=level)
     changes = [_change(one) for one in found if one.verdict == "different"]
-    changes += _new_findings(records[:-1], records[-1])
-    return Check(experiment, *_verdict(changes, found), latest, baseline, changes, found)
+    changes += _new_findings(baseline, latest)
+    return *_verdict(changes, found), changes, found
 
 
 def _change(found: Comparison) -> Change:
