@@ -10,7 +10,7 @@ from test_mpi import FLAVOURS
 from test_together import Job
 
 import ensembles
-from ensembles.cli.info import collect_information
+from ensembles.run.information import collect_information
 
 TASKS = 3
 

@@ -13,7 +13,7 @@ import strace
 from places import BUILD, ENSIO_CC, PROGRAMS, ROOT
 
 import ensembles
-from ensembles.cli.info import collect_information
+from ensembles.run.information import collect_information
 from ensembles.run.collect import collect
 
 FLAVOURS = ("openmpi", "mpich")
