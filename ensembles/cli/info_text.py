@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 import textwrap
-from collections.abc import Sequence
 from typing import Any
 
-from tabulate import tabulate
-
+from ensembles.cli.table import table_text
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
-_WIDTH = 96
+_WIDTH = 80
 _LABEL = 11
 _MOST_REGIONS = 30
 
 
 def information_text(information: dict[str, Any]) -> str:
-    """Format the result of `collect_information`, in at most 96 columns if names allow it."""
+    """Format the result of `collect_information`, in at most 80 columns if names allow it."""
     information = _harmless(information)
     parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
+    parts.append(_waiting_table(information))
     if len(information["layers"]) > 1:
         parts.append(_layer_table(information))
     parts.append(_sizes(information))
@@ -146,24 +145,57 @@ def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
 def _transfers(information: dict[str, Any]) -> str:
     if not information["recorded_calls"]:
         return "No call was recorded: docs/user/troubleshooting.md lists the causes."
-    span_s, io_time_s = information["span_s"], information["io_time_s"]
-    threads = max(information["threads"], 1)
+    span_s = information["span_s"]
     lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
-    if span_s > 0:
-        share = io_time_s / (span_s * threads)
-        text = f"{seconds_text(io_time_s)} summed over threads, {100 * share:.1f} % of thread time"
-        lines.append(_line("I/O time", text))
+    lines += _time_in_io(information)
     lines += _flight_lines(information)
-    for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
-        rate = f" · {bytes_text(information[key] / span_s)}/s over the span" if span_s > 0 else ""
-        lines.append(_line(label, bytes_text(information[key]) + (rate if information[key] else "")))
     slowest = information["slowest_call"]
-    if slowest is None:
-        return "\n".join(lines)
-    where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
-    file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
-    lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
-    return "\n".join(lines)
+    if slowest is not None:
+        where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
+        file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
+        lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
+    return "\n".join(lines) + "\n\n" + _transfer_table(information["transfers"])
+
+
+def _time_in_io(information: dict[str, Any]) -> list[str]:
+    found = information["time_in_io"]
+    if not found["tasks"]:
+        text = f"{seconds_text(information['io_time_s'])} summed over tasks"
+        return [_line("I/O time", text)] if information["io_time_s"] else []
+
+    def time_text(time_s: float, share: float | None, *more: str) -> str:
+        notes = [*more, *([] if share is None else [f"{100 * share:.1f} % of the span"])]
+        return seconds_text(time_s) + (f" ({', '.join(notes)})" if notes else "")
+
+    parts = []
+    if found["critical_path_s"] is not None:
+        parts.append(f"critical path {time_text(found['critical_path_s'], found['critical_path_share'])}")
+    slowest = time_text(found["slowest_s"], found["slowest_share"], f"rank {found['slowest_task']}")
+    if found["tasks"] > 1:
+        parts.append(f"mean of {found['tasks']:,} tasks {time_text(found['mean_s'], found['mean_share'])}")
+        parts.append(f"slowest task {slowest}")
+    else:
+        parts.insert(0, slowest)
+    return [_line("I/O time" if number == 0 else "", part) for number, part in enumerate(parts)]
+
+
+def _transfer_table(transfers: dict[str, Any]) -> str:
+    """Format the bytes and rates, by direction."""
+    by_time = any(each["active_s"] is not None for each in transfers.values())
+    rows = []
+    for label, op in (("read", "read"), ("written", "write")):
+        each = transfers[op]
+        rank = "" if each["slowest_task"] is None else f" (rank {each['slowest_task']})"
+        ways = [("active_bytes_per_s", "active_s", ""), ("open_bytes_per_s", "open_s", "")]
+        if not by_time:
+            ways = [("slowest_task_bytes_per_s", "slowest_task_s", rank)]
+        rates = [
+            "" if each[rate] is None else f"{bytes_text(each[rate])}/s in {seconds_text(each[time])}{more}"
+            for rate, time, more in ways
+        ]
+        rows.append((label, bytes_text(each["bytes"]), *rates))
+    headers = ["while data moved", "first open to last close"] if by_time else ["by the slowest task's time"]
+    return table_text(["transfers", "bytes", *headers], rows)
 
 
 def _flight_lines(information: dict[str, Any]) -> list[str]:
@@ -176,34 +208,48 @@ def _flight_lines(information: dict[str, Any]) -> list[str]:
 
 
 def _call_table(information: dict[str, Any]) -> str:
-    all_s = max(_all_time_s(information), 1e-30)
+    """Format the calls that are I/O, those with the longest exclusive time first."""
+    calls = [item for item in information["calls"].items() if item[1]["is_io"]]
     rows = [
         (
             name,
             f"{call['count']:,}",
             bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
-            seconds_text(call["time_s"]),
-            f"{100 * call['time_s'] / all_s:.1f} %",
+            seconds_text(call["exclusive_time_s"]),
+            "" if call["io_share"] is None else f"{100 * call['io_share']:.1f} %",
             seconds_text(call["time_s"] / call["count"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
-            f"{call['errors']:,}" if call["errors"] else "",
         )
-        for name, call in sorted(information["calls"].items(), key=lambda item: -item[1]["time_s"])
+        for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))
     ]
     if not rows:
         return ""
-    headers = ("call", "count", "bytes", "time", "share", "mean", "longest", "errors")
-    return _table(headers, rows)
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    align = ("left", *["right"] * (len(headers) - 1))
-    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
+    is_nested = any(call["exclusive_time_s"] != call["time_s"] for _, call in calls)
+    time = "exclusive time" if is_nested else "time"
+    text = table_text(("I/O call", "count", "bytes", time, "share", "mean", "longest"), rows)
+    failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
+    if failed:
+        text += "\n" + textwrap.fill(f"failed calls: {', '.join(failed)}", _WIDTH, subsequent_indent="  ")
     return text
 
 
-def _all_time_s(information: dict[str, Any]) -> float:
-    return sum(float(call["time_s"]) for call in information["calls"].values())
+def _waiting_table(information: dict[str, Any]) -> str:
+    """Format the calls that wait for other tasks, those with the longest time first."""
+    whole_s = information["span_s"] * max(information["threads"], 1)
+    calls = [item for item in information["calls"].items() if not item[1]["is_io"]]
+    rows = [
+        (
+            name,
+            f"{call['count']:,}",
+            seconds_text(call["exclusive_time_s"]),
+            f"{100 * call['exclusive_time_s'] / whole_s:.1f} %" if whole_s else "",
+            seconds_text(call["time_s"] / call["count"]),
+            "" if call["max_s"] is None else seconds_text(call["max_s"]),
+        )
+        for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))
+    ]
+    headers = ("waiting in MPI", "count", "exclusive time", "of thread time", "mean", "longest")
+    return table_text(headers, rows) if rows else ""
 
 
 def _layer_table(information: dict[str, Any]) -> str:
@@ -212,7 +258,7 @@ def _layer_table(information: dict[str, Any]) -> str:
         for name, layer in information["layers"].items()
     ]
     headers = ("layer", "calls", "time", "exclusive time")
-    return _table(headers, rows)
+    return table_text(headers, rows)
 
 
 def _region_table(information: dict[str, Any]) -> str:
@@ -231,7 +277,7 @@ def _region_table(information: dict[str, Any]) -> str:
     ]
     headers = ("user-defined region", "tasks", "count", "time", "I/O time", "unclosed")
     more = len(information["regions"]) - len(rows)
-    return _table(headers, rows) + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
+    return table_text(headers, rows) + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
 
 
 def _sizes(information: dict[str, Any]) -> str:

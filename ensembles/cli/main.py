@@ -27,6 +27,8 @@ COMMANDS = (
     "phases",
     "ordinals",
     "rate",
+    "files",
+    "ranks",
     "sites",
     "modes",
     "tail",

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -18,7 +22,7 @@ _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
 _NS_PER_S = 1e9
 
 
-def collect_information(run: Run) -> dict[str, Any]:
+def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]:
     """Collect what ``ensio info --json`` prints.
 
     The numbers come from one pass over the events or, if these are not all calls, from the summary that the
@@ -27,6 +31,8 @@ def collect_information(run: Run) -> dict[str, Any]:
     Parameters
     ----------
     run : Run
+    sums : RunSums, optional
+        The totals, if they are known already. Default: they are computed.
 
     Returns
     -------
@@ -38,7 +44,7 @@ def collect_information(run: Run) -> dict[str, Any]:
     EnsioError
         A file of the run cannot be read.
     """
-    found = _from_events(run) if run.has_all_events else _from_summary(run)
+    found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = _unseen(run, found)
     notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns)
@@ -74,6 +80,7 @@ def collect_information(run: Run) -> dict[str, Any]:
         "files": len(table.files),
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
+        **_headline(run, found),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
@@ -100,7 +107,7 @@ def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
     ]
 
 
-def _unseen(run: Run, found: _RunTotals) -> list[str]:
+def _unseen(run: Run, found: RunSums) -> list[str]:
     from ensembles.structure.unseen import unseen_sentence
 
     if run.environment.get("ENSIO_LAYERS"):
@@ -138,8 +145,24 @@ def _flights(run: Run) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _RunTotals:
-    """Totals of all calls, and the number of them that are events."""
+class RunSums:
+    """Totals of all calls.
+
+    Attributes
+    ----------
+    table, totals, sizes, regions
+        Summaries of all calls.
+    size_classes : dict of str to list of (int, int, int)
+        By layer: smallest and largest access size in bytes of a class, and its number of calls.
+    events : int
+        Number of calls that are events.
+    durations_known : bool
+        False if only the sums of the durations are known.
+    summed : int
+        Number of calls that are in the totals by sums of the recorder, and not among the events.
+    times : mapping of str to Summary, or None
+        Summaries for the headline; None: not all calls are events.
+    """
 
     table: CallTable
     totals: RunTotals
@@ -149,28 +172,52 @@ class _RunTotals:
     events: int
     durations_known: bool = True
     summed: int = 0
+    times: Mapping[str, Any] | None = None
 
 
-def _from_events(run: Run) -> _RunTotals:
-    from ensembles.passes.group import SummaryRequest
-    from ensembles.passes.summary import ignoring_run
+def _headline(run: Run, found: RunSums) -> dict[str, Any]:
+    from ensembles.run.headline import find_headline
+
+    moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
+    return find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times).to_json()
+
+
+def sums_requests() -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries that `sums_from_events` takes."""
+    from ensembles.run.headline import headline_requests
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
-    sums = {
+    return {
         "table": SummaryRequest(ignoring_run(CallTable)),
         "totals": SummaryRequest(ignoring_run(RunTotals)),
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "regions": SummaryRequest(_region_times),
+        **headline_requests(),
     }
+
+
+def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
+    """Make the totals of a run whose calls are all events.
+
+    Parameters
+    ----------
+    run : Run
+    found : mapping of str to Summary
+        Summaries of `sums_requests`. Calls that are not events are added to them.
+
+    Returns
+    -------
+    RunSums
+    """
     from ensembles.summaries.from_cells import add_summed_calls
 
-    found = run.summarize(sums).summaries
-    events, summed = found["table"].events, 0
+    table, totals = found["table"], found["totals"]
+    events, summed = table.events, 0
     if run.summed_calls:
-        summed = add_summed_calls(found["table"], found["totals"], run.summary, run.summed_calls)
-    return _RunTotals(size_classes={}, events=events, summed=summed, **found)
+        summed = add_summed_calls(table, totals, run.summary, run.summed_calls)
+    return RunSums(table, totals, found["sizes"], {}, found["regions"], events, summed=summed, times=found)
 
 
 def _region_times(run: Run) -> RegionTimes:
@@ -179,15 +226,21 @@ def _region_times(run: Run) -> RegionTimes:
     return RegionTimes(run.regions)
 
 
-def _from_summary(run: Run) -> _RunTotals:
-    from ensembles.passes.summary import ignoring_run
+def sums_of(run: Run) -> RunSums:
+    """Compute the totals of a run, in one pass over its events or from the summary of its recorder."""
+    if run.has_all_events:
+        return sums_from_events(run, run.summarize(sums_requests()).summaries)
+    return _from_summary(run)
+
+
+def _from_summary(run: Run) -> RunSums:
     from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells, totals_from_cells
 
     summary = run.summary
     sizes, classes = sizes_from_cells(summary)
     events = run.summarize(ignoring_run(EventCount)).events
-    return _RunTotals(
+    return RunSums(
         table_from_cells(summary, run.files),
         totals_from_cells(summary),
         sizes,
@@ -251,7 +304,9 @@ def _layers(layers: LayerTimes) -> dict[str, Any]:
 
 def _calls(table: CallTable, layers: LayerTimes) -> dict[str, Any]:
     calls: dict[str, Any] = {}
+    io_ns = sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
     for call, totals in table.totals.items():
+        is_io = not call.waits_for_tasks
         name = call.name if call.name not in calls else f"{call.layer}:{call.name}"
         calls[name] = {
             "layer": call.layer,
@@ -260,6 +315,8 @@ def _calls(table: CallTable, layers: LayerTimes) -> dict[str, Any]:
             "bytes": totals.bytes,
             "time_s": totals.time_ns / _NS_PER_S,
             "exclusive_time_s": layers.exclusive_ns(call) / _NS_PER_S,
+            "is_io": is_io,
+            "io_share": layers.exclusive_ns(call) / io_ns if is_io and io_ns else None,
             "max_s": None if totals.max_ns < 0 else totals.max_ns / _NS_PER_S,
             "errors": totals.errors,
         }
