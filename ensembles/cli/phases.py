@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.phases.detect import detect_phases
 
     selection = selection_from_args(args)
@@ -56,6 +57,7 @@ def execute(args: argparse.Namespace) -> int:
     wanted = replace(selection, phases=None).for_run(run)
     table = run.summarize(partial(_table_of, phases), selection=wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
+    refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
     if args.json:
         print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))
     else:

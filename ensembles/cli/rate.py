@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
     from ensembles.passes.summary import ignoring_run
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.rates import find_plateaus
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
@@ -50,6 +52,8 @@ def execute(args: argparse.Namespace) -> int:
     curve = run.summarize(ignoring_run(RateCurve), selection=selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("only reads and writes have a data rate: select these, or leave out --op")
+    if not any(map(curve.active.calls, DIRECTIONS)):
+        refuse_nothing(run, selection, run.summarize(ignoring_run(EventCount), selection=selection).events)
     rates = [find_plateaus(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
     if args.json:
         result = {

@@ -15,6 +15,7 @@ from ensembles.cli.options import (
     add_run,
     add_scale_arguments,
     open_run,
+    selection_from_args,
     warn,
 )
 
@@ -77,8 +78,10 @@ def print_table(
     int
         Exit code.
     """
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.run.tables import sums_of_totals
 
+    refuse_nothing(run, selection_from_args(args), len(rows))
     sums = sums_of_totals(rows)
     if args.json:
         result = {

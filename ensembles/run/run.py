@@ -459,7 +459,7 @@ class Run(RunWithTotals):
         Raises
         ------
         EnsioError
-            A filter is malformed, or the run does not record what it asks for.
+            A filter is malformed or matches no call, or the run does not record what it asks for.
 
         Examples
         --------
@@ -469,8 +469,12 @@ class Run(RunWithTotals):
         160
         """
         from ensembles.ensemble.main_group import main_ensemble
+        from ensembles.run.nothing_selected import refuse_nothing
 
-        return main_ensemble(self, Selection.parse(**filters).for_run(self, from_summary=True), per)[1]
+        selection = Selection.parse(**filters).for_run(self, from_summary=True)
+        ensemble = main_ensemble(self, selection, per)[1]
+        refuse_nothing(self, selection, ensemble.n)
+        return ensemble
 
     def chosen_by(self, selection: Selection) -> Events:
         """Read the events of a selection.
