@@ -217,7 +217,7 @@ def _call_table(information: dict[str, Any]) -> str:
             bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
             seconds_text(call["exclusive_time_s"]),
             "" if call["io_share"] is None else f"{100 * call['io_share']:.1f} %",
-            seconds_text(call["time_s"] / call["count"]),
+            seconds_text(call["mean_s"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
         )
         for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))
@@ -235,15 +235,14 @@ def _call_table(information: dict[str, Any]) -> str:
 
 def _waiting_table(information: dict[str, Any]) -> str:
     """Format the calls that wait for other tasks, those with the longest time first."""
-    whole_s = information["span_s"] * max(information["threads"], 1)
     calls = [item for item in information["calls"].items() if not item[1]["is_io"]]
     rows = [
         (
             name,
             f"{call['count']:,}",
             seconds_text(call["exclusive_time_s"]),
-            f"{100 * call['exclusive_time_s'] / whole_s:.1f} %" if whole_s else "",
-            seconds_text(call["time_s"] / call["count"]),
+            "" if call["wait_share"] is None else f"{100 * call['wait_share']:.1f} %",
+            seconds_text(call["mean_s"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
         )
         for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))

@@ -103,7 +103,7 @@ def _text(rates: Rates) -> str:
         [
             f"{plateau.from_s:.3f}",
             f"{plateau.to_s:.3f}",
-            seconds_text(plateau.to_s - plateau.from_s),
+            seconds_text(plateau.time_s),
             rate_text(plateau.bytes_per_s),
             f"{rate_text(plateau.low_bytes_per_s)} – {rate_text(plateau.high_bytes_per_s)}",
             bytes_text(plateau.bytes),
@@ -116,7 +116,7 @@ def _text(rates: Rates) -> str:
             f"{head}\n\nNo plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
         )
     headers = ["from (s)", "to (s)", "time", "rate", "p10 – p90 of the rate", "bytes", "share"]
-    rest = 1 - sum(plateau.share for plateau in rates.plateaus)
+    rest = rates.share_outside
     table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
     more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""
     return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

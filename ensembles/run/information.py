@@ -85,7 +85,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
-        "calls": _calls(table, totals.layers),
+        "calls": _calls(table, totals.layers, table.span_ns * max(run.threads, 1)),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
         "uncertain_counts": sizes.uncertainty,
@@ -302,7 +302,7 @@ def _layers(layers: LayerTimes) -> dict[str, Any]:
     }
 
 
-def _calls(table: CallTable, layers: LayerTimes) -> dict[str, Any]:
+def _calls(table: CallTable, layers: LayerTimes, thread_ns: int) -> dict[str, Any]:
     calls: dict[str, Any] = {}
     io_ns = sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
     for call, totals in table.totals.items():
@@ -317,6 +317,8 @@ def _calls(table: CallTable, layers: LayerTimes) -> dict[str, Any]:
             "exclusive_time_s": layers.exclusive_ns(call) / _NS_PER_S,
             "is_io": is_io,
             "io_share": layers.exclusive_ns(call) / io_ns if is_io and io_ns else None,
+            "wait_share": None if is_io or not thread_ns else layers.exclusive_ns(call) / thread_ns,
+            "mean_s": totals.time_ns / totals.count / _NS_PER_S,
             "max_s": None if totals.max_ns < 0 else totals.max_ns / _NS_PER_S,
             "errors": totals.errors,
         }

@@ -17,7 +17,7 @@ MOST_SESSIONS = 1 << 20
 LEFT_OUT = 0.01
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
 
-_COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed")
+_COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")
 _OPEN, _CLOSE = OPS.index("open"), OPS.index("close")
 
 _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
@@ -46,7 +46,7 @@ class OpenToClose:
 class OpenTime(Summary):
     """A mergeable summary: when the files of reads and writes were open.
 
-    A *session* is the time from the first use of a file by a thread to its close, or to its last use. IOR
+    A *session* is the time from the open of a file by a thread to its close, or to its last use. IOR
     divides the bytes of a phase by the time from the first open to the last close of all tasks; so does this
     summary, for any number of phases, with the union of the times of the sessions. Small files that are open
     for long, such as a log, would dominate it: the smallest sessions, which together moved at most `LEFT_OUT`
@@ -66,7 +66,7 @@ class OpenTime(Summary):
     def __init__(self) -> None:
         # Rows of `_COLUMNS`: the last session of each thread and file, which later calls may continue.
         self._pending = np.empty((len(_COLUMNS), 0), np.int64)
-        # By direction: rows start, end, bytes.
+        # By direction: rows start, end, bytes of the sessions that begin with an open.
         self._done = [np.empty((3, 0), np.int64) for _ in DIRECTIONS]
         self._parts: list[list[np.ndarray]] = [[] for _ in DIRECTIONS]
         self._held = [0] * len(DIRECTIONS)
@@ -87,7 +87,7 @@ class OpenTime(Summary):
         rows[:5] = used.rank, used.thread, used.file, used.start, used.end
         for number in range(len(DIRECTIONS)):
             rows[5 + number] = np.where(direction[mine] == number, moved, 0)
-        rows[7] = edge[mine] == _CLOSE
+        rows[7], rows[8] = edge[mine] == _CLOSE, edge[mine] == _OPEN
         self._pending = self._without_finished(_sessions(np.concatenate([self._pending, rows], axis=1)))
 
     def _without_finished(self, sessions: np.ndarray) -> np.ndarray:
@@ -102,12 +102,12 @@ class OpenTime(Summary):
     def _keep(self, sessions: np.ndarray) -> None:
         for number in range(len(DIRECTIONS)):
             moved = sessions[[3, 4, 5 + number]]
-            self._hold(number, moved[:, moved[2] > 0])
+            self._bytes[number] += int(moved[2].sum())
+            self._hold(number, moved[:, (moved[2] > 0) & (sessions[8] > 0)])
 
     def _hold(self, number: int, rows: np.ndarray) -> None:
         if not rows.shape[1]:
             return
-        self._bytes[number] += int(rows[2].sum())
         self._parts[number].append(rows)
         self._held[number] += rows.shape[1]
         if self._held[number] > 2 * MOST_SESSIONS:
@@ -128,10 +128,9 @@ class OpenTime(Summary):
     def merge(self, other: OpenTime) -> None:
         """Add a summary of other ranks."""
         for number in range(len(DIRECTIONS)):
-            before = self._bytes[number] + other._bytes[number]
+            self._bytes[number] += other._bytes[number]
             for rows in (other._done[number], *other._parts[number]):
                 self._hold(number, rows)
-            self._bytes[number] = before
         self._keep(self._pending)
         self._pending = other._pending.copy()
 
@@ -145,8 +144,8 @@ class OpenTime(Summary):
         Returns
         -------
         OpenToClose or None
-            None: no bytes moved, or the program had more than `MOST_SESSIONS` sessions, and those that are
-            kept moved too few of the bytes.
+            None: no bytes moved; or the sessions that are known moved too few of them. The others begin
+            without an open of the same thread, or there were more than `MOST_SESSIONS`.
         """
         self.finalize()
         number = DIRECTIONS.index(direction)
