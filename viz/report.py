@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,17 +24,16 @@ from ensembles.model.events import Events
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
+from ensembles.run.information import (
+    RunSums,
+    collect_information,
+    sums_from_events,
+    sums_of,
+    sums_requests,
+)
 from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.eventcount import EventCount
-from ensembles.summaries.from_cells import (
-    add_summed_calls,
-    histogram_from_cells,
-    moments_from_cells,
-    sizes_from_cells,
-    table_from_cells,
-    totals_from_cells,
-)
+from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
@@ -46,7 +46,15 @@ from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
-from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
+from ensembles.viz.report_tables import (
+    call_colours,
+    call_table,
+    facts,
+    headline,
+    missing,
+    size_tables,
+    wait_table,
+)
 from ensembles.viz.trace_diagram import trace_diagram
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
@@ -57,7 +65,6 @@ _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "moments": CallMoments,
 }
 _OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
-_EVENTS: dict[str, type[Summary]] = {"events": EventCount}
 
 
 @dataclass
@@ -74,6 +81,8 @@ class ReportData:
         Number of events that `rate` and `raster` show; None: all calls.
     durations_known : bool
         False if only the sums of the durations are known.
+    sums : RunSums or None
+        Totals of the whole run; None: these are some of its events.
     """
 
     table: CallTable
@@ -86,6 +95,7 @@ class ReportData:
     size_classes: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     events: int | None = None
     durations_known: bool = True
+    sums: RunSums | None = None
 
     @classmethod
     def from_run(
@@ -110,23 +120,22 @@ class ReportData:
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
         if run.has_all_events:
-            if run.summed_calls:
-                add_summed_calls(found["table"], found["totals"], run.summary, run.summed_calls)
-            return cls(**found), group
-        cells = run.summary
-        sizes, classes = sizes_from_cells(cells)
-        table, totals = table_from_cells(cells, run.files), totals_from_cells(cells)
+            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME)}
+            sums = sums_from_events(run, found | {"active": found["rate"].active})
+            return cls(**own, sums=sums), group
+        cells, sums = run.summary, sums_of(run)
         return cls(
-            table,
-            totals,
-            sizes,
+            sums.table,
+            sums.totals,
+            sums.sizes,
             histogram_from_cells(cells),
             moments_from_cells(cells),
             found["rate"],
             found["raster"],
-            classes,
-            found["events"].events,
-            cells.durations_known,
+            sums.size_classes,
+            sums.events,
+            sums.durations_known,
+            sums,
         ), group
 
     @classmethod
@@ -149,7 +158,11 @@ _PREFIX = "report."
 
 def report_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of events that a report needs."""
-    return _requests(_OF_ALL_CALLS | _OVER_TIME if run.has_all_events else _OVER_TIME | _EVENTS)
+    if not run.has_all_events:
+        return _requests(_OVER_TIME)
+    # The time in which bytes moved is part of the rate.
+    others = {_PREFIX + name: request for name, request in sums_requests().items() if name != "active"}
+    return others | _requests(_OF_ALL_CALLS | _OVER_TIME)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
@@ -219,7 +232,15 @@ def _page_of_run(run: Any) -> str:
     summaries, group = ReportData.from_run(run, examination.requests)
     # Ensembles come first, because the same pass finds the phases that findings may name.
     shown = shown_ensembles(run, summaries.table)
-    return report_html(run, summaries, shown, examination.evaluate(group))
+    information = None if summaries.sums is None else collect_information(run, summaries.sums)
+    return report_html(run, summaries, shown, examination.evaluate(group), information)
+
+
+def _script_text(information: dict[str, Any] | None) -> str:
+    """Format the information as JSON in an HTML script: no text in it can end the script."""
+    if information is None:
+        return ""
+    return json.dumps(information).replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
@@ -232,7 +253,11 @@ def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
 
 
 def report_html(
-    run: Any, summaries: ReportData, shown: Sequence[Shown] = (), diagnosis: Diagnosis | None = None
+    run: Any,
+    summaries: ReportData,
+    shown: Sequence[Shown] = (),
+    diagnosis: Diagnosis | None = None,
+    information: dict[str, Any] | None = None,
 ) -> str:
     """Return the report as HTML.
 
@@ -244,6 +269,9 @@ def report_html(
         Sections of ensembles; empty if the report shows a selection of the events.
     diagnosis : Diagnosis or None
         Findings; None if the report shows a selection of the events.
+    information : dict or None
+        From `ensembles.run.information.collect_information`; None if the report shows a selection of the
+        events. The page has it as JSON, in the element ``ensio-info``.
 
     Returns
     -------
@@ -268,8 +296,10 @@ def report_html(
             colours=call_colours(summaries),
             simulated=run.simulated,
             notes=run.notes,
-            facts=facts(run, summaries),
+            facts=facts(run, summaries, information),
+            information=_script_text(information),
             calls=call_table(summaries),
+            waits=wait_table(summaries),
             missing=missing(run, summaries),
             single_calls=summaries.events != 0,
             diagnosis=diagnosis,

@@ -35,18 +35,18 @@ def headline(run: Any) -> dict[str, str]:
     }
 
 
-def facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
+def facts(
+    run: Any, summaries: ReportData, information: dict[str, Any] | None = None
+) -> list[tuple[str, str, str]]:
     """Return the key figures at the top of the page: name, value and meaning of each."""
     table = summaries.table
     span_s = table.span_ns * _NS
     totals = summaries.totals
     shown = [("span", seconds_text(span_s), "from the first recorded call to the end of the last")]
-    for name, total in (("written", totals.bytes_written), ("read", totals.bytes_read)):
-        meaning = f"{bytes_text(total / span_s)}/s over the span" if total and span_s else "summed over tasks"
-        shown.append((name, bytes_text(total), meaning))
-    if span_s:
-        share = totals.io_time_ns * _NS / (span_s * max(run.threads, 1))
-        shown.append(("I/O time", percent_text(share), "of the span, mean over threads"))
+    for name, op, total in (("written", "write", totals.bytes_written), ("read", "read", totals.bytes_read)):
+        rates = _rates(summaries, None if information is None else information["transfers"][op], op)
+        shown.append((name, bytes_text(total), rates or "summed over tasks"))
+    shown += _time_in_io(totals.io_time_ns * _NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
@@ -67,12 +67,41 @@ def facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
     return shown
 
 
+def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> str:
+    """Return the data rates of a direction in words."""
+    if transfer is None:
+        moved, active_s = summaries.rate.total_bytes(op), summaries.rate.active_s(op)
+        return f"{bytes_text(moved / active_s)}/s while data moved" if moved and active_s else ""
+    ways: tuple[tuple[str, str], ...] = (
+        ("active_bytes_per_s", "while data moved"),
+        ("open_bytes_per_s", "from first open to last close"),
+    )
+    if transfer["active_s"] is None:
+        ways = (("slowest_task_bytes_per_s", "by the time of the slowest task"),)
+    known = [f"{bytes_text(transfer[rate])}/s {words}" for rate, words in ways if transfer[rate] is not None]
+    return ", ".join(known)
+
+
+def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
+    found = None if information is None else information["time_in_io"]
+    if found is None or found["slowest_share"] is None:
+        return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
+    parts = [f"of the span: the slowest task, rank {found['slowest_task']}"]
+    if found["tasks"] > 1:
+        parts.append(f"mean of {found['tasks']:,} tasks {percent_text(found['mean_share'])}")
+    if found["critical_path_share"] is not None:
+        parts.append(f"critical path {percent_text(found['critical_path_share'])}")
+    return [("I/O time", percent_text(found["slowest_share"]), ", ".join(parts))]
+
+
 def call_table(summaries: ReportData) -> MomentsTable:
-    """Tabulate the totals of the calls by function, those with the most time first."""
-    totals = summaries.table.totals
-    all_ns = sum(each.time_ns for each in totals.values()) or 1
+    """Tabulate the I/O calls by function, those with the most exclusive time first."""
+    totals, layers = summaries.table.totals, summaries.totals.layers
+    io = {call: layers.exclusive_ns(call) for call in totals if not call.waits_for_tasks}
+    all_ns = sum(io.values()) or 1
     rows = []
-    for call, each in sorted(totals.items(), key=lambda item: -item[1].time_ns):
+    for call, exclusive_ns in sorted(io.items(), key=lambda item: (-item[1], item[0])):
+        each = totals[call]
         moves = call.op in ("read", "write")
         per_s = (
             bytes_text(each.bytes / (each.time_ns * _NS)) + "/s"
@@ -85,15 +114,27 @@ def call_table(summaries: ReportData) -> MomentsTable:
                 call.layer,
                 f"{each.count:,}",
                 bytes_text(each.bytes) if moves else "",
-                seconds_text(each.time_ns * _NS),
-                percent_text(each.time_ns / all_ns),
+                seconds_text(exclusive_ns * _NS),
+                percent_text(exclusive_ns / all_ns),
                 per_s,
                 f"{each.errors:,}" if each.errors else "",
             )
         )
-    headers = ("call", "layer", "calls", "bytes", "time", "share", "rate inside the call", "errors")
-    note = "Time is summed over tasks. The rate is the mean rate of one task inside the call."
+    headers = ("call", "layer", "calls", "bytes", "exclusive time", "share", "rate inside the call", "errors")
+    note = "Time is summed over tasks, without calls inside. The rate is that of one task inside the call."
     return MomentsTable(headers, rows, note if rows else "")
+
+
+def wait_table(summaries: ReportData) -> MomentsTable:
+    """Tabulate the calls that wait for other tasks by function, those with the most exclusive time first."""
+    totals, layers = summaries.table.totals, summaries.totals.layers
+    waits = {call: layers.exclusive_ns(call) for call in totals if call.waits_for_tasks}
+    rows = [
+        (call.name, f"{totals[call].count:,}", seconds_text(exclusive_ns * _NS))
+        for call, exclusive_ns in sorted(waits.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
+    return MomentsTable(("call", "calls", "exclusive time"), rows, note if rows else "")
 
 
 def call_colours(summaries: ReportData) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -21,13 +23,17 @@ from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.model.events import Events
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
+    from ensembles.summaries.longest_calls import LongestCalls
 
 NAME = "events"
 HELP = "print the events as a table, CSV or JSON lines, or write them as Parquet"
 
 TABLE_LIMIT = 50
+MOST_SLOWEST = 1 << 24
+"""Calls that `--slowest` can select: they are held in memory."""
 
 _PATHS = "surrogateescape"
 """Paths that are not valid UTF-8 are written byte for byte."""
@@ -50,12 +56,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         None,
         f"maximum number of events (default: {TABLE_LIMIT} in a table, all in the other formats)",
     )
+    parser.add_argument(
+        "--slowest",
+        metavar="N",
+        type=_slowest,
+        help="only the N calls with the longest durations, or a share of the calls such as 0.01, the longest "
+        "first; waiting for other tasks does not count",
+    )
     add_filter_arguments(parser)
+
+
+def _slowest(text: str) -> float:
+    """Parse a number of calls, or a share of them."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not (0 < number < 1 or (1 <= number < MOST_SLOWEST and number.is_integer())):
+        raise argparse.ArgumentTypeError(
+            f'"{text[:20]}" is neither a number of calls nor a share of them: write it like 20 or 0.01'
+        )
+    return number
 
 
 def execute(args: argparse.Namespace) -> int:
     """Write the events by rank, and by completion within a thread."""
     import ensembles
+    from ensembles.run.nothing_selected import refuse_nothing
 
     run = ensembles.open(args.run)
     if run.mode == "profile":
@@ -64,9 +91,17 @@ def execute(args: argparse.Namespace) -> int:
             "or record again with ensio run --mode trace (or tail, for the slowest calls)"
         )
     selection = selection_from_args(args).for_run(run)
-    limit = TABLE_LIMIT if args.limit is None and args.format == "table" else args.limit
+    limit = args.limit
+    if limit is None and args.format == "table" and args.slowest is None:
+        limit = TABLE_LIMIT
+    parts = run.chunks_for(selection) if args.slowest is None else _longest(run, selection, args.slowest)
+    parts = iter(parts)
+    # The first events are read before anything is written.
+    first = list(islice((part for part in parts if len(part)), 1))
+    refuse_nothing(run, selection, len(first))
+    parts = chain(first, parts)
     with _destination(args.output, args.format, run) as stream:
-        more = _write(run, selection, _writer(args.format, stream), limit)
+        more = _write(parts, _writer(args.format, stream), limit)
     if more:
         warn(f"{more:,} more events are not shown: raise --limit to see them")
     if run.mode == "tail":
@@ -76,10 +111,26 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write(run: Run, selection: Selection, writer: Any, limit: int | None) -> int:
-    """Write up to `limit` events chunk by chunk, and return the number of the others."""
+def _longest(run: Run, selection: Selection, most: float) -> Iterator[Events]:
+    """Find the longest of the selected calls; `most` is a number of calls, or a share of them."""
+    from ensembles.model.slowest_calls import wanted_calls
+
+    if most < 1:
+        # The number of calls is known after a pass only.
+        most = wanted_calls(most, run.summarize(partial(_longest_calls, 0), selection=selection).io_calls)
+    yield run.summarize(partial(_longest_calls, int(most)), selection=selection).events
+
+
+def _longest_calls(most: int, run: Run) -> LongestCalls:
+    from ensembles.summaries.longest_calls import LongestCalls
+
+    return LongestCalls(most, run.calls, run.files)
+
+
+def _write(parts: Iterable[Events], writer: Any, limit: int | None) -> int:
+    """Write up to `limit` events part by part, and return the number of the others."""
     written = found = 0
-    for events in run.chunks_for(selection):
+    for events in parts:
         found += len(events)
         wanted = len(events) if limit is None else min(len(events), limit - written)
         if wanted:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -18,6 +19,7 @@ from typing import NoReturn
 from ensembles import __version__
 from ensembles.cli.options import warn
 from ensembles.model.errors import EnsioError
+from ensembles.model.nearest_names import nearest_names, suggestion
 
 COMMANDS = (
     "run",
@@ -27,6 +29,8 @@ COMMANDS = (
     "phases",
     "ordinals",
     "rate",
+    "files",
+    "ranks",
     "sites",
     "modes",
     "tail",
@@ -46,11 +50,30 @@ COMMANDS = (
 DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
 
 
+_CHOICE = re.compile(r"argument (\S+?)(?:/\S+)*: invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+_UNRECOGNIZED = re.compile(r"unrecognized arguments: (\S+).*", re.DOTALL)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that reports wrong usage in one sentence, like every other error."""
 
+    subcommand: argparse.ArgumentParser | None = None
+    """The only subcommand of this parser."""
+
     def error(self, message: str) -> NoReturn:
-        warn(f"{message}; see {self.prog} --help")
+        choice, option = _CHOICE.fullmatch(message), _UNRECOGNIZED.fullmatch(message)
+        prog = self.prog
+        if choice:
+            known = [name.strip(" '") for name in choice[3].split(",")]
+            what = "command" if choice[1] == "COMMAND" else f"{choice[1]}"
+            message = f'there is no {what} "{choice[2]}": {suggestion(choice[2], known, "it is one of")}'
+        elif option and self.subcommand is not None:
+            prog = self.subcommand.prog
+            known = list(self.subcommand._option_string_actions)
+            near = nearest_names(option[1], known) if option[1].startswith("-") else []
+            message = f'there is no {"option" if option[1].startswith("-") else "argument"} "{option[1]}"'
+            message += f": did you mean {' or '.join(near)}?" if near else ""
+        warn(f"{message}{'' if message.endswith('?') else ';'} see {prog} --help")
         self.exit(2)
 
 
@@ -71,6 +94,7 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(module.NAME, help=module.HELP, description=description)
         module.add_arguments(subparser)
         subparser.set_defaults(execute=module.execute)
+        parser.subcommand = subparser if len(commands) == 1 else None
     return parser
 
 

@@ -289,10 +289,12 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
 def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection, Ensemble]:
     """Do the same, and return the run and the selection of these calls too."""
     from ensembles.ensemble.main_group import main_ensemble
+    from ensembles.run.nothing_selected import refuse_nothing
 
     run = open_run(args, args.run)
-    selection = selection_from_args(args).for_run(run, from_summary=True)
-    selection, ensemble = main_ensemble(run, selection, "MiB" if args.per_byte else "call")
+    wanted = selection_from_args(args).for_run(run, from_summary=True)
+    selection, ensemble = main_ensemble(run, wanted, "MiB" if args.per_byte else "call")
+    refuse_nothing(run, wanted, ensemble.n)
     for note in dict.fromkeys([*run.notes, *ensemble.notes]):
         warn(f"note: {note}")
     return run, selection, ensemble

@@ -58,6 +58,8 @@ class _OperationEnsembles:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the ordinals."""
+    from ensembles.run.nothing_selected import refuse_nothing
+
     selection = selection_from_args(args)
     run = open_run(args, args.run)
     if run.has_all_events or run.keeps_all_calls:
@@ -66,6 +68,7 @@ def execute(args: argparse.Namespace) -> int:
         found = _from_summary(run, selection, args.within)
     trend = found.ensembles.trend()
     totals = found.ensembles.totals()
+    refuse_nothing(run, selection, len(totals) + found.ensembles.n_unknown)
     if args.json:
         result = {
             "run": run.path,
@@ -105,9 +108,12 @@ def _from_events(run: Run, selection: Selection, within: str) -> _OperationEnsem
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
     """Return the operation, whether only outermost calls count, and notes about both."""
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.ordinals.detect import Operations
 
     found = run.summarize(Operations, selection=chosen)
+    if not found.time_ns:
+        refuse_nothing(run, chosen, 0)
     op = _chosen_op(chosen, found.time_ns)
     several = sorted(found.layers.get(op, ()))
     if len(several) > 1 and found.nested[op]:

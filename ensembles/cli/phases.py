@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.phases.detect import detect_phases
 
     selection = selection_from_args(args)
@@ -56,6 +57,7 @@ def execute(args: argparse.Namespace) -> int:
     wanted = replace(selection, phases=None).for_run(run)
     table = run.summarize(partial(_table_of, phases), selection=wanted)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
+    refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
     if args.json:
         print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))
     else:
@@ -86,10 +88,18 @@ def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: l
         "sentence": phases.sentence,
         "count": phases.count,
         "phases": [entry.to_json() for entry in totals],
+        **_imbalance(totals),
         "calls_outside": outside,
         "complete": not notes,
         "notes": notes,
     }
+
+
+def _imbalance(totals: list[Any]) -> dict[str, float | None]:
+    """Add up the time lost to load imbalance, and compute its share of the time of the tasks."""
+    lost_s = float(sum(entry.lost_s for entry in totals))
+    whole_s = sum(entry.time_s * entry.tasks for entry in totals)
+    return {"lost_s": lost_s, "lost_share": lost_s / whole_s if whole_s else None}
 
 
 def _text(phases: Phases, totals: list[Any], limit: int) -> str:
@@ -101,9 +111,8 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
     head = f"{count_text(phases.count, 'phase')}: {phases.sentence}"
     if not totals:
         return head
-    lost_s = sum(entry.lost_s for entry in totals)
-    whole_s = sum(entry.time_s * entry.tasks for entry in totals)
-    share = f", {100 * lost_s / whole_s:.0f} % of task time" if whole_s else ""
+    lost = _imbalance(totals)
+    share = f", {100 * lost['lost_share']:.0f} % of task time" if lost["lost_share"] is not None else ""
     doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
     shown = totals[:limit]
     named = any(entry.name for entry in totals)
@@ -134,7 +143,7 @@ def _text(phases: Phases, totals: list[Any], limit: int) -> str:
         parts.append(f"{len(totals) - limit:,} more phases are not shown: raise --limit to see them")
     parts.append(
         "Time lost to load imbalance (idle from a task's last call of a phase to the last call of all):\n"
-        f"{seconds_text(lost_s)} summed over tasks{share}{doubt}."
+        f"{seconds_text(lost['lost_s'])} summed over tasks{share}{doubt}."
     )
     return "\n\n".join(parts)
 

@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
     from ensembles.passes.summary import ignoring_run
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.rates import find_plateaus
+    from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
@@ -50,6 +52,8 @@ def execute(args: argparse.Namespace) -> int:
     curve = run.summarize(ignoring_run(RateCurve), selection=selection)
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("only reads and writes have a data rate: select these, or leave out --op")
+    if not any(map(curve.active.calls, DIRECTIONS)):
+        refuse_nothing(run, selection, run.summarize(ignoring_run(EventCount), selection=selection).events)
     rates = [find_plateaus(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
     if args.json:
         result = {
@@ -99,7 +103,7 @@ def _text(rates: Rates) -> str:
         [
             f"{plateau.from_s:.3f}",
             f"{plateau.to_s:.3f}",
-            seconds_text(plateau.to_s - plateau.from_s),
+            seconds_text(plateau.time_s),
             rate_text(plateau.bytes_per_s),
             f"{rate_text(plateau.low_bytes_per_s)} – {rate_text(plateau.high_bytes_per_s)}",
             bytes_text(plateau.bytes),
@@ -112,7 +116,7 @@ def _text(rates: Rates) -> str:
             f"{head}\n\nNo plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
         )
     headers = ["from (s)", "to (s)", "time", "rate", "p10 – p90 of the rate", "bytes", "share"]
-    rest = 1 - sum(plateau.share for plateau in rates.plateaus)
+    rest = rates.share_outside
     table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
     more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""
     return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

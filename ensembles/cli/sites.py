@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the sites."""
     from ensembles.passes.summary import ignoring_run
+    from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.summaries.bysite import BySite
 
     run = open_run(args, args.run)
@@ -53,6 +54,7 @@ def execute(args: argparse.Namespace) -> int:
         )
     selection = selection_from_args(args).for_run(run)
     sites = run.summarize(ignoring_run(BySite), selection=selection).grouped(run.label_of_site)
+    refuse_nothing(run, selection, len(sites))
     notes = [*run.notes, *_notes(run, sites)]
     if args.json:
         total_ns = sum(site.exclusive_ns for site in sites)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -20,18 +21,47 @@ Number = TypeVar("Number", np.float64, np.int64)
 def as_column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDArray[Number]:
     """Convert `values` to an array of shape (n,).
 
+    Lengths of time (`numpy.timedelta64`, `datetime.timedelta`, pandas) become seconds.
+
     Raises
     ------
     EnsioError
-        `values` is not a flat array of numbers.
+        `values` is not a flat array of numbers, or some of them are masked or would be changed.
     """
+    masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
+    if masked:
+        raise EnsioError(
+            f"{name} has {masked:,} masked values: leave them out, such as by .compressed(), here and in the "
+            "other columns"
+        )
     try:
         column = np.asarray(values)
         if column.ndim != 1 and column.size:
             raise EnsioError(f"{name} has {column.ndim} dimensions: an ensemble takes arrays of shape (n,)")
-        return column.reshape(-1).astype(dtype, copy=False)
-    except (TypeError, ValueError) as error:
+        column = column.reshape(-1)
+        if dtype is np.float64:
+            column = _in_seconds(column)
+        if column.size and column.dtype.kind in "bcmMS":
+            raise EnsioError(f"{name} is not an array of numbers, but of {column.dtype.name}")
+        if dtype is np.int64 and column.dtype.kind == "f" and not _are_whole(column):
+            raise EnsioError(f"{name} is not an array of whole numbers")
+        return column.astype(dtype, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
         raise EnsioError(f"{name} is not an array of numbers: {error}") from error
+
+
+def _in_seconds(column: np.ndarray) -> np.ndarray:
+    """Convert lengths of time to seconds; missing ones become NaN. Other values stay as they are."""
+    if column.dtype == object and column.size and isinstance(column[0], datetime.timedelta):
+        column = column.astype("timedelta64[ns]")
+    if column.dtype.kind != "m":
+        return column
+    seconds: np.ndarray = column / np.timedelta64(1, "s")
+    return seconds
+
+
+def _are_whole(column: np.ndarray) -> bool:
+    return bool(np.all(np.isfinite(column) & (column == np.floor(column))))
 
 
 def as_integers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[np.int64] | None:

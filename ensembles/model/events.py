@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from ensembles.model import extensions
+from ensembles.model.calls import OPS, Call, is_io_of_calls, of_calls, op_of_calls
 from ensembles.model.sites import SiteTable
+from ensembles.model.slowest_calls import slowest_of
 from ensembles.model.units import count_text
 
 if TYPE_CHECKING:
@@ -18,10 +19,19 @@ if TYPE_CHECKING:
 
     from ensembles.ensemble.ensemble import Ensemble
 
-T = TypeVar("T")
+__all__ = [
+    "COLUMNS",
+    "COLUMN_MEANINGS",
+    "MISSING",
+    "OPS",
+    "Call",
+    "Events",
+    "is_io_of_calls",
+    "of_calls",
+    "op_of_calls",
+]
 
-OPS = ("read", "write", "open", "close", "seek", "sync", "meta", "wait")
-"""Kinds of operations. `Events.op` is an index into this tuple."""
+T = TypeVar("T")
 
 COLUMNS: dict[str, np.dtype] = {
     "rank": np.dtype("u4"),
@@ -63,39 +73,6 @@ COLUMN_MEANINGS: dict[str, tuple[str, str]] = {
 
 MISSING = {"site": 0, "flight": -1, "request": 0}
 """Values of the columns that older files and other programs do not have."""
-
-
-_LAYERS_OF_IO = ("posix", "stdio", "mpiio", "hdf5", "netcdf", "pnetcdf")
-
-
-class Call(NamedTuple):
-    """A traced function.
-
-    Attributes
-    ----------
-    name : str
-        Name of the function, for example ``pwrite``.
-    layer : str
-        ``posix``, ``stdio``, ``mpiio``, ``mpisync``, ``hdf5``, ``netcdf`` or ``pnetcdf``;
-        imported traces may have other layers.
-    op : str
-        Kind of operation, one of `OPS`.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call
-    >>> Call("pwrite", "posix", "write").op
-    'write'
-    """
-
-    name: str
-    layer: str
-    op: str
-
-    @property
-    def waits_for_tasks(self) -> bool:
-        """Whether the call waits for other tasks. Waiting for I/O to complete is I/O."""
-        return self.op == "wait" and self.layer not in _LAYERS_OF_IO
 
 
 class Events:
@@ -451,6 +428,32 @@ class Events:
         """
         return extensions.ensemble_from_events(self, per)
 
+    def slowest(self, most: float = 20) -> Events:
+        """Select the calls with the longest durations, without those that wait for other tasks.
+
+        Parameters
+        ----------
+        most : int or float
+            Number of calls; a number below 1 is a share of the calls.
+
+        Returns
+        -------
+        Events
+            The longest first; of equal ones those of the lowest rank, then the earliest.
+
+        Raises
+        ------
+        ValueError
+            `most` is negative or not a number.
+
+        Examples
+        --------
+        >>> slow = en.open("ensio-ior").select(op="write").slowest(0.05)
+        >>> len(slow), bool(slow.duration[0] >= slow.duration[-1])
+        (8, True)
+        """
+        return slowest_of(self, most)
+
     def __len__(self) -> int:
         return self._length
 
@@ -522,73 +525,6 @@ class Events:
         ranks = len(np.unique(self.rank))
         span_s = (int(self.end.max()) - int(self.start.min())) * 1e-9
         return f"Events: {count_text(len(self), 'call')} of {count_text(ranks, 'task')} over {span_s:.3f} s"
-
-
-def of_calls(function: Callable[[Sequence[Call]], T]) -> Callable[[Sequence[Call]], T]:
-    """Cache the last result of a function of the traced calls of a run.
-
-    All chunks of a run share one tuple of calls, so that the last result is usually the right one.
-    """
-    last: tuple[Sequence[Call], T] | None = None
-
-    @wraps(function)
-    def remembering(calls: Sequence[Call]) -> T:
-        nonlocal last
-        if last is not None and last[0] is calls:
-            return last[1]
-        answer = function(calls)
-        last = (calls, answer) if isinstance(calls, tuple) else None
-        return answer
-
-    return remembering
-
-
-@of_calls
-def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
-    """Return the kind of operation of each traced function.
-
-    Parameters
-    ----------
-    calls : sequence of Call
-
-    Returns
-    -------
-    ndarray of uint8, shape (len(calls),)
-        Index into `OPS`. Read-only.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, op_of_calls
-    >>> op_of_calls((Call("read", "posix", "read"), Call("fsync", "posix", "sync")))
-    array([0, 5], dtype=uint8)
-    """
-    ops = np.array([OPS.index(call.op) for call in calls], dtype=np.uint8)
-    ops.flags.writeable = False
-    return ops
-
-
-@of_calls
-def is_io_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.bool_]:
-    """Return which traced functions are I/O: all that do not wait for other tasks.
-
-    Parameters
-    ----------
-    calls : sequence of Call
-
-    Returns
-    -------
-    ndarray of bool, shape (len(calls),)
-        Read-only.
-
-    Examples
-    --------
-    >>> from ensembles.model.events import Call, is_io_of_calls
-    >>> is_io_of_calls((Call("MPI_Wait", "mpisync", "wait"), Call("MPI_Wait", "mpiio", "wait")))
-    array([False,  True])
-    """
-    is_io = np.array([not call.waits_for_tasks for call in calls], dtype=bool)
-    is_io.flags.writeable = False
-    return is_io
 
 
 def _same(files: Sequence[str], others: Sequence[str]) -> bool:

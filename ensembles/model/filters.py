@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.nearest_names import suggestion
 
 UNITS = {
     "": 1,
@@ -119,7 +120,7 @@ def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[st
     chosen = tuple(part.strip() for part in _parts(value))
     for name in chosen:
         if not name or (known is not None and name not in known):
-            remedy = f"it is one of {', '.join(known)}" if known else "give a name"
+            remedy = suggestion(name, known, "it is one of") if known else "give a name"
             raise EnsioError(f'there is no {what} "{name}": {remedy}')
     return chosen
 

@@ -14,7 +14,6 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.metadata import Process
 from ensembles.model.regions import KINDS, RegionTable
-from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
@@ -23,12 +22,10 @@ from ensembles.passes.memory import Budget
 from ensembles.passes.reading import ReadRequest, ascending_ranges
 from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
 from ensembles.passes.start_order import sort_by_rank_and_start
-from ensembles.passes.summary import BY_RANK, RANK_ORDER, S, ignoring_run
+from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
 from ensembles.readers.common.source import EventSource
 from ensembles.run.selection import Filters, Selection, select_chunks
-from ensembles.summaries.bysite import BySite, SiteTotals
-from ensembles.summaries.cells import CellSummary
-from ensembles.summaries.ranktable import RankTable
+from ensembles.run.totals import RunWithTotals
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Process", "Run"]
 
 
-class Run(RunInfo):
+class Run(RunWithTotals):
     """The record of one job; events are read when they are needed.
 
     `ensembles.open` makes runs. Metadata are attributes (`ensembles.model.run_info.RunInfo`). Events come in
@@ -80,12 +77,11 @@ class Run(RunInfo):
     """
 
     def __init__(self, path: str, source: EventSource) -> None:
-        super().__init__(path, source.metadata)
+        super().__init__(path, source)
         self.executor: Executor = ThreadExecutor()
         self.budget = Budget.default()
         self.reopen: Callable[[str, int], Run] | None = None
         self._open_token = uuid4().hex
-        self._source = source
 
     @property
     def source(self) -> EventSource:
@@ -396,68 +392,6 @@ class Run(RunInfo):
         """
         return surroundings_of(self._source)
 
-    @cached_property
-    def summary(self) -> CellSummary:
-        """Sums over all calls by function, size class and ordinal class.
-
-        They include calls that are not events: the recorder keeps them in every mode. If the source has no
-        summary, it is computed from the events.
-        """
-        summary = self._source.summary()
-        return self.summarize(_empty_summary) if summary is None else summary
-
-    @property
-    def has_summary(self) -> bool:
-        """Whether `summary` is stored with the run, and need not be computed from the events."""
-        return "summary" in self.__dict__ or self._source.summary() is not None
-
-    @cached_property
-    def ranks(self) -> RankTable:
-        """Sums over the calls of each rank by function.
-
-        They include calls that are not events.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read any more, or holds neither all events nor sums by rank.
-        """
-        ranks = self._source.ranks()
-        if ranks is None and not self.has_all_events:
-            raise EnsioError(
-                f"{self.path} holds no data by rank: if an older ensio wrote it, collect the run again; the "
-                "sums that another tool made over all ranks cannot be divided"
-            )
-        if ranks is None:
-            ranks = self.summarize(_empty_ranks)
-        return ranks
-
-    def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
-        """Compute the totals of each place in the program that led to calls.
-
-        Parameters
-        ----------
-        **filters
-            As for `select`.
-
-        Returns
-        -------
-        list of SiteTotals
-            The site with the longest exclusive time first; those of one source line are added up.
-
-        Raises
-        ------
-        EnsioError
-            A filter is malformed, or a file cannot be read any more.
-
-        Examples
-        --------
-        >>> [site.count for site in en.open("ensio-ior").by_site(op="write")]
-        [160]
-        """
-        selection = Selection.parse(**filters).for_run(self)
-        return self.summarize(ignoring_run(BySite), selection=selection).grouped(self.label_of_site)
-
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters.
 
@@ -525,7 +459,7 @@ class Run(RunInfo):
         Raises
         ------
         EnsioError
-            A filter is malformed, or the run does not record what it asks for.
+            A filter is malformed or matches no call, or the run does not record what it asks for.
 
         Examples
         --------
@@ -535,8 +469,12 @@ class Run(RunInfo):
         160
         """
         from ensembles.ensemble.main_group import main_ensemble
+        from ensembles.run.nothing_selected import refuse_nothing
 
-        return main_ensemble(self, Selection.parse(**filters).for_run(self, from_summary=True), per)[1]
+        selection = Selection.parse(**filters).for_run(self, from_summary=True)
+        ensemble = main_ensemble(self, selection, per)[1]
+        refuse_nothing(self, selection, ensemble.n)
+        return ensemble
 
     def chosen_by(self, selection: Selection) -> Events:
         """Read the events of a selection.
@@ -590,11 +528,3 @@ class Run(RunInfo):
             times_ns=None if times_ns is None else tuple(times_ns),
         )
         return self._choose(selection)(self._noting(request), self.budget, self.path)
-
-
-def _empty_summary(run: Run) -> CellSummary:
-    return CellSummary(run.calls, run.files)
-
-
-def _empty_ranks(run: Run) -> RankTable:
-    return RankTable(run.calls)

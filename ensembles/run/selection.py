@@ -27,6 +27,7 @@ from ensembles.model.filters import (
     parse_times,
     within_ranges,
 )
+from ensembles.model.nearest_names import nearest_names, suggestion
 from ensembles.structure.ordinals.numbering import with_ordinals
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Selection:
         phase: Text = None,
         ordinal: Text = None,
         per_byte: bool = False,
+        **unknown: object,
     ) -> Selection:
         """Parse filters as they are written on the command line.
 
@@ -154,6 +156,8 @@ class Selection:
         ------
         EnsioError
             A filter is malformed.
+        TypeError
+            There is no such filter.
 
         Examples
         --------
@@ -164,6 +168,8 @@ class Selection:
         >>> selection.times_s
         ((10.0, 20.0),)
         """
+        for name in unknown:
+            raise TypeError(f'there is no filter "{name}": {suggestion(name, Filters.__annotations__)}')
         return cls(
             ops=parse_names(op, "op", OPS),
             calls=parse_names(call, "call", None),
@@ -240,7 +246,7 @@ class Selection:
             The run has no such call, layer, phase or region; or phases or ordinals are selected and the run
             does not keep every call.
         """
-        checked = self.checked(run.calls)
+        checked = self.checked(run.calls, partial(_calls_made, run))
         what = "phases" if self.phases is not None and not run.has_phases else "ordinals"
         missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
         if missing and not from_summary:
@@ -254,29 +260,34 @@ class Selection:
             return checked
         for name in self.regions:
             if name not in run.regions.names:
-                known = ", ".join(sorted(run.regions.names))
-                found = (
-                    f"available: {known}" if known else "its program named none (docs: Phases and regions)"
-                )
-                raise EnsioError(f'there is no phase or region "{name}" in this run; {found}')
+                found = suggestion(name, run.regions.names, "the run has")
+                if not run.regions.names:
+                    found = "its program named none (docs: Phases and regions)"
+                raise EnsioError(f'there is no phase or region "{name}" in this run: {found}')
         return replace(checked, spans=run.regions.named(*self.regions).spans())
 
-    def checked(self, calls: Sequence[Call]) -> Selection:
+    def checked(self, calls: Sequence[Call], find_made: Callable[[], set[Call]] | None = None) -> Selection:
         """Check the functions and layers of this selection against the calls of a run.
+
+        Parameters
+        ----------
+        calls : sequence of Call
+            Functions that the recorder of the run knows.
+        find_made : callable, optional
+            Finds those of them that the run called, for the message.
 
         Raises
         ------
         EnsioError
             The run has no such call or layer.
         """
-        for wanted, known, what in (
-            (self.calls, {call.name for call in calls}, "call"),
-            (self.layers, {call.layer for call in calls}, "layer"),
-        ):
+        for wanted, part, what in ((self.calls, "name", "call"), (self.layers, "layer", "layer")):
+            known = {getattr(call, part) for call in calls}
             for name in wanted or ():
                 if name not in known:
-                    names = ", ".join(sorted(known - {"unknown"}))
-                    raise EnsioError(f'there is no {what} "{name}" in this run; available: {names}')
+                    made = {getattr(call, part) for call in (find_made() if find_made else ())}
+                    names = suggestion(name, (made or known) - {"unknown"}, "the run has")
+                    raise EnsioError(f'there is no {what} "{name}" in this run: {names}')
         return self
 
     def mask(self, chunk: Events) -> np.ndarray:
@@ -364,6 +375,16 @@ class Selection:
         return wanted
 
 
+def _calls_made(run: Run) -> set[Call]:
+    """Find the functions that the run called."""
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.calltable import CallTable
+
+    if run.has_all_events:
+        return set(run.summarize(ignoring_run(CallTable)).totals)
+    return {run.summary.calls[number] for number in set(run.summary.cells["call"].tolist())}
+
+
 def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:
     """Return the numbers of the sites in a run that filters name.
 
@@ -376,9 +397,11 @@ def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:
     for text in wanted:
         if not table.numbers([text]):
             found = [site.label for site in run.sites[1:]]
+            near = nearest_names(text, found)
             some = "; ".join(found[:5]) + ("; ..." if len(found) > 5 else "")
-            known = f"available: {some}" if found else "its recorder or its format knows no call sites"
-            raise EnsioError(f'there is no call site "{text}" in this run; {known}')
+            question = f"did you mean {' or '.join(near)}? " if near else ""
+            known = f"the run has {some}" if found else "its recorder or its format knows no call sites"
+            raise EnsioError(f'there is no call site "{text}" in this run: {question}{known}')
     return tuple(table.numbers(wanted))
 
 

@@ -37,8 +37,8 @@ class Plateau:
 
     Attributes
     ----------
-    from_s, to_s : float
-        Beginning and end in seconds since the origin of the run.
+    from_s, to_s, time_s : float
+        Beginning and end in seconds since the origin of the run, and their difference.
     bytes_per_s : float
         Median rate.
     bytes : float
@@ -51,6 +51,7 @@ class Plateau:
 
     from_s: float
     to_s: float
+    time_s: float
     bytes_per_s: float
     bytes: float
     share: float
@@ -81,6 +82,8 @@ class Rates:
         Width of a cell.
     plateaus : tuple of Plateau
         In the order of time. Between them the rate changes, or too few calls or bytes moved.
+    share_outside : float
+        Share of the bytes that moved outside of plateaus.
     """
 
     op: str
@@ -91,9 +94,15 @@ class Rates:
     cell_s: float
     plateaus: tuple[Plateau, ...]
 
+    @property
+    def share_outside(self) -> float:
+        """Share of the bytes that moved outside of plateaus."""
+        return max(1 - sum(plateau.share for plateau in self.plateaus), 0.0)
+
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
-        return asdict(self) | {"plateaus": [plateau.to_json() for plateau in self.plateaus]}
+        plateaus = [plateau.to_json() for plateau in self.plateaus]
+        return asdict(self) | {"plateaus": plateaus, "share_outside": self.share_outside}
 
 
 def find_plateaus(curve: RateCurve, op: str) -> Rates:
@@ -157,6 +166,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
             Plateau(
                 from_s=edges_ns[0] * 1e-9,
                 to_s=edges_ns[1] * 1e-9,
+                time_s=(edges_ns[1] - edges_ns[0]) * 1e-9,
                 bytes_per_s=middle,
                 bytes=float(moved[low:high].sum()),
                 share=share,

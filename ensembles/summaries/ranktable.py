@@ -136,7 +136,24 @@ class RankTable(Summary):
         ndarray of int64, shape (tasks,)
             Time in ns.
         """
-        return self._sums(tasks, self.time_ns - self.inner_ns, is_io_of_calls(self.calls)[self.call])
+        return self.exclusive_ns(tasks, is_io_of_calls(self.calls)[self.call])
+
+    def exclusive_ns(self, tasks: int, chosen: np.ndarray) -> np.ndarray:
+        """Sum the exclusive time of each rank in some functions, over all its threads.
+
+        Parameters
+        ----------
+        tasks : int
+            Number of ranks.
+        chosen : ndarray of bool, shape (rows,)
+            Rows to add up.
+
+        Returns
+        -------
+        ndarray of int64, shape (tasks,)
+            Time in ns.
+        """
+        return self._sums(tasks, self.time_ns - self.inner_ns, chosen)
 
     def bytes_moved(self, tasks: int) -> np.ndarray:
         """Sum the bytes that each rank read and wrote: int64, shape (tasks,).

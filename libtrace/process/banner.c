@@ -95,11 +95,13 @@ static void add_command(void)
     add("%s", line);
 }
 
-static void add_transfer(const char *label, uint64_t bytes, uint64_t span_ns)
+/* When bytes moved is not known here: only the times of calls are. */
+static void add_transfer(const char *label, const char *calls, uint64_t bytes, uint64_t slowest_ns)
 {
     add("# %-9s : %.3f MiB (%" PRIu64 " bytes)", label, (double)bytes / 1048576, bytes);
-    if (bytes && span_ns)
-        add(", %.3f MiB/s over the span of %.6f s", (double)bytes / 1048576 / seconds(span_ns), seconds(span_ns));
+    if (bytes && slowest_ns)
+        add(", %.3f MiB/s by the %.6f s in %s of the slowest task", (double)bytes / 1048576 / seconds(slowest_ns),
+            seconds(slowest_ns), calls);
     add("\n");
 }
 
@@ -172,12 +174,15 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     add("\n# wall time : %.6f s, in I/O %.2f %% on average over the ", seconds(totals->most.wall_ns),
         totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
     if (totals->sum.threads > totals->sum.tasks)
-        add("%" PRIu64 " threads\n", totals->sum.threads);
+        add("%" PRIu64 " threads", totals->sum.threads);
     else
-        add("tasks\n");
+        add("tasks");
+    if (tasks > 1 && totals->sum.tasks == tasks)
+        add(", %.2f %% in the slowest task", (double)totals->most.io_ppm / 1e4);
+    add("\n");
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
-    add_transfer("read", totals->sum.bytes_read, totals->most.span_ns);
-    add_transfer("written", totals->sum.bytes_written, totals->most.span_ns);
+    add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns);
+    add_transfer("written", "writes", totals->sum.bytes_written, totals->most.write_ns);
     add_flights(totals);
     add_slowest(totals);
     add("# recorded  : %s\n", ensio_run_directory);
@@ -194,6 +199,5 @@ void ensio_banner_at_exit(void)
     const int kind = ensio_banner_wanted(ENSIO_BANNER_NONE);
     if (kind == ENSIO_BANNER_NONE || ensio_settings.rank > 0 || ensio_totals(&totals) != 0)
         return;
-    totals.most.span_ns = totals.last_unix_ns - totals.first_unix_ns;
     ensio_banner_print(kind, &totals, ensio_settings.tasks ? ensio_settings.tasks : 1, 0);
 }

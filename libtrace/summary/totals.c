@@ -13,7 +13,6 @@ struct pass {
     struct ensio_totals *totals;
     double ns_per_tick;
     struct ensio_event slowest;
-    uint64_t first, last; /* ticks */
 };
 
 static uint64_t to_ns(const struct pass *pass, uint64_t ticks)
@@ -37,17 +36,16 @@ static void add_cell(const struct ensio_cell *cell, void *state)
     const int is_io = !ensio_call_waits_for_tasks[cell->call];
     if (is_io)
         sum->io_ns += cell->time_ns - cell->inner_ns;
-    if (moves)
-        *(op == ENSIO_OP_READ ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
+    if (moves) {
+        const int reads = op == ENSIO_OP_READ;
+        *(reads ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
+        *(reads ? &pass->totals->most.read_ns : &pass->totals->most.write_ns) += cell->time_ns - cell->inner_ns;
+    }
     if (cell->max_ns > pass->totals->most.call_ns[index])
         pass->totals->most.call_ns[index] = cell->max_ns;
     for (int i = 0; i < ENSIO_LARGEST && is_io; i++)
         if (cell->largest[i].call && cell->largest[i].duration > pass->slowest.duration)
             pass->slowest = cell->largest[i];
-    if (!pass->first || cell->first_start < pass->first)
-        pass->first = cell->first_start;
-    if (cell->last_end > pass->last)
-        pass->last = cell->last_end;
 }
 
 static void note_slowest(struct pass *pass, const struct ensio_clock_reading *first)
@@ -79,15 +77,13 @@ int ensio_totals(struct ensio_totals *totals)
     totals->most.wall_ns = now.monotonic_ns - first.monotonic_ns;
     totals->sum.threads = ensio_spool->threads ? ensio_spool->threads : 1;
     totals->sum.thread_ns = totals->sum.threads * totals->most.wall_ns;
+    if (totals->sum.thread_ns)
+        totals->most.io_ppm = (uint64_t)(1e6 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns + 0.5);
     totals->sum.dropped = ensio_spool->dropped_events;
     totals->sum.flight_ns =
         to_ns(&pass, ensio_flights->read.flight + ensio_flights->write.flight + ensio_flights->other.flight);
     totals->sum.hidden_ns =
         to_ns(&pass, ensio_flights->read.hidden + ensio_flights->write.hidden + ensio_flights->other.hidden);
-    if (pass.last) {
-        totals->first_unix_ns = first.realtime_ns + to_ns(&pass, pass.first - first.ticks);
-        totals->last_unix_ns = first.realtime_ns + to_ns(&pass, pass.last - first.ticks);
-        note_slowest(&pass, &first);
-    }
+    note_slowest(&pass, &first);
     return 0;
 }

@@ -26,7 +26,9 @@ struct ensio_sums {
 
 /* Maxima, also reduced as an array. */
 struct ensio_most {
-    uint64_t wall_ns, span_ns; /* since the beginning of a task's recording; from the first call to the last */
+    uint64_t wall_ns;           /* since the beginning of a task's recording */
+    uint64_t read_ns, write_ns; /* of all threads of a task in reads and in writes, without nested calls */
+    uint64_t io_ppm;            /* io_ns of a task in millionths of its thread_ns */
     uint64_t call_ns[ENSIO_CALL_INDICES]; /* the longest call of each function */
 };
 #define ENSIO_MOST_VALUES (sizeof(struct ensio_most) / sizeof(uint64_t))
@@ -44,8 +46,7 @@ struct ensio_totals {
     struct ensio_sums sum;
     struct ensio_most most;
     struct ensio_slowest slowest;
-    uint64_t begin_unix_ns;               /* beginning of the recording */
-    uint64_t first_unix_ns, last_unix_ns; /* start of the first call, end of the last; 0: no call */
+    uint64_t begin_unix_ns; /* beginning of the recording */
 };
 
 /* Computes the totals of the calls that this process has completed: 0, or -1 without a spool. The caller holds the lock

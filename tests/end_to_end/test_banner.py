@@ -10,7 +10,7 @@ from test_mpi import FLAVOURS
 from test_together import Job
 
 import ensembles
-from ensembles.cli.info import collect_information
+from ensembles.run.information import collect_information
 
 TASKS = 3
 
@@ -47,14 +47,21 @@ def test_the_full_banner_says_what_info_says(relinked, tmp_path, monkeypatch, fl
     assert int(value(r"read .*\((\d+) bytes\)", banner)) == info["bytes_read"] == 0
     assert int(value(r"written .*\((\d+) bytes\)", banner)) == info["bytes_written"] == 6 * (10 + 11 + 12)
     assert value(r"recorded  : (.*)", banner) == str(job.run)
-    span_s = float(value(r"written .* span of ([0-9.]+) s", banner))
-    assert span_s == pytest.approx(info["span_s"], rel=1e-3, abs=2e-6)
+    rate, slowest_s = map(
+        float, value(r"written .*, ([0-9.]+) MiB/s by the ([0-9.]+) s in writes of the slowest task", banner)
+    )
+    written = info["transfers"]["write"]
+    assert slowest_s == pytest.approx(written["slowest_task_s"], rel=1e-3, abs=2e-6)
+    assert rate == pytest.approx(written["slowest_task_bytes_per_s"] / 2**20, rel=1e-3, abs=2e-3)
     wall_s = float(value(r"wall time : ([0-9.]+) s", banner))
     assert (
         wall_s <= max(process.end_unix_ns - process.start_unix_ns for process in run.processes) / 1e9 + 1e-6
     )
     share = float(value(r"wall time .* in I/O ([0-9.]+) %", banner))
     assert share == pytest.approx(100 * info["io_time_s"] / TASKS / wall_s, rel=0.2, abs=0.02)
+    most = float(value(r"wall time .* tasks, ([0-9.]+) % in the slowest task", banner))
+    assert share <= most
+    assert most == pytest.approx(100 * info["time_in_io"]["slowest_s"] / wall_s, rel=0.2, abs=0.02)
     slowest = value(r"slowest   : (\w+) of rank (\d+), ([0-9.]+) s at ([0-9.]+) s on (.*)", banner)
     expected = info["slowest_call"]
     assert (slowest[0], int(slowest[1])) == (expected["call"], expected["rank"])
@@ -135,7 +142,7 @@ def test_banner_over_many_threads_and_windows_counts_all(recorder, mode):
         name: (call["count"], call["bytes"]) for name, call in info["calls"].items()
     }
     found = re.findall(
-        r"wall time : ([0-9.]+) s, in I/O ([0-9.]+) % .* (\d+) threads\n", done.stderr.decode()
+        r"wall time : ([0-9.]+) s, in I/O ([0-9.]+) % .* (\d+) threads\b", done.stderr.decode()
     )
     wall_s, share, threads = map(float, found[0])
     assert threads == info["threads"] > 1

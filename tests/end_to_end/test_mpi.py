@@ -13,8 +13,8 @@ import strace
 from places import BUILD, ENSIO_CC, PROGRAMS, ROOT
 
 import ensembles
-from ensembles.cli.info import collect_information
 from ensembles.run.collect import collect
+from ensembles.run.information import collect_information
 
 FLAVOURS = ("openmpi", "mpich")
 MPI = {

@@ -61,15 +61,12 @@ static uint64_t count_hosts(const struct ensio_mpi *mpi, int rank, int tasks)
 
 static uint64_t add_up(const struct ensio_mpi *mpi, int rank, int tasks)
 {
-    uint64_t earliest[2] = {totals.begin_unix_ns ? totals.begin_unix_ns : UINT64_MAX,
-                            totals.first_unix_ns ? totals.first_unix_ns : UINT64_MAX};
-    reduce(mpi, earliest, 2, mpi->min);
-    reduce(mpi, &totals.last_unix_ns, 1, mpi->max);
+    uint64_t earliest = totals.begin_unix_ns ? totals.begin_unix_ns : UINT64_MAX;
+    reduce(mpi, &earliest, 1, mpi->min);
     reduce(mpi, &totals.sum, ENSIO_SUMS, mpi->sum);
     reduce(mpi, &totals.most, ENSIO_MOST_VALUES, mpi->max);
     find_slowest(mpi, rank, tasks);
-    totals.begin_unix_ns = earliest[0];
-    totals.first_unix_ns = earliest[1];
+    totals.begin_unix_ns = earliest;
     return count_hosts(mpi, rank, tasks);
 }
 
@@ -87,7 +84,6 @@ void ensio_job_banner(const struct ensio_mpi *mpi, int rank, int tasks)
         return;
     if (everyone)
         hosts = add_up(mpi, rank, tasks);
-    totals.most.span_ns = totals.last_unix_ns > totals.first_unix_ns ? totals.last_unix_ns - totals.first_unix_ns : 0;
     if (rank == 0)
         ensio_banner_print(ensio_banner_wanted(ENSIO_BANNER_SHORT), &totals, (uint64_t)tasks, hosts);
 }

@@ -184,7 +184,7 @@ import os, sys
 from functools import partial
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from summaries_that_kill import Killed
-import ensembles.cli.info as info
+import ensembles.run.information as info
 from ensembles.cli.main import main
 
 if __name__ == "__main__":

@@ -1,0 +1,298 @@
+"""The text of ``ensio info``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import textwrap
+from typing import Any
+
+from ensembles.cli.table import table_text
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+
+_WIDTH = 80
+_LABEL = 11
+_MOST_REGIONS = 30
+
+
+def information_text(information: dict[str, Any]) -> str:
+    """Format the result of `collect_information`, in at most 80 columns if names allow it."""
+    information = _harmless(information)
+    parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
+    parts.append(_waiting_table(information))
+    if len(information["layers"]) > 1:
+        parts.append(_layer_table(information))
+    parts.append(_sizes(information))
+    parts.append(_region_table(information))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _harmless(value: Any) -> Any:
+    """Return a copy with printable texts: names of files, programs, hosts and jobs are untrusted."""
+    if isinstance(value, str):
+        return sanitize_text(value)
+    if isinstance(value, list):
+        return [_harmless(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_harmless(key): _harmless(entry) for key, entry in value.items()}
+    return value
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}"
+
+
+def _notes(information: dict[str, Any]) -> str:
+    if not information["notes"]:
+        return ""
+    lines = ["Data-quality warnings:"]
+    for note in information["notes"]:
+        lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
+    return "\n".join(lines)
+
+
+def _what_ran(information: dict[str, Any]) -> str:
+    from ensembles.readers.native.losses import WORDS
+
+    command = shlex.join(information["command"]) or information["program"] or "(unknown)"
+    lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
+    if information["program"] and information["program"] != command:
+        lines.append(_line("program", information["program"]))
+    if information["simulated"]:
+        lines += textwrap.wrap(
+            information["simulated"],
+            _WIDTH,
+            initial_indent=_line("simulated", ""),
+            subsequent_indent=" " * _LABEL,
+        )
+    hosts = information["hosts"]
+    on = ", ".join(hosts) if len(hosts) <= 4 else f"{hosts[0]} ... {hosts[-1]} ({len(hosts)} nodes)"
+    if hosts:
+        lines.append(_line("hosts", on))
+    if information["job"]:
+        user = f", user {information['user']}" if information["user"] else ""
+        lines.append(_line("job", information["job"] + user))
+    if information["mpi_version"]:
+        version = " ".join(information["mpi_version"].split())
+        lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
+    lines += _filesystem_lines(information["filesystems"])
+    start = information["start"].replace("T", " ")[:19]
+    lines.append(_line("start", f"{start} UTC"))
+    counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
+    counts += [count_text(information["files"], "file"), count_text(information["recorded_calls"], "call")]
+    lines.append(_line("recorded", " · ".join(counts)))
+    if information["mode"] == "profile":
+        what = "totals and histograms" if information["durations_known"] else "totals"
+        lines.append(_line("mode", f"profile: {what} of all calls, no events"))
+    elif information["mode"] == "tail":
+        slow = count_text(information["events"], "event")
+        lines.append(_line("mode", f"tail: totals and histograms of all calls; slowest calls as {slow}"))
+    if information["summed_calls"]:
+        summed = count_text(information["summed_calls"], "wait") + " for messages"
+        lines.append(_line("summed", f"{summed}: in the totals, not events (ENSIO_POINT_TO_POINT=1)"))
+    in_sums = information["dropped_events"] - information["lost_calls"]
+    if in_sums:
+        lines.append(_line("dropped", f"{count_text(in_sums, 'event')}, included in the totals below"))
+    if information["lost_calls"]:
+        lost = count_text(information["lost_calls"], "call")
+        lines.append(_line("lost", f"{lost}, not included in the totals below"))
+    lines += [
+        _line("", f"{count:>13,}  {WORDS.get(reason, reason)}")
+        for reason, count in information["dropped_events_by_reason"].items()
+    ]
+    lines += _surroundings_lines(information.get("surroundings"))
+    if information["excluded_calls"]:
+        calls = count_text(information["excluded_calls"], "call")
+        lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE)"))
+    return "\n".join(lines)
+
+
+def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
+    """Return a line if something around the I/O was notable."""
+    if around is None or not around["is_notable"]:
+        return []
+    parts = []
+    if around["dirty_bytes"] is not None:
+        share = f"{100 * around['dirty_share']:.0f} % of what programs could have"
+        parts.append(f"up to {bytes_text(around['dirty_bytes'])} dirty pages ({share})")
+    for where in ("io", "cgroup"):
+        some, full = around[f"{where}_some_share"], around[f"{where}_full_share"]
+        if some is not None and (where == "io" or some != around["io_some_share"]):
+            whose = "on the node" if where == "io" else "in the cgroup"
+            parts.append(
+                f"some task {whose} waited for I/O {100 * some:.0f} % of the time, all {100 * full:.0f} %"
+            )
+    if around["network"].get("nfs_retransmissions"):
+        parts.append(count_text(around["network"]["nfs_retransmissions"], "NFS retransmission"))
+    text = _line("node I/O", " · ".join(parts))
+    return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * _LABEL)
+
+
+def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
+    shown = []
+    for system in filesystems[:3]:
+        text = f"{system['type']} at {system['point']} ({count_text(system['files'], 'file')}"
+        for striping in system["stripes"][:1]:
+            count = "all" if striping["stripe_count"] < 0 else f"{striping['stripe_count']:,}"
+            text += f", stripe count {count}, stripe size {size_text(striping['stripe_bytes'])}"
+        shown.append(text + ")")
+    if len(filesystems) > 3:
+        shown.append(f"{len(filesystems) - 3} more")
+    return [_line("files on", " · ".join(shown))] if shown else []
+
+
+def _transfers(information: dict[str, Any]) -> str:
+    if not information["recorded_calls"]:
+        return "No call was recorded: docs/user/troubleshooting.md lists the causes."
+    span_s = information["span_s"]
+    lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
+    lines += _time_in_io(information)
+    lines += _flight_lines(information)
+    slowest = information["slowest_call"]
+    if slowest is not None:
+        where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
+        file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
+        lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
+    return "\n".join(lines) + "\n\n" + _transfer_table(information["transfers"])
+
+
+def _time_in_io(information: dict[str, Any]) -> list[str]:
+    found = information["time_in_io"]
+    if not found["tasks"]:
+        text = f"{seconds_text(information['io_time_s'])} summed over tasks"
+        return [_line("I/O time", text)] if information["io_time_s"] else []
+
+    def time_text(time_s: float, share: float | None, *more: str) -> str:
+        notes = [*more, *([] if share is None else [f"{100 * share:.1f} % of the span"])]
+        return seconds_text(time_s) + (f" ({', '.join(notes)})" if notes else "")
+
+    parts = []
+    if found["critical_path_s"] is not None:
+        parts.append(f"critical path {time_text(found['critical_path_s'], found['critical_path_share'])}")
+    slowest = time_text(found["slowest_s"], found["slowest_share"], f"rank {found['slowest_task']}")
+    if found["tasks"] > 1:
+        parts.append(f"mean of {found['tasks']:,} tasks {time_text(found['mean_s'], found['mean_share'])}")
+        parts.append(f"slowest task {slowest}")
+    else:
+        parts.insert(0, slowest)
+    return [_line("I/O time" if number == 0 else "", part) for number, part in enumerate(parts)]
+
+
+def _transfer_table(transfers: dict[str, Any]) -> str:
+    """Format the bytes and rates, by direction."""
+    by_time = any(each["active_s"] is not None for each in transfers.values())
+    rows = []
+    for label, op in (("read", "read"), ("written", "write")):
+        each = transfers[op]
+        rank = "" if each["slowest_task"] is None else f" (rank {each['slowest_task']})"
+        ways = [("active_bytes_per_s", "active_s", ""), ("open_bytes_per_s", "open_s", "")]
+        if not by_time:
+            ways = [("slowest_task_bytes_per_s", "slowest_task_s", rank)]
+        rates = [
+            "" if each[rate] is None else f"{bytes_text(each[rate])}/s in {seconds_text(each[time])}{more}"
+            for rate, time, more in ways
+        ]
+        rows.append((label, bytes_text(each["bytes"]), *rates))
+    headers = ["while data moved", "first open to last close"] if by_time else ["by the slowest task's time"]
+    return table_text(["transfers", "bytes", *headers], rows)
+
+
+def _flight_lines(information: dict[str, Any]) -> list[str]:
+    if information["hidden_share"] is None:
+        return []
+    requests = sum(each["requests"] for each in information["non_blocking"].values())
+    what = count_text(requests, "non-blocking request")
+    hidden = f"{100 * information['hidden_share']:.1f} % of it hidden behind other work"
+    return [_line("in flight", f"{seconds_text(information['flight_s'])} of {what}, {hidden}")]
+
+
+def _call_table(information: dict[str, Any]) -> str:
+    """Format the calls that are I/O, those with the longest exclusive time first."""
+    calls = [item for item in information["calls"].items() if item[1]["is_io"]]
+    rows = [
+        (
+            name,
+            f"{call['count']:,}",
+            bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
+            seconds_text(call["exclusive_time_s"]),
+            "" if call["io_share"] is None else f"{100 * call['io_share']:.1f} %",
+            seconds_text(call["mean_s"]),
+            "" if call["max_s"] is None else seconds_text(call["max_s"]),
+        )
+        for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))
+    ]
+    if not rows:
+        return ""
+    is_nested = any(call["exclusive_time_s"] != call["time_s"] for _, call in calls)
+    time = "exclusive time" if is_nested else "time"
+    text = table_text(("I/O call", "count", "bytes", time, "share", "mean", "longest"), rows)
+    failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
+    if failed:
+        text += "\n" + textwrap.fill(f"failed calls: {', '.join(failed)}", _WIDTH, subsequent_indent="  ")
+    return text
+
+
+def _waiting_table(information: dict[str, Any]) -> str:
+    """Format the calls that wait for other tasks, those with the longest time first."""
+    calls = [item for item in information["calls"].items() if not item[1]["is_io"]]
+    rows = [
+        (
+            name,
+            f"{call['count']:,}",
+            seconds_text(call["exclusive_time_s"]),
+            "" if call["wait_share"] is None else f"{100 * call['wait_share']:.1f} %",
+            seconds_text(call["mean_s"]),
+            "" if call["max_s"] is None else seconds_text(call["max_s"]),
+        )
+        for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))
+    ]
+    headers = ("waiting in MPI", "count", "exclusive time", "of thread time", "mean", "longest")
+    return table_text(headers, rows) if rows else ""
+
+
+def _layer_table(information: dict[str, Any]) -> str:
+    rows = [
+        (name, f"{layer['calls']:,}", seconds_text(layer["time_s"]), seconds_text(layer["exclusive_time_s"]))
+        for name, layer in information["layers"].items()
+    ]
+    headers = ("layer", "calls", "time", "exclusive time")
+    return table_text(headers, rows)
+
+
+def _region_table(information: dict[str, Any]) -> str:
+    if not information["regions"]:
+        return ""
+    rows = [
+        (
+            f"{region['kind']} {region['name']}",
+            f"{region['tasks']:,}",
+            f"{region['count']:,}",
+            seconds_text(region["time_s"]),
+            "unknown" if region["io_time_s"] is None else seconds_text(region["io_time_s"]),
+            f"{region['not_ended']:,}" if region["not_ended"] else "",
+        )
+        for region in information["regions"][:_MOST_REGIONS]
+    ]
+    headers = ("user-defined region", "tasks", "count", "time", "I/O time", "unclosed")
+    more = len(information["regions"]) - len(rows)
+    return table_text(headers, rows) + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
+
+
+def _sizes(information: dict[str, Any]) -> str:
+    blocks = []
+    for layer, sizes in information["frequent_sizes"].items():
+        repeated = [entry for entry in sizes if entry["count"] > 1]
+        shown = [f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in repeated]
+        classes = information["frequent_size_classes"].get(layer, [])
+        shown += [
+            f"{size_text(entry['low_bytes'])} to {size_text(entry['high_bytes'])} × {entry['count']:,}"
+            for entry in classes
+        ]
+        text = f"common access sizes of {layer} reads and writes: " + (", ".join(shown) or "all distinct")
+        if classes:
+            text += " (where sizes in a class differ, only their range is known)"
+        if information["uncertain_counts"].get(layer):
+            text += f" (each count may be too low by up to {information['uncertain_counts'][layer]:,})"
+        blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+    return "\n".join(blocks)

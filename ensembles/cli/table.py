@@ -1,0 +1,31 @@
+"""Tables of the commands: as narrow as their contents, for terminals of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tabulate
+
+
+def table_text(headers: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
+    """Format a table.
+
+    Parameters
+    ----------
+    headers : sequence of str
+    rows : sequence of sequences
+    left : int
+        Number of columns that are aligned to the left, from the first; the others are aligned to the right.
+
+    Returns
+    -------
+    str
+        Lines without an end of line after the last.
+    """
+    align = ["left" if column < left else "right" for column in range(len(headers))]
+    padding, tabulate.MIN_PADDING = tabulate.MIN_PADDING, 0
+    try:
+        text: str = tabulate.tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
+    finally:
+        tabulate.MIN_PADDING = padding
+    return text

@@ -1,0 +1,151 @@
+"""What ``ensio files`` and ``ensio ranks`` share: options, the table, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.options import (
+    FILTERS,
+    add_filter_arguments,
+    add_json,
+    add_limit,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Filters
+
+ROWS = 20
+
+
+def add_table_arguments(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare the arguments of a command that prints a table of totals."""
+    add_run(parser)
+    parser.add_argument(
+        "--sort",
+        choices=("time", "bytes", "calls"),
+        default="time",
+        help="what to sort by, the largest first (default: time in I/O)",
+    )
+    add_limit(parser, what, ROWS)
+    add_json(parser, "print one JSON object, in SI units, with all rows")
+    add_filter_arguments(parser)
+    add_scale_arguments(parser)
+
+
+def open_table(args: argparse.Namespace) -> tuple[Run, Filters]:
+    """Open the run; return it with the filters."""
+    filters: Any = {name: getattr(args, name) for name in FILTERS if getattr(args, name)}
+    return open_run(args, args.run), filters
+
+
+def print_table(
+    args: argparse.Namespace,
+    run: Run,
+    rows: Sequence[Any],
+    what: str,
+    headers: Sequence[str],
+    first_cells: Callable[[Any], Sequence[str]],
+    waits: bool = False,
+) -> int:
+    """Print a table of totals, or its JSON.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+    run : Run
+    rows : sequence of `ensembles.run.tables.Totals`
+        In the order of the table.
+    what : str
+        Noun for a row.
+    headers : sequence of str
+        Headers of the first columns.
+    first_cells : callable
+        Gives the cells of the first columns of a row.
+    waits : bool
+        Whether to show the longest call, and the time waiting for other tasks.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
+    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.run.tables import sums_of_totals
+
+    refuse_nothing(run, selection_from_args(args), len(rows))
+    sums = sums_of_totals(rows)
+    if args.json:
+        result = {
+            "run": run.path,
+            "sort": args.sort,
+            f"{what}s": [row.to_json() for row in rows],
+            "total": sums,
+            "complete": not run.notes,
+            "notes": run.notes,
+        }
+        print(json.dumps(result, indent=2))
+    else:
+        print(_text(rows[: args.limit], len(rows), sums, what, headers, first_cells, waits))
+    for note in run.notes:
+        warn(f"note: {note}")
+    return 0
+
+
+def _text(
+    shown: Sequence[Any],
+    count: int,
+    sums: dict[str, Any],
+    what: str,
+    headers: Sequence[str],
+    first_cells: Callable[[Any], Sequence[str]],
+    waits: bool,
+) -> str:
+    from ensembles.cli.table import table_text
+    from ensembles.model.units import bytes_text, count_text, seconds_text
+
+    def bytes_cell(value: int | None) -> str:
+        return "unknown" if value is None else bytes_text(value) if value else ""
+
+    columns = [*headers, "calls", "read", "written", "I/O time", "share"]
+    columns += ["longest", "waiting"] if waits else []
+    rows = [
+        (
+            *first_cells(row),
+            f"{row.calls:,}",
+            bytes_cell(row.bytes_read),
+            bytes_cell(row.bytes_written),
+            seconds_text(row.io_time_s),
+            f"{100 * row.share:.1f} %",
+            *([_time_cell(row.longest_s), seconds_text(row.wait_s)] if waits else []),
+        )
+        for row in shown
+    ]
+    moved = [
+        f"{bytes_cell(sums[key])} {label}"
+        for key, label in (("bytes_read", "read"), ("bytes_written", "written"))
+        if sums[key] is None or sums[key]
+    ]
+    whole = [
+        count_text(count, what),
+        count_text(sums["calls"], "call"),
+        *moved,
+        f"{seconds_text(sums['io_time_s'])} in I/O",
+    ]
+    text = f"{' · '.join(whole)}\n\n{table_text(columns, rows)}" if rows else " · ".join(whole)
+    more = count - len(shown)
+    return text + (f"\n\n{count_text(more, f'more {what}')}: raise --limit to see them" if more else "")
+
+
+def _time_cell(time_s: float | None) -> str:
+    from ensembles.model.units import seconds_text
+
+    return "" if time_s is None else seconds_text(time_s)

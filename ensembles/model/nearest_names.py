@@ -1,0 +1,69 @@
+"""What to write in place of a name that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+_MOST = 3
+_LEAST_RATIO = 0.6
+_SHOWN = 12
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """Find the names that are most like one that does not exist.
+
+    Parameters
+    ----------
+    name : str
+    known : iterable of str
+
+    Returns
+    -------
+    list of str
+        At most three, the most similar first.
+
+    Examples
+    --------
+    >>> from ensembles.model.nearest_names import nearest_names
+    >>> nearest_names("wrte", ["open", "write", "pwrite", "close"])
+    ['write', 'pwrite']
+    """
+    wanted = name.lower()
+    scored = []
+    for other in known:
+        matcher = SequenceMatcher(None, wanted, other.lower())
+        # The bounds are quick, and a run may have a million files.
+        if matcher.real_quick_ratio() >= _LEAST_RATIO and matcher.quick_ratio() >= _LEAST_RATIO:
+            scored.append((-matcher.ratio(), other))
+    return [other for score, other in sorted(scored)[:_MOST] if -score >= _LEAST_RATIO]
+
+
+def suggestion(name: str, known: Iterable[str], what: str = "") -> str:
+    """Say what to write in place of a name that does not exist.
+
+    Parameters
+    ----------
+    name : str
+    known : iterable of str
+        The names that exist.
+    what : str
+        What has these names, such as "this run has".
+
+    Returns
+    -------
+    str
+        A clause that asks for the nearest names, or lists some names if none is near.
+
+    Examples
+    --------
+    >>> from ensembles.model.nearest_names import suggestion
+    >>> suggestion("wrte", ["open", "write", "close"], "this run has")
+    'did you mean write? this run has close, open, write'
+    """
+    names = sorted(set(known))
+    near = nearest_names(name, names)
+    question = f"did you mean {' or '.join(near)}?" if near else ""
+    listed = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+    having = f"{what} {listed}" if names else f"{what} none"
+    return f"{question} {having}".strip() if what else question or listed

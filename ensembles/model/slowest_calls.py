@@ -1,0 +1,65 @@
+"""The calls with the longest durations."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.model.calls import is_io_of_calls
+
+if TYPE_CHECKING:
+    from ensembles.model.events import Events
+
+
+def wanted_calls(most: float, calls: int) -> int:
+    """Compute how many calls a number or a share means.
+
+    Parameters
+    ----------
+    most : int or float
+        Number of calls; a number below 1 is a share of them, of which at least one call is taken.
+    calls : int
+        Number of all calls.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        `most` is negative, not a number, or neither whole nor a share.
+
+    Examples
+    --------
+    >>> from ensembles.model.slowest_calls import wanted_calls
+    >>> wanted_calls(20, 160), wanted_calls(0.05, 160), wanted_calls(500, 160)
+    (20, 8, 160)
+    """
+    if not most >= 0 or (most >= 1 and not float(most).is_integer() and math.isfinite(most)):
+        raise ValueError(f"{most} is neither a number of calls nor a share of them, such as 20 or 0.01")
+    if most >= 1 or most == 0:
+        return int(min(most, calls))
+    return min(max(round(most * calls), 1), calls)
+
+
+def slowest_of(events: Events, most: float) -> Events:
+    """Select the longest calls that do not wait for other tasks, the longest first.
+
+    Parameters
+    ----------
+    events : Events
+    most : int or float
+        As for `wanted_calls`.
+
+    Returns
+    -------
+    Events
+        Of equal calls, those of the lowest rank come first, then the earliest.
+    """
+    io = np.flatnonzero(is_io_of_calls(events.calls)[events.call])
+    wanted = wanted_calls(most, len(io))
+    order = np.lexsort((events.start[io], events.rank[io], -events.duration[io]))
+    return events[io[order[:wanted]]]

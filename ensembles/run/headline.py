@@ -1,0 +1,232 @@
+"""The headline of a run: data rates, and the time in I/O of its tasks and of its critical path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
+from ensembles.summaries.active_time import ActiveTime
+from ensembles.summaries.open_time import OpenTime
+from ensembles.summaries.ranktable import RankTable
+from ensembles.summaries.runtotals import DIRECTIONS
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.critical_path import CriticalIo
+    from ensembles.structure.phases.detect import Phases
+
+MOST_EVENTS = 1 << 21
+"""The critical path of longer runs is not part of the headline, because it takes further passes."""
+
+_NS = 1e-9
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Bytes of one direction, and how fast they moved.
+
+    Attributes
+    ----------
+    bytes : int
+        Bytes moved; those of inner calls count once.
+    active_s : float or None
+        Time in which at least one call moved bytes.
+    active_bytes_per_s : float or None
+        Data rate while data moved: `bytes` by `active_s`.
+    open_s, open_bytes : float or None, int or None
+        Time from first open to last close, as IOR takes it, and the bytes moved in it
+        (`ensembles.summaries.open_time.OpenTime`).
+    open_bytes_per_s : float or None
+        Rate from open to close: `open_bytes` by `open_s`.
+    slowest_task : int or None
+        Task that spent most time in calls of this direction.
+    slowest_task_s : float or None
+        That time, without inner calls of other kinds.
+    slowest_task_bytes_per_s : float or None
+        `bytes` of all tasks by `slowest_task_s`.
+    """
+
+    bytes: int
+    active_s: float | None = None
+    active_bytes_per_s: float | None = None
+    open_s: float | None = None
+    open_bytes: int | None = None
+    open_bytes_per_s: float | None = None
+    slowest_task: int | None = None
+    slowest_task_s: float | None = None
+    slowest_task_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True)
+class TimeInIo:
+    """Time in I/O of the tasks of a run.
+
+    Attributes
+    ----------
+    tasks : int
+        Number of tasks with I/O calls.
+    mean_s, mean_share : float or None
+        Mean over these tasks of their exclusive time in I/O, and its share of the span. Of tasks with several
+        threads, the share is of the time of all threads.
+    slowest_task : int or None
+        Task with most time in I/O.
+    slowest_s, slowest_share : float or None
+        Its time in I/O, and the share of its span.
+    critical_path_s, critical_path_share : float or None
+        Time in I/O on the critical path (`ensembles.structure.phases.critical_path.CriticalIo`), and its
+        share of the span. None: not every call is an event, or there are more than `MOST_EVENTS` events.
+    """
+
+    tasks: int = 0
+    mean_s: float | None = None
+    mean_share: float | None = None
+    slowest_task: int | None = None
+    slowest_s: float | None = None
+    slowest_share: float | None = None
+    critical_path_s: float | None = None
+    critical_path_share: float | None = None
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Data rates and times in I/O of a run.
+
+    Attributes
+    ----------
+    transfers : dict of str to Transfer
+        By direction, ``"read"`` and ``"write"``.
+    time_in_io : TimeInIo
+    """
+
+    transfers: dict[str, Transfer]
+    time_in_io: TimeInIo
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+def headline_requests() -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries that `find_headline` takes."""
+    return {
+        "active": SummaryRequest(ignoring_run(ActiveTime)),
+        "open": SummaryRequest(ignoring_run(OpenTime)),
+    }
+
+
+def find_headline(
+    run: Run, span_s: float, moved: Mapping[str, int], found: Mapping[str, Any] | None = None
+) -> Headline:
+    """Find the headline of a run.
+
+    Parameters
+    ----------
+    run : Run
+    span_s : float
+        From the first call to the end of the last.
+    moved : mapping of str to int
+        Bytes by direction.
+    found : mapping, optional
+        Summaries of `headline_requests` by name. None: not all calls are events.
+
+    Returns
+    -------
+    Headline
+
+    Raises
+    ------
+    EnsioError
+        A file cannot be read any more.
+    """
+    ranks = _ranks(run)
+    transfers = {}
+    for direction in DIRECTIONS:
+        by_time = {} if found is None else _by_time(moved[direction], direction, found)
+        by_task = {} if ranks is None else _by_task(moved[direction], direction, ranks, run.tasks)
+        transfers[direction] = Transfer(moved[direction], **by_time, **by_task)
+    return Headline(transfers, _time_in_io(run, span_s, ranks))
+
+
+def _ranks(run: Run) -> RankTable | None:
+    from ensembles.model.errors import EnsioError
+
+    try:
+        return run.ranks
+    except EnsioError:
+        return None  # another tool summed the calls of all ranks
+
+
+def _by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    if not moved:
+        return {}
+    active_s = found["active"].active_s(direction)
+    values: dict[str, Any] = {"active_s": active_s, "active_bytes_per_s": _rate(moved, active_s)}
+    opened = found["open"].open_to_close(direction)
+    if opened is not None:
+        values |= {"open_s": opened.time_s, "open_bytes": opened.bytes}
+        values["open_bytes_per_s"] = _rate(opened.bytes, opened.time_s)
+    return values
+
+
+def _by_task(moved: int, direction: str, ranks: RankTable, tasks: int) -> dict[str, Any]:
+    if not moved:
+        return {}
+    chosen = op_of_calls(ranks.calls)[ranks.call] == OPS.index(direction)
+    time_ns = ranks.exclusive_ns(tasks, chosen)
+    slowest = int(time_ns.argmax())
+    slowest_s = int(time_ns[slowest]) * _NS
+    return {
+        "slowest_task": slowest,
+        "slowest_task_s": slowest_s,
+        "slowest_task_bytes_per_s": _rate(moved, slowest_s),
+    }
+
+
+def _rate(moved: int, time_s: float) -> float | None:
+    return moved / time_s if time_s > 0 else None
+
+
+def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
+    if ranks is None or not len(ranks):
+        return TimeInIo()
+    io = is_io_of_calls(ranks.calls)[ranks.call]
+    with_io = np.unique(ranks.rank[io])
+    if not len(with_io):
+        return TimeInIo()
+    time_s = ranks.io_time_ns(run.tasks) * _NS
+    threads = np.zeros(run.tasks, np.int64)
+    for process in run.processes:
+        if 0 <= process.rank < run.tasks:
+            threads[process.rank] += process.threads
+    share = time_s / (span_s * np.maximum(threads, 1)) if span_s > 0 else None
+    slowest = int(time_s.argmax())
+    critical_s = _critical_path_s(run)
+    return TimeInIo(
+        tasks=len(with_io),
+        mean_s=float(time_s[with_io].mean()),
+        mean_share=None if share is None else float(share[with_io].mean()),
+        slowest_task=slowest,
+        slowest_s=float(time_s[slowest]),
+        slowest_share=None if share is None else float(share[slowest]),
+        critical_path_s=critical_s,
+        critical_path_share=critical_s / span_s if critical_s is not None and span_s > 0 else None,
+    )
+
+
+def _critical_path_s(run: Run) -> float | None:
+    if not run.keeps_all_calls or run.most_events > MOST_EVENTS or run.phases is None:
+        return None
+    return run.summarize(partial(_critical_io, run.phases)).path().io_s
+
+
+def _critical_io(phases: Phases, _: Run) -> CriticalIo:
+    from ensembles.structure.phases.critical_path import CriticalIo
+
+    return CriticalIo(phases)

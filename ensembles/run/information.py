@@ -1,0 +1,370 @@
+"""What ``ensio info`` says of a run: the numbers of its text and of its JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.layers import LayerTimes
+    from ensembles.summaries.regiontimes import RegionTimes
+    from ensembles.summaries.runtotals import RunTotals
+    from ensembles.summaries.sizes import SizeTable
+
+_NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
+_NS_PER_S = 1e9
+
+
+def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]:
+    """Collect what ``ensio info --json`` prints.
+
+    The numbers come from one pass over the events or, if these are not all calls, from the summary that the
+    recorder kept.
+
+    Parameters
+    ----------
+    run : Run
+    sums : RunSums, optional
+        The totals, if they are known already. Default: they are computed.
+
+    Returns
+    -------
+    dict
+        Plain values for JSON: times in seconds (keys ending in ``_s``), sizes in bytes.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run cannot be read.
+    """
+    found = sums or sums_of(run)
+    table, totals, sizes = found.table, found.totals, found.sizes
+    unseen = _unseen(run, found)
+    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns)
+    return {
+        "run": run.path,
+        "program": run.program,
+        "command": list(run.command),
+        "hosts": run.hosts,
+        "job": run.job,
+        "user": run.user,
+        "mpi_version": run.mpi_version,
+        "libc_version": run.libc_version,
+        "environment": run.environment,
+        "simulated": run.simulated or None,
+        "clock_error_s": run.clock_error_s,
+        "filesystems": _filesystems(run, table.files),
+        "start": run.start.isoformat(),
+        "mode": run.mode,
+        "durations_known": found.durations_known,
+        "complete": not run.notes and not unseen,
+        "notes": notes,
+        "tasks": run.tasks,
+        "threads": run.threads,
+        "processes": len(run.processes),
+        "events": found.events,
+        "recorded_calls": table.events,
+        "summed_calls": found.summed,
+        "dropped_events": run.dropped_events,
+        "dropped_events_by_reason": run.dropped_by_reason,
+        "lost_calls": run.lost_calls,
+        "calls_on_other_paths": run.calls_on_other_paths,
+        "excluded_calls": run.excluded_calls,
+        "files": len(table.files),
+        "span_s": table.span_ns / _NS_PER_S,
+        "io_time_s": totals.io_time_ns / _NS_PER_S,
+        **_headline(run, found),
+        **_flights(run),
+        "bytes_read": totals.bytes_read,
+        "bytes_written": totals.bytes_written,
+        "layers": _layers(totals.layers),
+        "calls": _calls(table, totals.layers, table.span_ns * max(run.threads, 1)),
+        "frequent_sizes": _frequent_sizes(sizes),
+        "frequent_size_classes": _size_classes(found.size_classes),
+        "uncertain_counts": sizes.uncertainty,
+        "slowest_call": _slowest(table),
+        "regions": _regions(found.regions, run.has_all_events),
+        "file_facts": run.file_facts,
+        **_surroundings(run),
+    }
+
+
+def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
+    """Say so where the durations of requests are those of their flights, and add up to more than there is."""
+    names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
+    if run.flights or not names or io_time_ns <= table.span_ns * max(run.threads, 1):
+        return []
+    return [
+        f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, as an "
+        "older recorder or another tool stored them: times in I/O include what was hidden behind other work"
+    ]
+
+
+def _unseen(run: Run, found: RunSums) -> list[str]:
+    from ensembles.structure.unseen import unseen_sentence
+
+    if run.environment.get("ENSIO_LAYERS"):
+        return []
+    sentence = unseen_sentence(
+        run.unseen_io,
+        calls=sum(totals.count for call, totals in found.table.totals.items() if call.op != "wait"),
+        read=found.totals.bytes_read,
+        written=found.totals.bytes_written,
+        excluded_calls=run.excluded_calls,
+        nodes=len(run.hosts),
+    )
+    return [sentence] if sentence else []
+
+
+def _flights(run: Run) -> dict[str, Any]:
+    from ensembles.model.flights import sum_of_flights
+
+    whole = sum_of_flights(run.flights.values())
+    by_operation = {
+        name: {
+            "requests": sums.requests,
+            "flight_s": sums.flight_ns / _NS_PER_S,
+            "hidden_s": sums.hidden_ns / _NS_PER_S,
+            "hidden_share": sums.hidden_share,
+            "wait_s": sums.wait_ns / _NS_PER_S,
+        }
+        for name, sums in run.flights.items()
+    }
+    return {
+        "flight_s": whole.flight_ns / _NS_PER_S,
+        "hidden_share": whole.hidden_share,
+        "non_blocking": by_operation,
+    }
+
+
+@dataclass(slots=True)
+class RunSums:
+    """Totals of all calls.
+
+    Attributes
+    ----------
+    table, totals, sizes, regions
+        Summaries of all calls.
+    size_classes : dict of str to list of (int, int, int)
+        By layer: smallest and largest access size in bytes of a class, and its number of calls.
+    events : int
+        Number of calls that are events.
+    durations_known : bool
+        False if only the sums of the durations are known.
+    summed : int
+        Number of calls that are in the totals by sums of the recorder, and not among the events.
+    times : mapping of str to Summary, or None
+        Summaries for the headline; None: not all calls are events.
+    """
+
+    table: CallTable
+    totals: RunTotals
+    sizes: SizeTable
+    size_classes: dict[str, list[tuple[int, int, int]]]
+    regions: RegionTimes
+    events: int
+    durations_known: bool = True
+    summed: int = 0
+    times: Mapping[str, Any] | None = None
+
+
+def _headline(run: Run, found: RunSums) -> dict[str, Any]:
+    from ensembles.run.headline import find_headline
+
+    moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
+    return find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times).to_json()
+
+
+def sums_requests() -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries that `sums_from_events` takes."""
+    from ensembles.run.headline import headline_requests
+    from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.runtotals import RunTotals
+    from ensembles.summaries.sizes import SizeTable
+
+    return {
+        "table": SummaryRequest(ignoring_run(CallTable)),
+        "totals": SummaryRequest(ignoring_run(RunTotals)),
+        "sizes": SummaryRequest(ignoring_run(SizeTable)),
+        "regions": SummaryRequest(_region_times),
+        **headline_requests(),
+    }
+
+
+def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
+    """Make the totals of a run whose calls are all events.
+
+    Parameters
+    ----------
+    run : Run
+    found : mapping of str to Summary
+        Summaries of `sums_requests`. Calls that are not events are added to them.
+
+    Returns
+    -------
+    RunSums
+    """
+    from ensembles.summaries.from_cells import add_summed_calls
+
+    table, totals = found["table"], found["totals"]
+    events, summed = table.events, 0
+    if run.summed_calls:
+        summed = add_summed_calls(table, totals, run.summary, run.summed_calls)
+    return RunSums(table, totals, found["sizes"], {}, found["regions"], events, summed=summed, times=found)
+
+
+def _region_times(run: Run) -> RegionTimes:
+    from ensembles.summaries.regiontimes import RegionTimes
+
+    return RegionTimes(run.regions)
+
+
+def sums_of(run: Run) -> RunSums:
+    """Compute the totals of a run, in one pass over its events or from the summary of its recorder."""
+    if run.has_all_events:
+        return sums_from_events(run, run.summarize(sums_requests()).summaries)
+    return _from_summary(run)
+
+
+def _from_summary(run: Run) -> RunSums:
+    from ensembles.summaries.eventcount import EventCount
+    from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells, totals_from_cells
+
+    summary = run.summary
+    sizes, classes = sizes_from_cells(summary)
+    events = run.summarize(ignoring_run(EventCount)).events
+    return RunSums(
+        table_from_cells(summary, run.files),
+        totals_from_cells(summary),
+        sizes,
+        classes,
+        _region_times(run),
+        events,
+        summary.durations_known,
+    )
+
+
+def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, Any]:
+    return {
+        layer: [{"low_bytes": low, "high_bytes": high, "count": count} for low, high, count in entries[:10]]
+        for layer, entries in classes.items()
+    }
+
+
+def _filesystems(run: Run, files: set[str]) -> list[dict[str, Any]]:
+    """Return the file systems of the accessed files, the one with the most files first."""
+    found: dict[Any, list[str]] = {}
+    for path in files:
+        mount = run.filesystem_of(path)
+        if mount is not None:
+            found.setdefault(mount, []).append(path)
+    return [
+        {
+            "point": mount.point,
+            "type": mount.type,
+            "source": mount.source,
+            "block_bytes": mount.block_bytes,
+            "files": len(paths),
+            "stripes": _stripes(run, paths),
+        }
+        for mount, paths in sorted(found.items(), key=lambda item: (-len(item[1]), item[0].point))
+    ]
+
+
+def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
+    """Return the stripings of the files, the most frequent first."""
+    stripings = Counter(
+        (striping.stripe_count, striping.stripe_bytes)
+        for striping in map(run.striping_of, paths)
+        if striping is not None
+    )
+    return [
+        {"stripe_count": count, "stripe_bytes": size, "files": files}
+        for (count, size), files in stripings.most_common()
+    ]
+
+
+def _layers(layers: LayerTimes) -> dict[str, Any]:
+    return {
+        name: {
+            "time_s": layer.time_ns / _NS_PER_S,
+            "exclusive_time_s": layer.exclusive_ns / _NS_PER_S,
+            "calls": layer.calls,
+        }
+        for name, layer in layers.layers.items()
+    }
+
+
+def _calls(table: CallTable, layers: LayerTimes, thread_ns: int) -> dict[str, Any]:
+    calls: dict[str, Any] = {}
+    io_ns = sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
+    for call, totals in table.totals.items():
+        is_io = not call.waits_for_tasks
+        name = call.name if call.name not in calls else f"{call.layer}:{call.name}"
+        calls[name] = {
+            "layer": call.layer,
+            "op": call.op,
+            "count": totals.count,
+            "bytes": totals.bytes,
+            "time_s": totals.time_ns / _NS_PER_S,
+            "exclusive_time_s": layers.exclusive_ns(call) / _NS_PER_S,
+            "is_io": is_io,
+            "io_share": layers.exclusive_ns(call) / io_ns if is_io and io_ns else None,
+            "wait_share": None if is_io or not thread_ns else layers.exclusive_ns(call) / thread_ns,
+            "mean_s": totals.time_ns / totals.count / _NS_PER_S,
+            "max_s": None if totals.max_ns < 0 else totals.max_ns / _NS_PER_S,
+            "errors": totals.errors,
+        }
+    return calls
+
+
+def _frequent_sizes(sizes: SizeTable) -> dict[str, Any]:
+    return {
+        layer: [{"bytes": size, "count": count} for size, count in sizes.frequent(layer)]
+        for layer in sizes.layers
+    }
+
+
+def _regions(regions: RegionTimes, io_is_known: bool) -> list[dict[str, Any]]:
+    """Return the regions; their I/O time is known only if all calls are events."""
+    return [
+        {
+            "kind": totals.kind,
+            "name": totals.name,
+            "count": totals.count,
+            "tasks": totals.tasks,
+            "not_ended": totals.not_ended,
+            "time_s": totals.time_ns / _NS_PER_S,
+            "io_time_s": totals.io_time_ns / _NS_PER_S if io_is_known else None,
+        }
+        for totals in regions.totals
+    ]
+
+
+def _surroundings(run: Run) -> dict[str, Any]:
+    """Return the totals of the samples of the kernel's counters; nothing if there are none."""
+    from ensembles.structure.surroundings import summarize_surroundings
+
+    totals = summarize_surroundings(run.surroundings())
+    return {} if totals is None else {"surroundings": {**asdict(totals), "is_notable": totals.is_notable}}
+
+
+def _slowest(table: CallTable) -> dict[str, Any] | None:
+    slowest = table.slowest
+    if slowest is None:
+        return None
+    return {
+        "call": slowest.call.name,
+        "rank": slowest.rank,
+        "start_s": slowest.start_ns / _NS_PER_S,
+        "duration_s": slowest.duration_ns / _NS_PER_S,
+        "bytes": slowest.bytes,
+        "file": slowest.file,
+    }

@@ -1,0 +1,229 @@
+"""Tables of a run: totals of each file and of each rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.selection import Filters, Selection
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.totals_by import KeyTotals, TotalsBy
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.summaries.ranktable import RankTable
+
+Order = Literal["time", "bytes", "calls"]
+ORDERS: tuple[Order, ...] = ("time", "bytes", "calls")
+"""What a table can be sorted by, largest first."""
+
+_NS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Totals of some calls.
+
+    Attributes
+    ----------
+    calls, errors : int
+        Number of calls, and of failed calls.
+    bytes_read, bytes_written : int or None
+        Bytes moved; those of inner calls count once. None: unknown.
+    read_bytes_per_s, write_bytes_per_s : float or None
+        Rate while data moved: bytes by the time in which at least one of these calls moved bytes. None: no
+        bytes moved, or the times of the calls are not known.
+    io_time_s, wait_s : float
+        Exclusive time in I/O, and in calls that wait for other tasks, summed over tasks and threads.
+    share : float
+        Share of the I/O time of the whole table.
+    longest_s : float or None
+        Longest I/O call; None: unknown.
+    start_s, end_s : float or None
+        First entry into a call and last return from one, since the origin of the run; None: unknown.
+    ops : dict of str to int
+        Number of calls by operation.
+    """
+
+    calls: int
+    errors: int
+    bytes_read: int | None
+    bytes_written: int | None
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+    io_time_s: float
+    wait_s: float
+    share: float
+    longest_s: float | None
+    start_s: float | None
+    end_s: float | None
+    ops: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+    def order(self, by: Order) -> float:
+        """Return the value that tables are sorted by."""
+        if by == "calls":
+            return self.calls
+        return self.io_time_s if by == "time" else (self.bytes_read or 0) + (self.bytes_written or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTotals(Totals):
+    """Totals of the calls on one file.
+
+    Attributes
+    ----------
+    path : str
+        Absolute path; ``""``: calls that used no file, or an unknown one.
+    tasks : int
+        Number of ranks that used the file.
+    """
+
+    path: str
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankTotals(Totals):
+    """Totals of the calls of one rank.
+
+    Attributes
+    ----------
+    rank : int
+        Number of the task.
+    host : str
+        Node of its first process; ``""``: unknown.
+    """
+
+    rank: int
+    host: str
+
+
+def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
+    """Compute the totals of each file of a run; see `ensembles.run.run.Run.by_file`."""
+    if not run.has_all_events:
+        raise EnsioError(
+            f"{run.path} does not keep every call as an event, and its sums do not know files: record the "
+            "whole run with ensio run --mode trace"
+        )
+    found = _totals(run, "file", filters)
+    whole_ns = sum(each.io_ns for each in found) or 1
+    paths = run.files
+    rows = [FileTotals(**_values(each, whole_ns), path=paths[each.key], tasks=each.tasks) for each in found]
+    return sorted(rows, key=lambda row: (-row.order(by), row.path))
+
+
+def totals_by_rank(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
+    """Compute the totals of each rank of a run; see `ensembles.run.run.Run.by_rank`."""
+    hosts: dict[int, str] = {}
+    for process in run.processes:
+        hosts.setdefault(process.rank, process.host)
+    if run.has_all_events:
+        found = _totals(run, "rank", filters)
+        whole_ns = sum(each.io_ns for each in found) or 1
+        values = [(each.key, _values(each, whole_ns)) for each in found]
+    elif Selection.parse(**filters) == Selection():
+        values = _values_of_table(run.ranks)
+    else:
+        raise EnsioError(
+            f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
+            "the whole run with ensio run --mode trace"
+        )
+    rows = [RankTotals(**each, rank=rank, host=hosts.get(rank, "")) for rank, each in values]
+    return sorted(rows, key=lambda row: (-row.order(by), row.rank))
+
+
+def _totals(run: Run, key: Literal["file", "rank"], filters: Filters) -> list[KeyTotals]:
+    selection = Selection.parse(**filters).for_run(run)
+    return run.summarize(ignoring_run(partial(TotalsBy, key)), selection=selection).totals()
+
+
+def _values(each: KeyTotals, whole_ns: int) -> dict[str, Any]:
+    """Return the attributes of `Totals`."""
+    active = each.active_ns or {}
+    rates = [
+        each.bytes[op] / (active[op] * _NS) if each.bytes[op] and active.get(op) else None
+        for op in DIRECTIONS
+    ]
+    return {
+        "calls": sum(each.ops.values()),
+        "errors": each.errors,
+        "bytes_read": each.bytes["read"],
+        "bytes_written": each.bytes["write"],
+        "read_bytes_per_s": rates[0],
+        "write_bytes_per_s": rates[1],
+        "io_time_s": each.io_ns * _NS,
+        "wait_s": each.wait_ns * _NS,
+        "share": each.io_ns / whole_ns,
+        "longest_s": each.longest_ns * _NS,
+        "start_s": each.start_ns * _NS,
+        "end_s": each.end_ns * _NS,
+        "ops": each.ops,
+    }
+
+
+def _values_of_table(table: RankTable) -> list[tuple[int, dict[str, Any]]]:
+    """Return the attributes of `Totals` of each rank, from sums by function.
+
+    Where several layers move bytes, these sums do not say which bytes are those of inner calls.
+    """
+    io = np.array([not call.waits_for_tasks for call in table.calls], bool)
+    exclusive_ns = table.time_ns - table.inner_ns
+    whole_ns = int(exclusive_ns[io[table.call]].sum()) or 1
+    found = []
+    ranks, first = np.unique(table.rank, return_index=True)
+    for rank, begin, end in zip(
+        ranks.tolist(), first.tolist(), [*first[1:].tolist(), len(table)], strict=True
+    ):
+        rows = list(range(begin, end))
+        ops: dict[str, int] = {}
+        moved: dict[str, dict[str, int]] = {op: {} for op in DIRECTIONS}
+        for row in rows:
+            call = table.calls[table.call[row]]
+            ops[call.op] = ops.get(call.op, 0) + int(table.count[row])
+            if call.op in moved and table.moved[row]:
+                of_layer = moved[call.op]
+                of_layer[call.layer] = of_layer.get(call.layer, 0) + int(table.moved[row])
+        bytes_of = [sum(of_layer.values()) if len(of_layer) < 2 else None for of_layer in moved.values()]
+        of_io = [row for row in rows if io[table.call[row]]]
+        longest_ns = max((int(table.max_ns[row]) for row in of_io), default=0)
+        io_ns = int(exclusive_ns[of_io].sum())
+        values = {
+            "calls": int(table.count[rows].sum()),
+            "errors": int(table.errors[rows].sum()),
+            "bytes_read": bytes_of[0],
+            "bytes_written": bytes_of[1],
+            "read_bytes_per_s": None,
+            "write_bytes_per_s": None,
+            "io_time_s": io_ns * _NS,
+            "wait_s": (int(exclusive_ns[rows].sum()) - io_ns) * _NS,
+            "share": io_ns / whole_ns,
+            "longest_s": None if longest_ns < 0 else longest_ns * _NS,
+            "start_s": None,
+            "end_s": None,
+            "ops": ops,
+        }
+        found.append((rank, values))
+    return found
+
+
+def sums_of_totals(rows: Sequence[Totals]) -> dict[str, Any]:
+    """Add up a table: calls, errors, bytes and times."""
+    known = all(row.bytes_read is not None and row.bytes_written is not None for row in rows)
+    return {
+        "calls": sum(row.calls for row in rows),
+        "errors": sum(row.errors for row in rows),
+        "bytes_read": sum(row.bytes_read or 0 for row in rows) if known else None,
+        "bytes_written": sum(row.bytes_written or 0 for row in rows) if known else None,
+        "io_time_s": sum(row.io_time_s for row in rows),
+        "wait_s": sum(row.wait_s for row in rows),
+    }

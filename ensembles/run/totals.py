@@ -1,0 +1,167 @@
+"""Totals of a run: its sums over all calls, by function, rank, file and call site."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Unpack, cast
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.run_info import RunInfo
+from ensembles.passes.summary import ignoring_run
+from ensembles.readers.common.source import EventSource
+from ensembles.run.selection import Filters, Selection
+from ensembles.summaries.bysite import BySite, SiteTotals
+from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.ranktable import RankTable
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.tables import FileTotals, Order, RankTotals
+
+
+class RunWithTotals(RunInfo):
+    """The part of `ensembles.run.run.Run` that adds calls up.
+
+    Parameters
+    ----------
+    path : str
+        Path of the files, used in messages and by worker processes.
+    source : EventSource
+        Reads the events.
+    """
+
+    def __init__(self, path: str, source: EventSource) -> None:
+        super().__init__(path, source.metadata)
+        self._source = source
+
+    @property
+    def _run(self) -> Run:
+        return cast("Run", self)
+
+    @cached_property
+    def summary(self) -> CellSummary:
+        """Sums over all calls by function, size class and ordinal class.
+
+        They include calls that are not events: the recorder keeps them in every mode. If the source has no
+        summary, it is computed from the events.
+        """
+        summary = self._source.summary()
+        return self._run.summarize(_empty_summary) if summary is None else summary
+
+    @property
+    def has_summary(self) -> bool:
+        """Whether `summary` is stored with the run, and need not be computed from the events."""
+        return "summary" in self.__dict__ or self._source.summary() is not None
+
+    @cached_property
+    def ranks(self) -> RankTable:
+        """Sums over the calls of each rank by function.
+
+        They include calls that are not events.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more, or holds neither all events nor sums by rank.
+        """
+        ranks = self._source.ranks()
+        if ranks is None and not self.has_all_events:
+            raise EnsioError(
+                f"{self.path} holds no data by rank: if an older ensio wrote it, collect the run again; the "
+                "sums that another tool made over all ranks cannot be divided"
+            )
+        if ranks is None:
+            ranks = self._run.summarize(_empty_ranks)
+        return ranks
+
+    def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
+        """Compute the totals of each place in the program that led to calls.
+
+        Parameters
+        ----------
+        **filters
+            As for `select`.
+
+        Returns
+        -------
+        list of SiteTotals
+            The site with the longest exclusive time first; those of one source line are added up.
+
+        Raises
+        ------
+        EnsioError
+            A filter is malformed, or a file cannot be read any more.
+
+        Examples
+        --------
+        >>> [site.count for site in en.open("ensio-ior").by_site(op="write")]
+        [160]
+        """
+        selection = Selection.parse(**filters).for_run(self._run)
+        return self._run.summarize(ignoring_run(BySite), selection=selection).grouped(self.label_of_site)
+
+    def by_file(self, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
+        """Compute the totals of each file: calls, bytes, rates while data moved, time in I/O.
+
+        Parameters
+        ----------
+        by : {"time", "bytes", "calls"}
+            What to sort by, the largest first.
+        **filters
+            As for `Run.select`.
+
+        Returns
+        -------
+        list of FileTotals
+
+        Raises
+        ------
+        EnsioError
+            Not every call is an event, a filter is malformed, or a file cannot be read any more.
+
+        Examples
+        --------
+        >>> [(file.path, file.tasks, file.bytes_written) for file in en.open("ensio-ior").by_file()]
+        [('/scratch/ior', 8, 167772160)]
+        """
+        from ensembles.run.tables import totals_by_file
+
+        return totals_by_file(self._run, by, **filters)
+
+    def by_rank(self, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
+        """Compute the totals of each rank that made calls: calls, bytes, rates, time in I/O and waiting.
+
+        Parameters
+        ----------
+        by : {"time", "bytes", "calls"}
+            What to sort by, the largest first.
+        **filters
+            As for `Run.select`; none if not every call is an event.
+
+        Returns
+        -------
+        list of RankTotals
+
+        Raises
+        ------
+        EnsioError
+            Filters are given and not every call is an event, a filter is malformed, the file holds no data by
+            rank, or it cannot be read any more.
+
+        Examples
+        --------
+        >>> ranks = en.open("ensio-ior").by_rank(by="bytes", op="write")
+        >>> len(ranks), ranks[0].bytes_written
+        (8, 20971520)
+        """
+        from ensembles.run.tables import totals_by_rank
+
+        return totals_by_rank(self._run, by, **filters)
+
+
+def _empty_summary(run: Run) -> CellSummary:
+    return CellSummary(run.calls, run.files)
+
+
+def _empty_ranks(run: Run) -> RankTable:
+    return RankTable(run.calls)

@@ -1,0 +1,110 @@
+"""Critical path: the I/O that a run had to wait for, phase by phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.model.events import Events, is_io_of_calls
+from ensembles.passes.summary import Summary
+from ensembles.structure.phases.detect import Phases
+from ensembles.summaries.nesting import Nesting
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """Time in I/O on the critical path.
+
+    Attributes
+    ----------
+    io_s : float
+        Time in I/O of the slowest task of each phase, summed over the phases.
+    of_phases_s : ndarray of float64, shape (phases,)
+        The same by phase, from phase 1.
+    """
+
+    io_s: float
+    of_phases_s: np.ndarray
+
+
+class CriticalIo(Summary):
+    """A mergeable summary: the time in I/O of each thread in each phase, and when its last call returned.
+
+    The next phase begins when the slowest task of a phase is ready, so that the critical path of a run goes
+    through the task whose last call returns last. Its exclusive time in I/O, in the thread of that call, is
+    on the path, as far as it is not before the end of the phase before.
+
+    Parameters
+    ----------
+    phases : Phases
+        Phases of the whole run.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.critical_path import CriticalIo
+    >>> run = en.open("ensio-ior")
+    >>> io = CriticalIo(run.phases)
+    >>> io.add(run.events)
+    >>> len(io.path().of_phases_s)
+    12
+    """
+
+    columns = ("rank", "thread", "call", "depth", "start", "duration")
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+        self._nesting = Nesting()
+        # Rows: phase, rank, thread, start of the first call, end of the last call, exclusive time in I/O.
+        self._rows = np.empty((6, 0), np.int64)
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in the order of completion."""
+        if not len(chunk):
+            return
+        inner_ns = self._nesting.inner_ns(chunk)
+        phase = self._phases.phase_index(chunk)
+        mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (phase > 0))
+        rows = np.empty((6, len(mine)), np.int64)
+        rows[:4] = phase[mine], chunk.rank[mine], chunk.thread[mine], chunk.start[mine]
+        rows[4] = rows[3] + chunk.duration[mine]
+        rows[5] = chunk.duration[mine] - (0 if inner_ns is None else inner_ns[mine])
+        self._rows = _joined(np.concatenate([self._rows, _joined(rows)], axis=1))
+
+    def merge(self, other: CriticalIo) -> None:
+        """Add a summary of the same phases."""
+        self._rows = _joined(np.concatenate([self._rows, other._rows], axis=1))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``phase``, ``rank``, ``thread``, ``start_ns``, ``end_ns`` and ``io_ns``."""
+        names = ("phase", "rank", "thread", "start_ns", "end_ns", "io_ns")
+        return dict(zip(names, self._rows, strict=True))
+
+    def path(self) -> CriticalPath:
+        """Compute the time in I/O on the critical path."""
+        phase, rank, _, start_ns, end_ns, io_ns = self._rows
+        of_phases = np.zeros(self._phases.count)
+        # By phase, the thread that returns last; of equal ones that of the lowest rank.
+        order = np.lexsort((-rank, end_ns, phase))
+        last = order[np.append(np.diff(phase[order]) != 0, True)] if len(order) else order
+        first_ns = np.full(self._phases.count + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first_ns, phase, start_ns)
+        before_ns = np.iinfo(np.int64).min
+        for at in last[np.argsort(end_ns[last], kind="stable")].tolist():
+            begun_ns = max(before_ns, int(first_ns[phase[at]]))
+            of_phases[phase[at] - 1] = 1e-9 * max(min(int(io_ns[at]), int(end_ns[at]) - begun_ns), 0)
+            before_ns = max(before_ns, int(end_ns[at]))
+        return CriticalPath(float(of_phases.sum()), of_phases)
+
+
+def _joined(rows: np.ndarray) -> np.ndarray:
+    """Join the rows of one phase and thread."""
+    if not rows.shape[1]:
+        return rows
+    rows = rows[:, np.lexsort(rows[2::-1])]
+    first = np.flatnonzero(np.append(True, (np.diff(rows[:3], axis=1) != 0).any(axis=0)))
+    joined = rows[:, first]
+    joined[3] = np.minimum.reduceat(rows[3], first)
+    joined[4] = np.maximum.reduceat(rows[4], first)
+    joined[5] = np.add.reduceat(rows[5], first)
+    return joined

@@ -1,0 +1,66 @@
+"""The longest calls of a run, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.slowest_calls import slowest_of
+from ensembles.passes.summary import ANY_ORDER, Summary
+
+
+class LongestCalls(Summary):
+    """A mergeable summary: the calls with the longest durations, without those that wait for other tasks.
+
+    Parameters
+    ----------
+    most : int
+        Number of calls to keep.
+    calls : sequence of Call
+        Functions, as in the events.
+    files : sequence of str
+        Paths, as in the events.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.longest_calls import LongestCalls
+    >>> run = en.open("ensio-ior")
+    >>> longest = LongestCalls(3, run.calls, run.files)
+    >>> longest.add(run.events)
+    >>> len(longest.events), longest.io_calls
+    (3, 336)
+    """
+
+    requires = ANY_ORDER
+
+    def __init__(self, most: int, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
+        self._most = most
+        self.events = Events.empty(calls, files)
+        self.io_calls = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        if len(chunk):
+            mine = slowest_of(chunk, len(chunk))
+            self.io_calls += len(mine)
+            self._keep(mine[: self._most])
+
+    def merge(self, other: LongestCalls) -> None:
+        """Add a summary of other events of the same run."""
+        self.io_calls += other.io_calls
+        self._keep(other.events)
+
+    def _keep(self, more: Events) -> None:
+        if not len(more):
+            return
+        copied = Events(
+            {name: getattr(more, name).copy() for name in COLUMNS}, more.calls, more.files, more.sites
+        )
+        joined = Events.concatenate([self.events, copied]) if len(self.events) else copied
+        self.events = slowest_of(joined, self._most)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the columns of the calls by name."""
+        return self.events.columns

@@ -1,0 +1,217 @@
+"""Open time: the time in which files that bytes were read from, or written to, were open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
+from ensembles.passes.summary import Summary
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+
+MOST_SESSIONS = 1 << 20
+"""Number of sessions of a direction that are kept: those that moved most bytes."""
+
+LEFT_OUT = 0.01
+"""Share of the bytes that the smallest sessions, which are left out, move together at most."""
+
+_COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")
+_OPEN, _CLOSE = OPS.index("open"), OPS.index("close")
+
+_OBJECTS = ("H5A", "H5D", "H5G", "H5O")
+"""First letters of functions that open objects in an HDF5 file which is open already."""
+
+
+@dataclass(frozen=True)
+class OpenToClose:
+    """Bytes of a direction, and the time in which their files were open.
+
+    Attributes
+    ----------
+    bytes : int
+        Bytes moved in the sessions that count.
+    sessions : int
+        Number of these sessions.
+    time_s : float
+        Time in which at least one of them lasted, in s.
+    """
+
+    bytes: int
+    sessions: int
+    time_s: float
+
+
+class OpenTime(Summary):
+    """A mergeable summary: when the files of reads and writes were open.
+
+    A *session* is the time from the open of a file by a thread to its close, or to its last use. IOR
+    divides the bytes of a phase by the time from the first open to the last close of all tasks; so does this
+    summary, for any number of phases, with the union of the times of the sessions. Small files that are open
+    for long, such as a log, would dominate it: the smallest sessions, which together moved at most `LEFT_OUT`
+    of the bytes, are left out, bytes and time.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.open_time import OpenTime
+    >>> found = en.open("ensio-ior").summarize(ignoring_run(OpenTime)).open_to_close("write")
+    >>> found.bytes, found.sessions
+    (167772160, 8)
+    """
+
+    columns = ("rank", "thread", "call", "carried", "depth", "file", "moved", "start", "duration")
+
+    def __init__(self) -> None:
+        # Rows of `_COLUMNS`: the last session of each thread and file, which later calls may continue.
+        self._pending = np.empty((len(_COLUMNS), 0), np.int64)
+        # By direction: rows start, end, bytes of the sessions that begin with an open.
+        self._done = [np.empty((3, 0), np.int64) for _ in DIRECTIONS]
+        self._parts: list[list[np.ndarray]] = [[] for _ in DIRECTIONS]
+        self._held = [0] * len(DIRECTIONS)
+        self._bytes = [0] * len(DIRECTIONS)
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in the order of completion."""
+        if not len(chunk):
+            return
+        direction = direction_of_events(chunk)
+        edge = _edges(chunk.calls)[chunk.call]
+        outer = (chunk.depth == 0) & (chunk.moved >= 0) & (chunk.file > 0)
+        mine = np.flatnonzero((direction >= 0) | (outer & (edge >= 0)))
+        if not len(mine):
+            return
+        used, moved = chunk[mine], np.maximum(chunk.moved[mine], 0)
+        rows = np.empty((len(_COLUMNS), len(mine)), np.int64)
+        rows[:5] = used.rank, used.thread, used.file, used.start, used.end
+        for number in range(len(DIRECTIONS)):
+            rows[5 + number] = np.where(direction[mine] == number, moved, 0)
+        rows[7], rows[8] = edge[mine] == _CLOSE, edge[mine] == _OPEN
+        self._pending = self._without_finished(_sessions(np.concatenate([self._pending, rows], axis=1)))
+
+    def _without_finished(self, sessions: np.ndarray) -> np.ndarray:
+        """Keep the sessions that have ended; return the others."""
+        key, closed = sessions[:3], sessions[7] > 0
+        last = np.append((key[:, 1:] != key[:, :-1]).any(axis=0), True)
+        # Ranks come one after the other.
+        waiting = last & ~closed & (key[0] == key[0].max(initial=0))
+        self._keep(sessions[:, ~waiting])
+        return sessions[:, waiting]
+
+    def _keep(self, sessions: np.ndarray) -> None:
+        for number in range(len(DIRECTIONS)):
+            moved = sessions[[3, 4, 5 + number]]
+            self._bytes[number] += int(moved[2].sum())
+            self._hold(number, moved[:, (moved[2] > 0) & (sessions[8] > 0)])
+
+    def _hold(self, number: int, rows: np.ndarray) -> None:
+        if not rows.shape[1]:
+            return
+        self._parts[number].append(rows)
+        self._held[number] += rows.shape[1]
+        if self._held[number] > 2 * MOST_SESSIONS:
+            self._compact(number)
+
+    def _compact(self, number: int) -> np.ndarray:
+        rows = np.concatenate([self._done[number], *self._parts[number]], axis=1)
+        if rows.shape[1] > MOST_SESSIONS:
+            rows = rows[:, np.lexsort((rows[1], rows[0], -rows[2]))[:MOST_SESSIONS]]
+        self._done[number], self._parts[number], self._held[number] = rows, [], rows.shape[1]
+        return rows
+
+    def finalize(self) -> None:
+        """End the sessions of the last rank."""
+        self._keep(self._pending)
+        self._pending = self._pending[:, :0]
+
+    def merge(self, other: OpenTime) -> None:
+        """Add a summary of other ranks."""
+        for number in range(len(DIRECTIONS)):
+            self._bytes[number] += other._bytes[number]
+            for rows in (other._done[number], *other._parts[number]):
+                self._hold(number, rows)
+        self._keep(self._pending)
+        self._pending = other._pending.copy()
+
+    def open_to_close(self, direction: str) -> OpenToClose | None:
+        """Compute in how much time files were open that bytes were moved to or from.
+
+        Parameters
+        ----------
+        direction : {"read", "write"}
+
+        Returns
+        -------
+        OpenToClose or None
+            None: no bytes moved; or the sessions that are known moved too few of them. The others begin
+            without an open of the same thread, or there were more than `MOST_SESSIONS`.
+        """
+        self.finalize()
+        number = DIRECTIONS.index(direction)
+        start, end, moved = self._compact(number)
+        kept, total = int(moved.sum()), self._bytes[number]
+        if not total or total - kept > LEFT_OUT * total:
+            return None
+        ascending = np.sort(moved)
+        # The sessions of equal size are left out together, or none of them.
+        small = np.searchsorted(np.cumsum(ascending), LEFT_OUT * total - (total - kept), side="right")
+        counted = moved >= ascending[min(int(small), len(ascending) - 1)]
+        return OpenToClose(
+            int(moved[counted].sum()),
+            int(np.count_nonzero(counted)),
+            1e-9 * union_ns(start[counted], end[counted]),
+        )
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``bytes``, ``sessions`` and ``time_s`` by direction, each of shape (2,)."""
+        found = [self.open_to_close(direction) or OpenToClose(0, 0, 0.0) for direction in DIRECTIONS]
+        return {
+            name: np.array([getattr(each, name) for each in found])
+            for name in ("bytes", "sessions", "time_s")
+        }
+
+
+@of_calls
+def _edges(calls: Sequence[Call]) -> np.ndarray:
+    """Return which functions open and close files: `_OPEN`, `_CLOSE` or -1."""
+    op = op_of_calls(calls).astype(np.int64)
+    of_objects = np.array([call.name.startswith(_OBJECTS) for call in calls], bool)
+    edges: np.ndarray = np.where(((op == _OPEN) | (op == _CLOSE)) & ~of_objects, op, -1)
+    return edges
+
+
+def _sessions(rows: np.ndarray) -> np.ndarray:
+    """Join the uses of a file by a thread from one close to the next: rows of `_COLUMNS`."""
+    rank, thread, file, start, end = rows[:5]
+    rows = rows[:, np.lexsort((end, start, file, thread, rank))]
+    key, closed = rows[:3], rows[7] > 0
+    first = np.flatnonzero(np.concatenate([[True], (key[:, 1:] != key[:, :-1]).any(axis=0) | closed[:-1]]))
+    last = np.append(first[1:], rows.shape[1]) - 1
+    joined = rows[:, first]
+    joined[4] = np.maximum.reduceat(rows[4], first)
+    for column in (5, 6):
+        joined[column] = np.add.reduceat(rows[column], first)
+    joined[7] = rows[7, last]
+    return joined
+
+
+def union_ns(start: np.ndarray, end: np.ndarray) -> int:
+    """Compute the length of the union of spans of time.
+
+    Parameters
+    ----------
+    start, end : ndarray of int64, shape (n,)
+        In ns.
+
+    Returns
+    -------
+    int
+        In ns.
+    """
+    if not len(start):
+        return 0
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    begun = np.maximum(start, np.concatenate([start[:1], end[:-1]]))
+    return int(np.maximum(end - begun, 0).sum())

@@ -1,0 +1,245 @@
+"""Totals of each file or of each rank, by function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ensembles.model.events import OPS, Call, Events, op_of_calls
+from ensembles.passes.summary import Summary
+from ensembles.summaries.active_time import MOST_EXACT
+from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.nesting import Nesting
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+
+_SUMS = ("count", "errors", "bytes", "exclusive_ns")
+_ROWS = ("key", "call", *_SUMS, "longest_ns", "start_ns", "end_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTotals:
+    """Totals of the calls of one file or rank.
+
+    Attributes
+    ----------
+    key : int
+        Number of the file, or the rank.
+    tasks : int
+        Number of ranks that made the calls.
+    ops : dict of str to int
+        Number of calls by operation.
+    errors : int
+        Number of failed calls.
+    bytes : dict of str to int
+        Bytes by direction; those of inner calls count once.
+    io_ns, wait_ns : int
+        Exclusive time in I/O, and in calls that wait for other tasks.
+    longest_ns : int
+        Longest I/O call.
+    start_ns, end_ns : int
+        First entry into a call and last return from one.
+    active_ns : dict of str to int, or None
+        By direction: time in which at least one call moved bytes. None: there were too many calls
+        (`ensembles.summaries.active_time.MOST_EXACT`).
+    """
+
+    key: int
+    tasks: int
+    ops: dict[str, int]
+    errors: int
+    bytes: dict[str, int]
+    io_ns: int
+    wait_ns: int
+    longest_ns: int
+    start_ns: int
+    end_ns: int
+    active_ns: dict[str, int] | None = field(default=None)
+
+
+class TotalsBy(Summary):
+    """A mergeable summary: one row for each file or rank and function.
+
+    All chunks of a thread must be added to the same summary, in their order (`ensembles.summaries.nesting`).
+
+    Parameters
+    ----------
+    key : {"file", "rank"}
+        What to group the calls by.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.totals_by import TotalsBy
+    >>> by_rank = TotalsBy("rank")
+    >>> by_rank.add(en.open("ensio-ior").events)
+    >>> first = by_rank.totals()[0]
+    >>> first.key, first.ops, first.bytes
+    (0, {'read': 20, 'write': 20, 'open': 1, 'close': 1}, {'read': 20971520, 'write': 20971520})
+    """
+
+    columns = (*SUM_COLUMNS, "rank", "thread", "file")
+
+    def __init__(self, key: Literal["file", "rank"]) -> None:
+        self._key = key
+        self._calls: tuple[Call, ...] = ()
+        self._rows = np.empty((len(_ROWS), 0), np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._tasks = np.zeros(0, np.int64)
+        self._last_rank = np.zeros(0, np.int64)
+        self._nesting = Nesting()
+        self._moves = 0
+        self._spans: list[np.ndarray] = []
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in order of completion."""
+        if not len(chunk):
+            return
+        inner_ns = self._nesting.inner_ns(chunk)
+        direction = direction_of_events(chunk)
+        key = getattr(chunk, self._key).astype(np.int64)
+        rows = np.empty((len(_ROWS), len(chunk)), np.int64)
+        rows[0], rows[1], rows[2], rows[3] = key, chunk.call, 1, chunk.moved < 0
+        rows[4] = np.where(direction >= 0, chunk.moved, 0)
+        rows[5] = chunk.duration - (0 if inner_ns is None else inner_ns)
+        rows[6], rows[7], rows[8] = chunk.duration, chunk.start, chunk.end
+        self._add_rows(chunk.calls, _joined(rows))
+        self._count_tasks(key, chunk.rank.astype(np.int64))
+        moves = np.flatnonzero(direction >= 0)
+        if len(moves):
+            spans = np.stack([key[moves], direction[moves], chunk.start[moves], chunk.end[moves]])
+            self._hold(len(moves), [spans])
+
+    def _add_rows(self, calls: Sequence[Call], rows: np.ndarray) -> None:
+        if tuple(calls) != self._calls:
+            numbers = {call: number for number, call in enumerate(self._calls)}
+            own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
+            self._calls = tuple(numbers)
+            rows = rows.copy()
+            rows[1] = own[rows[1]]
+        self._waiting.append(rows)
+        # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
+        if sum(each.shape[1] for each in self._waiting) > self._rows.shape[1]:
+            self._join()
+
+    def _join(self) -> np.ndarray:
+        if self._waiting:
+            self._rows = _joined(np.concatenate([self._rows, *self._waiting], axis=1))
+            self._waiting = []
+        return self._rows
+
+    def _count_tasks(self, key: np.ndarray, rank: np.ndarray) -> None:
+        """Count the ranks of each key; ranks come one after the other."""
+        pair = np.unique(key << 32 | rank)
+        pairs = np.stack([pair >> 32, pair & 0xFFFFFFFF])
+        more = max(int(pairs[0].max()) + 1 - len(self._tasks), 0)
+        self._tasks = np.append(self._tasks, np.zeros(more, np.int64))
+        self._last_rank = np.append(self._last_rank, np.full(more, -1))
+        new = pairs[:, self._last_rank[pairs[0]] != pairs[1]]
+        np.add.at(self._tasks, new[0], 1)
+        np.maximum.at(self._last_rank, pairs[0], pairs[1])
+
+    def _hold(self, moves: int, spans: list[np.ndarray]) -> None:
+        self._moves += moves
+        self._spans = [*self._spans, *spans] if self._moves <= MOST_EXACT else []
+
+    def merge(self, other: TotalsBy) -> None:
+        """Add a summary of higher ranks of the same run."""
+        self._add_rows(other._calls, other._join())
+        more = max(len(other._tasks) - len(self._tasks), 0)
+        self._tasks = np.append(self._tasks, np.zeros(more, np.int64))
+        self._last_rank = np.append(self._last_rank, np.full(more, -1))
+        self._tasks[: len(other._tasks)] += other._tasks
+        np.maximum(
+            self._last_rank[: len(other._last_rank)],
+            other._last_rank,
+            out=self._last_rank[: len(other._last_rank)],
+        )
+        self._hold(other._moves, other._spans)
+        self._nesting.merge(other._nesting)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the columns by name, a row for each file or rank and function."""
+        return dict(zip(_ROWS, self._join(), strict=True))
+
+    def totals(self) -> list[KeyTotals]:
+        """Compute the totals of each file or rank that occurred, by number."""
+        rows = self._join()
+        if not rows.shape[1]:
+            return []
+        active = self._active_ns()
+        op = op_of_calls(self._calls)[rows[1]]
+        io = np.array([not call.waits_for_tasks for call in self._calls], bool)[rows[1]]
+        first = np.flatnonzero(np.append(True, np.diff(rows[0]) != 0))
+
+        def of_op(name: str, row: int) -> np.ndarray:
+            return np.add.reduceat(np.where(op == OPS.index(name), rows[row], 0), first)
+
+        count_of_op = {name: of_op(name, 2) for name in OPS}
+        bytes_of_op = {name: of_op(name, 4) for name in DIRECTIONS}
+        columns = [
+            np.add.reduceat(rows[3], first),
+            np.add.reduceat(np.where(io, rows[5], 0), first),
+            np.add.reduceat(np.where(io, 0, rows[5]), first),
+            np.maximum.reduceat(np.where(io, rows[6], 0), first),
+            np.minimum.reduceat(rows[7], first),
+            np.maximum.reduceat(rows[8], first),
+        ]
+        found = []
+        for place, key in enumerate(rows[0, first].tolist()):
+            errors, io_ns, wait_ns, longest_ns, start_ns, end_ns = (int(each[place]) for each in columns)
+            found.append(
+                KeyTotals(
+                    key,
+                    int(self._tasks[key]),
+                    {name: int(n[place]) for name, n in count_of_op.items() if n[place]},
+                    errors,
+                    {name: int(n[place]) for name, n in bytes_of_op.items()},
+                    io_ns,
+                    wait_ns,
+                    longest_ns,
+                    start_ns,
+                    end_ns,
+                    None if active is None else {name: active.get((key, name), 0) for name in DIRECTIONS},
+                )
+            )
+        return found
+
+    def _active_ns(self) -> dict[tuple[int, str], int] | None:
+        """Compute the time in which bytes moved, by key and direction."""
+        if self._moves > MOST_EXACT:
+            return None
+        if not self._spans:
+            return {}
+        key, direction, start, end = np.concatenate(self._spans, axis=1)
+        group = np.tile(2 * key + direction, 2)
+        time = np.concatenate([start, end])
+        change = np.repeat([1, -1], len(start))
+        # Of one moment, beginnings come first: calls that follow each other at once are one span.
+        order = np.lexsort((-change, time, group))
+        group, time = group[order], time[order]
+        under_way = np.cumsum(change[order])[:-1] > 0
+        lasted = np.where(under_way, np.diff(time), 0)
+        numbers, place = np.unique(group[:-1], return_inverse=True)
+        sums = np.zeros(len(numbers), np.int64)
+        np.add.at(sums, place, lasted)
+        return {
+            (number // 2, DIRECTIONS[number % 2]): int(total)
+            for number, total in zip(numbers.tolist(), sums, strict=True)
+        }
+
+
+def _joined(rows: np.ndarray) -> np.ndarray:
+    """Join the rows of equal key and function."""
+    if not rows.shape[1]:
+        return rows
+    rows = rows[:, np.lexsort((rows[1], rows[0]))]
+    first = np.flatnonzero(np.append(True, (np.diff(rows[:2], axis=1) != 0).any(axis=0)))
+    joined = rows[:, first]
+    for row in range(2, 6):
+        joined[row] = np.add.reduceat(rows[row], first)
+    joined[6] = np.maximum.reduceat(rows[6], first)
+    joined[7] = np.minimum.reduceat(rows[7], first)
+    joined[8] = np.maximum.reduceat(rows[8], first)
+    return joined

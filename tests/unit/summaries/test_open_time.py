@@ -1,0 +1,113 @@
+"""The rate from open to close is that of IOR: bytes by the time in which the files were open."""
+
+import numpy as np
+import pytest
+
+from ensembles.model.events import Call, Events
+from ensembles.summaries import open_time
+from ensembles.summaries.open_time import OpenTime
+
+CALLS = (
+    Call("open", "posix", "open"),
+    Call("close", "posix", "close"),
+    Call("write", "posix", "write"),
+    Call("read", "posix", "read"),
+    Call("H5Dclose", "hdf5", "close"),
+)
+OPEN, CLOSE, WRITE, READ, DCLOSE = range(5)
+FILES = ["", "/a", "/b", "/log"]
+
+
+def events_of(rows):
+    """Rows of rank, call, file, start, duration, bytes."""
+    rank, call, file, start, duration, moved = np.array(rows).T
+    n = len(rows)
+    columns = dict.fromkeys(("thread", "depth", "error"), np.zeros(n))
+    columns |= {"rank": rank, "call": call, "file": file, "start": start, "duration": duration}
+    columns |= {"moved": moved, "requested": np.maximum(moved, 0), "offset": np.full(n, -1)}
+    return Events(columns, CALLS, FILES)
+
+
+def phase(rank, begun, call=WRITE, file=1, moved=1000, wait=0):
+    """Open, two transfers and close: 100 ns."""
+    return [
+        (rank, OPEN, file, begun, 10, 0),
+        (rank, call, file, begun + 20, 20, moved),
+        (rank, call, file, begun + 60 + wait, 20, moved),
+        (rank, CLOSE, file, begun + 90 + wait, 10, 0),
+    ]
+
+
+def found_in(rows, parts=1):
+    events = events_of(sorted(rows, key=lambda row: (row[0], row[3] + row[4])))
+    whole = OpenTime()
+    ranks = np.unique(events.rank)
+    for some in np.array_split(ranks, parts):
+        one = OpenTime()
+        mine = events[np.isin(events.rank, some)]
+        for low in range(0, len(mine), 3):
+            one.add(mine[low : low + 3])
+        one.finalize()
+        whole.merge(one)
+    return whole
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_from_the_first_open_to_the_last_close_of_all_tasks(parts):
+    rows = [row for rank, begun in ((0, 0), (1, 30), (2, 50)) for row in phase(rank, begun)]
+    found = found_in(rows, parts).open_to_close("write")
+    assert (found.bytes, found.sessions, found.time_s) == (6000, 3, pytest.approx(150e-9))
+    assert found_in(rows, parts).open_to_close("read") is None
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_time_between_phases_does_not_count_and_reads_are_apart(parts):
+    rows = [
+        row for rank in (0, 1) for row in phase(rank, 0) + phase(rank, 10_000, READ) + phase(rank, 20_000)
+    ]
+    whole = found_in(rows, parts)
+    assert whole.open_to_close("write").time_s == pytest.approx(200e-9)
+    assert whole.open_to_close("read").time_s == pytest.approx(100e-9)
+
+
+def test_a_file_that_stays_open_counts_until_it_is_closed():
+    assert found_in(phase(0, 0, wait=5000)).open_to_close("write").time_s == pytest.approx(5100e-9)
+
+
+def test_closing_a_dataset_does_not_close_the_file():
+    rows = phase(0, 0)
+    rows.insert(2, (0, DCLOSE, 1, 45, 5, 0))
+    assert found_in(rows).open_to_close("write").time_s == pytest.approx(100e-9)
+
+
+def test_a_small_log_that_is_open_all_the_time_is_left_out():
+    log = [(0, OPEN, 3, 0, 10, 0), (0, WRITE, 3, 50, 1, 9), (0, CLOSE, 3, 90_000, 10, 0)]
+    rows = sorted([*log, *phase(0, 1000)], key=lambda row: row[3] + row[4])
+    found = found_in(rows).open_to_close("write")
+    assert (found.bytes, found.time_s) == (2000, pytest.approx(100e-9))
+
+
+def test_files_of_one_size_are_never_left_out():
+    rows = [row for rank in range(200) for row in phase(rank, 100 * rank)]
+    found = found_in(rows).open_to_close("write")
+    assert (found.bytes, found.sessions, found.time_s) == (400_000, 200, pytest.approx(20_000e-9))
+
+
+def test_without_an_open_the_time_is_unknown():
+    rows = [(0, WRITE, 1, 100, 50, 10), (0, WRITE, 1, 200, 50, 10)]
+    assert found_in(rows).open_to_close("write") is None
+    more = [row for rank in (1, 2) for row in phase(rank, 1000, moved=10_000)]
+    found = found_in([*rows, *more]).open_to_close("write")
+    assert (found.bytes, found.time_s) == (40_000, pytest.approx(100e-9))
+
+
+def test_a_file_that_is_never_closed_counts_until_its_last_use():
+    assert found_in(phase(0, 0)[:-1]).open_to_close("write").time_s == pytest.approx(80e-9)
+
+
+def test_more_sessions_than_are_kept_are_refused(monkeypatch):
+    monkeypatch.setattr(open_time, "MOST_SESSIONS", 10)
+    rows = [row for rank in range(100) for row in phase(rank, 100 * rank)]
+    assert found_in(rows).open_to_close("write") is None
+    few = [row for rank in range(100) for row in phase(rank, 100 * rank, moved=10**6 if rank < 10 else 1)]
+    assert found_in(few).open_to_close("write").sessions == 10
