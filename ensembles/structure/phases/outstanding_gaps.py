@@ -29,12 +29,13 @@ IDLE_SHARE = 0.5
 """Least share of the time without I/O in the gaps between phases."""
 
 TIME_SLICE_NS = 10_000_000
-"""Longest time slice of usual kernels, ns. Shorter gaps may be those of a task that waited for a processor."""
+"""Longest time slice of usual kernels, ns. Pauses up to it count as equal: they depend on what else runs."""
 
 CALLS_PER_PHASE = 8
 """Least number of calls per phase on average; half of the phases have at least half as many."""
 
 _LEAST_PAUSES = 20
+_LEAST_EXCESS = 0.5
 _TAIL_SHARES = (0.01, 0.03, 0.1)
 
 
@@ -86,7 +87,7 @@ def outstanding_gaps(
     for k in (candidates + 1).tolist():
         shortest = sorted_width[k - 1]
         within = pause[widest_inside < shortest]
-        if sorted_width[0] * float(within.max(initial=0)) > shortest**2:
+        if sorted_width[0] * float(within.max(initial=TIME_SLICE_NS)) > shortest**2:
             continue
         evidence = _evidence(shortest, k, within)
         chosen = np.sort(order[:k])
@@ -97,16 +98,16 @@ def outstanding_gaps(
 
 def _evidence(shortest: float, k: int, within: np.ndarray) -> float:
     """Return minus the logarithm of the corrected probability of the spacing; positive: it is significant."""
-    within = within[within > 0].astype(np.float64)
     if len(within) < _LEAST_PAUSES:
         return -np.inf
+    within = np.maximum(within.astype(np.float64), TIME_SLICE_NS)
     spacing = np.log(shortest) - np.log(within.max())
     if spacing < np.log(GAP_RATIO):
         return -np.inf
     tail = np.log(-np.sort(np.partition(-within, most := _tail_sizes(len(within))[-1])[: most + 1]))
-    # Where the tail bends, the heaviest part of it counts. Equal values of a coarse clock are known to a factor.
+    # Where the tail bends, the heaviest part of it counts.
     excess = [float((tail[:size] - tail[size]).mean()) for size in _tail_sizes(len(within))]
-    mean_excess = max(*excess, np.log(2.0) / 2)
+    mean_excess = max(*excess, _LEAST_EXCESS)
     # The level is divided among all k by 1 / (k (k + 1)), whose sum is 1.
     return float(k * spacing / mean_excess + np.log(LEVEL / (k * (k + 1))))
 
