@@ -6,6 +6,7 @@ import datetime
 import html
 import os
 
+from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.lustre import Striping, decode_layout
@@ -122,6 +123,11 @@ class RunInfo:
     def flights(self) -> dict[str, Flights]:
         """Sums of non-blocking requests by operation: ``read``, ``write``, ``other``. Empty: none."""
         return self._metadata.flights
+
+    @property
+    def counters(self) -> Counters | None:
+        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+        return self._metadata.counters
 
     @property
     def calls_on_other_paths(self) -> int:
