@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
+from ensembles.cli.counters_text import counter_headline, counters_text
 from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
 from ensembles.model.errors import SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.structure.counters import counters_json
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -37,10 +39,12 @@ _MOST_REGIONS = 30
 def information_text(information: dict[str, Any]) -> str:
     """Format the result of `collect_information`, in at most 96 columns if names allow it."""
     information = _harmless(information)
-    parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
+    parts = [_notes(information), _what_ran(information), _transfers(information)]
+    parts += [counters_text(information), _call_table(information)]
     if len(information["layers"]) > 1:
         parts.append(_layer_table(information))
-    parts.append(_sizes(information))
+    if not information["counters"] or information["durations_known"]:
+        parts.append(_sizes(information))
     parts.append(_region_table(information))
     return "\n\n".join(part for part in parts if part)
 
@@ -162,6 +166,8 @@ def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
 def _transfers(information: dict[str, Any]) -> str:
     if not information["recorded_calls"]:
         return "No call was recorded: docs/user/troubleshooting.md lists the causes."
+    if information["counters"]:
+        return counter_headline(information)
     span_s, io_time_s = information["span_s"], information["io_time_s"]
     threads = max(information["threads"], 1)
     lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
@@ -374,6 +380,7 @@ def collect_information(run: Run) -> dict[str, Any]:
         "regions": _regions(found.regions, run.has_all_events),
         "file_facts": run.file_facts,
         **_surroundings(run),
+        **counters_json(run),
     }
 
 

@@ -64,8 +64,8 @@ class ModuleCounters:
     records, shared_records : int
         Number of records, and of those that are sums over all ranks.
     totals : dict of str to (int or float or None)
-        Every counter by name without the prefix of the module: the sum over records, the largest of maxima, the
-        first and last of times. None: no record has it.
+        Every counter by name without the prefix of the module: the sum over records, the largest of
+        maxima, the first and last of times. None: no record has it.
     size_classes : dict of str to tuple of (int, int, int)
         By operation (``"read"``, ``"write"``): the classes of request sizes with calls.
     common_sizes, common_strides : tuple of (int, int)
@@ -73,13 +73,13 @@ class ModuleCounters:
     alignment : dict of str to tuple of int
         ``"memory"`` and ``"file"``: the alignments in bytes that misaligned accesses are counted against.
     by_file : dict of str to ndarray, shape (files,)
-        Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over all ranks
-        are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown), ``slowest_rank``,
-        ``slowest_s``, ``fastest_rank``, ``fastest_s`` (read, write and metadata; −1 and nan: unknown),
+        Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over
+        all ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
+        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (read, write and metadata; −1 and nan: unknown),
         ``longest_read_s``, ``longest_write_s``.
     by_rank : dict of str to ndarray, shape (ranks,)
-        Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``, ``high_s``:
-        bounds of the rank's time with shared records included.
+        Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
+        ``high_s``: bounds of the rank's time with shared records included.
     shared_low_s, shared_high_s : float
         Bounds of the time of any rank in shared records.
     """

@@ -130,6 +130,20 @@ class RunInfo:
         return self._metadata.counters
 
     @property
+    def how_to_keep_calls(self) -> str:
+        """Clause for refusals: how to record the run with every call as an event."""
+        if self.counters is not None:
+            return "record single calls with Darshan's DXT (DXT_ENABLE_IO_TRACE=1)"
+        return "record again with ensio run --mode trace"
+
+    @property
+    def how_it_was_recorded(self) -> str:
+        """Clause for refusals: why not every call is an event."""
+        if self.counters is not None and self.mode == "profile":
+            return "holds Darshan's counters, not single calls"
+        return f"was recorded in mode {self.mode}, which does not keep every call as an event"
+
+    @property
     def calls_on_other_paths(self) -> int:
         """Number of calls on paths beyond those that a process keeps; their files are counted together."""
         return self._metadata.calls_on_other_paths

@@ -7,8 +7,8 @@ of all. Not every gap is such a moment. Two rules choose gaps:
 the phase before ended. It goes on while ranks with fewer calls are at work. A stretch of I/O between two gaps
 in which all ranks make equally many calls is a phase too, so that one irregular phase does not hide the next.
 
-*Gaps* (``gaps``): otherwise gaps that stand out of the pauses of the ranks (`outstanding_gaps`), if at least half
-of the ranks are at work between them.
+*Gaps* (``gaps``): otherwise gaps that stand out of the pauses of the ranks (`outstanding_gaps`), if at least
+half of the ranks are at work between them.
 """
 
 from __future__ import annotations

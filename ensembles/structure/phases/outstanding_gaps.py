@@ -1,15 +1,15 @@
 """Gaps in the I/O that stand out of the pauses that tasks make between calls anyway.
 
-The pauses of one task between two of its calls, within a phase, have an upper tail. On a log scale, spacings of
-the k-th largest value of a tail that falls like a power law are exponential, with mean 1 / (k α) (Rényi 1953).
-The exponent α is Hill's estimate (Hill 1975) from the largest pauses,
-the smallest of several numbers of them. A lighter tail, such as that of a
-log-normal distribution, yields smaller spacings, so that the test is conservative.
+The pauses of one task between two of its calls, within a phase, have an upper tail. On a log scale,
+spacings of the k-th largest value of a tail that falls like a power law are exponential, with mean 1 / (k
+α) (Rényi 1953). The exponent α is Hill's estimate (Hill 1975) from the largest pauses, the smallest of
+several numbers of them. A lighter tail, such as that of a log-normal distribution, yields smaller spacings,
+so that the test is conservative.
 
 Let k gaps be longer than all pauses that do not contain one of them. The k gaps stand out if
 
-* the spacing between the shortest of them and the longest of the pauses has a probability of less than `LEVEL`,
-  corrected for all k, and is at least `GAP_RATIO`;
+* the spacing between the shortest of them and the longest of the pauses has a probability of less than
+  `LEVEL`, corrected for all k, and is at least `GAP_RATIO`;
 * they form a cluster: they differ among themselves by no more than they do from the pauses;
 * they hold at least `IDLE_SHARE` of the time without I/O, and each is longer than `TIME_SLICE_NS`, since the
   kernel may set any task aside for so long.
@@ -114,7 +114,9 @@ def _evidence(shortest: float, k: int, within: np.ndarray) -> float:
 
 def _tail_sizes(n: int) -> tuple[int, ...]:
     """Return the numbers of largest pauses from which the tail is estimated, rising."""
-    return tuple(sorted({_LEAST_PAUSES // 2, *(max(int(share * n), _LEAST_PAUSES // 2) for share in _TAIL_SHARES)}))
+    return tuple(
+        sorted({_LEAST_PAUSES // 2, *(max(int(share * n), _LEAST_PAUSES // 2) for share in _TAIL_SHARES)})
+    )
 
 
 def _holds_calls(start: np.ndarray, gap_to: np.ndarray) -> bool:

@@ -263,9 +263,7 @@ class Counters:
         return summary
 
 
-def counter_columns(
-    records: np.ndarray, whole: int, real: int, before: int = 0
-) -> tuple[np.ndarray, ...]:
+def counter_columns(records: np.ndarray, whole: int, real: int, before: int = 0) -> tuple[np.ndarray, ...]:
     """Split records into columns.
 
     Parameters

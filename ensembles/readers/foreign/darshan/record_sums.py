@@ -1,7 +1,7 @@
 """Sums of the records of a module by file and by rank, and over all: some 200 bytes a record.
 
-Records of rank −1 are sums over all ranks. They count in the table by file. In the table by rank they only bound
-the time, because the record names only the fastest and the slowest rank.
+Records of rank −1 are sums over all ranks. They count in the table by file. In the table by rank they only
+bound the time, because the record names only the fastest and the slowest rank.
 """
 
 from __future__ import annotations
@@ -60,7 +60,15 @@ _COLUMNS = {
     "write_s": ("F_WRITE_TIME",),
     "meta_s": ("F_META_TIME",),
 }
-_NO_SUM = ("MODE", "RENAMED_FROM", "ALIGNMENT", "_RANK", "_RANK_BYTES", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES")
+_NO_SUM = (
+    "MODE",
+    "RENAMED_FROM",
+    "ALIGNMENT",
+    "_RANK",
+    "_RANK_BYTES",
+    "VARIANCE_RANK_TIME",
+    "VARIANCE_RANK_BYTES",
+)
 _FIRST, _LAST = "_START_TIMESTAMP", "_END_TIMESTAMP"
 _MOST_S, _MOST = 1e9, float(1 << 62)
 _PENDING = 1 << 16
@@ -121,9 +129,7 @@ class RecordSums:
         self.shared_records += int((rank < 0).sum())
         self._add_totals(value)
         self._add_common(value)
-        reads, writes, others = (
-            _sum_of(value, counters, len(rank)) for counters in _CALLS[self.module]
-        )
+        reads, writes, others = (_sum_of(value, counters, len(rank)) for counters in _CALLS[self.module])
         row = {name: _sum_of(value, counters, len(rank)) for name, counters in _COLUMNS.items()}
         row |= {"reads": reads, "writes": writes, "others": others, "file": file, "rank": rank}
         self._rows.add(row | _extremes(value, row, rank))
@@ -203,7 +209,7 @@ _EXTREMES = (*_MAXIMA, "start_s", "slowest_rank", "slowest_s", "fastest_rank", "
 def _sum_of(value: Mapping[str, np.ndarray], counters: Sequence[str], n: int) -> np.ndarray:
     # Counters and timers that a version lacks are negative.
     present = [np.maximum(value[name], 0) for name in counters if name in value]
-    found: np.ndarray = sum(present) if present else np.zeros(n, np.int64)  # type: ignore[assignment]
+    found: np.ndarray = sum(present) if present else np.zeros(n, np.int64)
     return found
 
 

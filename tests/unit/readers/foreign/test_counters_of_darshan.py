@@ -18,7 +18,9 @@ _CALLS = {
     "STDIO": (["READS"], ["WRITES"]),
     "H5D": (["READS"], ["WRITES"]),
     "H5F": ([], []),
-    "MPI-IO": tuple([f"{kind}_{op}" for kind in ("INDEP", "COLL", "SPLIT", "NB")] for op in ("READS", "WRITES")),
+    "MPI-IO": tuple(
+        [f"{kind}_{op}" for kind in ("INDEP", "COLL", "SPLIT", "NB")] for op in ("READS", "WRITES")
+    ),
 }
 
 
@@ -90,7 +92,9 @@ def _sorted(rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("path", "module"), [case for case in CASES if case[1] in DERIVED], ids=[i for i in IDS if not i.endswith(("H5F", "H5D"))]
+    ("path", "module"),
+    [case for case in CASES if case[1] in DERIVED],
+    ids=[i for i in IDS if not i.endswith(("H5F", "H5D"))],
 )
 def test_rate_by_the_slowest_rank_is_that_of_darshans_accumulators(path: Path, module: str) -> None:
     whole, real = frames(path, module)

@@ -49,7 +49,7 @@ def test_a_serial_program_without_phases_has_one(kind: str, calls: int) -> None:
 
 
 def test_far_outliers_alone_seldom_divide_a_serial_program() -> None:
-    """The largest values of a power law stand out by chance; the level is `LEVEL`."""
+    """The largest values of a power law stand out at random; the level is `LEVEL`."""
     found = [len(infer_phases(*run_of(seed, "pareto", 2_000)).cuts_ns) > 0 for seed in range(5 * SEEDS)]
     assert sum(found) <= 3
 
