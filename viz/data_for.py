@@ -91,8 +91,7 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
                 return [_FROM_CELLS[kind](data) for kind in kinds]
             if data.mode == "profile":
                 raise EnsioError(
-                    f"{data.path} was recorded in mode profile, without events: draw its histogram, or "
-                    "record again with ensio run --mode trace"
+                    f"{data.path} {data.how_it_was_recorded}: draw its histogram, or {data.how_to_keep_calls}"
                 )
         return list(data.summarize(requests).summaries.values())
     if isinstance(data, Events):

@@ -40,11 +40,13 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
+from ensembles.viz.counters import counter_pictures
 from ensembles.viz.data_for import request_for
 from ensembles.viz.figures import time_range
 from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
+from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
 from ensembles.viz.report_tables import (
     call_colours,
@@ -231,7 +233,7 @@ def _page_of_run(run: Any) -> str:
     examination = DiagnosisPass(run)
     summaries, group = ReportData.from_run(run, examination.requests)
     # Ensembles come first, because the same pass finds the phases that findings may name.
-    shown = shown_ensembles(run, summaries.table)
+    shown = shown_ensembles(run, summaries.table) if summaries.durations_known else []
     information = None if summaries.sums is None else collect_information(run, summaries.sums)
     return report_html(run, summaries, shown, examination.evaluate(group), information)
 
@@ -278,7 +280,13 @@ def report_html(
     str
     """
     x_range = time_range(*summaries.raster.extent_ns)
-    pictures: dict[str, Any] = {"histogram": histogram(summaries.histogram)}
+    pictures: dict[str, Any] = {}
+    counted = None if run.counters is None else counters_shown(run)
+    if counted is not None:
+        pictures |= counter_pictures(run.counters)
+    counted_names = list(pictures)
+    if summaries.durations_known:
+        pictures["histogram"] = histogram(summaries.histogram)
     for number, ensemble in enumerate(shown):
         pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
     if summaries.events != 0:
@@ -296,8 +304,11 @@ def report_html(
             colours=call_colours(summaries),
             simulated=run.simulated,
             notes=run.notes,
-            facts=facts(run, summaries, information),
+            facts=facts(run, summaries, information) if counted is None else counted.facts,
             information=_script_text(information),
+            counted=counted,
+            counted_names=counted_names,
+            durations_known=summaries.durations_known,
             calls=call_table(summaries),
             waits=wait_table(summaries),
             missing=missing(run, summaries),

@@ -146,6 +146,11 @@ def missing(run: Any, summaries: ReportData) -> str:
     """Explain what the page cannot show because not all calls are events; ``""`` if all are."""
     if summaries.events is None:
         return ""
+    if run.counters is not None:
+        return (
+            "The log holds counters. Durations of single calls, modes, the trace diagram and phases need "
+            "Darshan's DXT (DXT_ENABLE_IO_TRACE=1)."
+        )
     known = "Tables, histograms and moments include all calls"
     if not summaries.durations_known:
         return (

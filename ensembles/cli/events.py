@@ -87,8 +87,7 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     if run.mode == "profile":
         raise EnsioError(
-            f"{args.run} was recorded in mode profile, which keeps no events: use ensio info for the totals, "
-            "or record again with ensio run --mode trace (or tail, for the slowest calls)"
+            f"{args.run} {run.how_it_was_recorded}: use ensio info for the totals, or {run.how_to_keep_calls}"
         )
     selection = selection_from_args(args).for_run(run)
     limit = args.limit

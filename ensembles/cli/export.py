@@ -145,10 +145,7 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     words = _words(args)
     if run.mode == "profile" and args.to != "hdf5":
-        raise EnsioError(
-            f"{args.run} was recorded in mode profile, which keeps no events: use --to hdf5, or record "
-            "again with ensio run --mode trace"
-        )
+        raise EnsioError(f"{args.run} {run.how_it_was_recorded}: use --to hdf5, or {run.how_to_keep_calls}")
     task = _Task(
         run, selection_from_args(args).for_run(run), words, args.destination, args.ranks_per_location
     )

@@ -7,6 +7,7 @@ import shlex
 import textwrap
 from typing import Any
 
+from ensembles.cli.counters_text import counter_headline, counters_text
 from ensembles.cli.table import table_text
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
@@ -19,11 +20,12 @@ _MOST_REGIONS = 30
 def information_text(information: dict[str, Any]) -> str:
     """Format the result of `collect_information`, in at most 80 columns if names allow it."""
     information = _harmless(information)
-    parts = [_notes(information), _what_ran(information), _transfers(information), _call_table(information)]
-    parts.append(_waiting_table(information))
+    parts = [_notes(information), _what_ran(information), _transfers(information)]
+    parts += [counters_text(information), _call_table(information), _waiting_table(information)]
     if len(information["layers"]) > 1:
         parts.append(_layer_table(information))
-    parts.append(_sizes(information))
+    if not information["counters"] or information["durations_known"]:
+        parts.append(_sizes(information))
     parts.append(_region_table(information))
     return "\n\n".join(part for part in parts if part)
 
@@ -145,6 +147,8 @@ def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
 def _transfers(information: dict[str, Any]) -> str:
     if not information["recorded_calls"]:
         return "No call was recorded: docs/user/troubleshooting.md lists the causes."
+    if information["counters"]:
+        return counter_headline(information)
     span_s = information["span_s"]
     lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
     lines += _time_in_io(information)

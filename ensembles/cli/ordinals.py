@@ -159,7 +159,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
     if named:
         raise EnsioError(
             f"{run.path} does not have every call as an event, and its summary does not support "
-            f"{' and '.join(named)}: leave that out, or record again with ensio run --mode trace"
+            f"{' and '.join(named)}: leave that out, or {run.how_to_keep_calls}"
         )
     selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
     summary = run.summary

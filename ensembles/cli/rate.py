@@ -45,8 +45,7 @@ def execute(args: argparse.Namespace) -> int:
     run = open_run(args, args.run)
     if run.mode in ("profile", "tail"):
         raise EnsioError(
-            f"{args.run} was recorded in mode {run.mode}, which does not keep the time of every call: use "
-            "ensio info for the totals, or record again with ensio run --mode trace"
+            f"{args.run} {run.how_it_was_recorded}: use ensio info for the totals, or {run.how_to_keep_calls}"
         )
     selection = selection_from_args(args).for_run(run)
     curve = run.summarize(ignoring_run(RateCurve), selection=selection)

@@ -48,9 +48,11 @@ def execute(args: argparse.Namespace) -> int:
 
     run = open_run(args, args.run)
     if not run.has_all_events and run.most_events == 0:
+        if run.counters is not None:
+            raise EnsioError(f"{args.run} has no call sites: Darshan does not record them")
         raise EnsioError(
-            f"{args.run} has no events, and sums do not know call sites: record it with ensio run "
-            "--mode trace"
+            f"{args.run} has no events, and sums do not know call sites: "
+            "record it with ensio run --mode trace"
         )
     selection = selection_from_args(args).for_run(run)
     sites = run.summarize(ignoring_run(BySite), selection=selection).grouped(run.label_of_site)

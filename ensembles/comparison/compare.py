@@ -10,7 +10,7 @@ from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.totals import RunSums, Total, make_total, sums_of_run, totals_of_runs
+from ensembles.comparison.totals import ComparedSums, Total, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
@@ -149,7 +149,7 @@ class ReadRun:
     path : str
     calls : ComparedCalls
         The selected calls by layer and operation.
-    sums : RunSums
+    sums : ComparedSums
         Sums over the whole run.
     notes : list of str
         Caveats of the run, one sentence each.
@@ -157,7 +157,7 @@ class ReadRun:
 
     path: str
     calls: ComparedCalls
-    sums: RunSums
+    sums: ComparedSums
     notes: list[str]
 
 

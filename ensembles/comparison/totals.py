@@ -99,7 +99,7 @@ def _is_another(values: Sequence[Sequence[float]], g: int, margin: float, level:
 
 
 @dataclass(frozen=True)
-class RunSums:
+class ComparedSums:
     """The sums over a run that are compared without a test.
 
     Attributes
@@ -115,13 +115,13 @@ class RunSums:
 
 
 def totals_of_runs(
-    groups: Sequence[Sequence[RunSums]], margin: float, level: float
+    groups: Sequence[Sequence[ComparedSums]], margin: float, level: float
 ) -> tuple[list[Total], dict[tuple[str, str], list[Total]]]:
     """Compute the totals of whole runs, and bytes and sizes of their reads and writes.
 
     Parameters
     ----------
-    groups : sequence of sequences of RunSums
+    groups : sequence of sequences of ComparedSums
     margin, level : float
         As for `ensembles.compare`.
 
@@ -148,7 +148,7 @@ def totals_of_runs(
     return of_runs, of_kinds
 
 
-def sums_of_run(run: Run) -> RunSums:
+def sums_of_run(run: Run) -> ComparedSums:
     """Compute the sums over a run.
 
     Parameters
@@ -157,7 +157,7 @@ def sums_of_run(run: Run) -> RunSums:
 
     Returns
     -------
-    RunSums
+    ComparedSums
 
     Raises
     ------
@@ -197,4 +197,4 @@ def sums_of_run(run: Run) -> RunSums:
         if call.op in ("read", "write"):
             calls, bytes_ = moved.get((call.layer, call.op), (0, 0))
             moved[call.layer, call.op] = calls + sums.count, bytes_ + sums.bytes
-    return RunSums(found, moved)
+    return ComparedSums(found, moved)

@@ -89,8 +89,7 @@ def every_call_needed(run: Run, what: str) -> None:
     """
     if run.mode in ("profile", "tail"):
         raise NotApplicable(
-            f"the run was recorded in mode {run.mode}, which does not keep every call, and {what} needs all "
-            "calls: record again with ensio run --mode trace"
+            f"the run {run.how_it_was_recorded}, and {what} needs all calls: {run.how_to_keep_calls}"
         )
     if run.dropped_events:
         raise NotApplicable(

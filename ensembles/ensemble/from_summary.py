@@ -107,7 +107,7 @@ def refuse_sums(run: Run) -> None:
     if not run.summary.durations_known:
         raise EnsioError(
             f"{run.path} has the number of calls and their total time, but no duration of single calls: see "
-            "ensio info for the sums, or record single calls (ensio run; Darshan: DXT_ENABLE_IO_TRACE=1)"
+            f"ensio info for the sums, or {run.how_to_keep_calls}"
         )
 
 
@@ -179,8 +179,7 @@ def _notes(
 
 
 def _refusal(run: Run, problem: str) -> EnsioError:
-    how = f"was recorded in mode {run.mode}" if run.mode in ("profile", "tail") else "lacks some events"
+    how = run.how_it_was_recorded if run.mode in ("profile", "tail") else "lacks some events"
     return EnsioError(
-        f"{run.path} {how}, and its summary {problem}: leave the filter out, or record every call with ensio "
-        "run --mode trace"
+        f"{run.path} {how}, and its summary {problem}: leave the filter out, or {run.how_to_keep_calls}"
     )

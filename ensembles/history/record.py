@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import ReadRun, read_run
-from ensembles.comparison.totals import RunSums
+from ensembles.comparison.totals import ComparedSums
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT
@@ -218,7 +218,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             for kind in self.kinds
             if kind.op in ("read", "write")
         }
-        return ReadRun(self.path, calls, RunSums(self.totals, moved), self.notes)
+        return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.notes)
 
 
 _COARSENED = "bins of its histograms are"

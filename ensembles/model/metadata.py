@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.sites import SiteTable
@@ -165,6 +166,7 @@ class RunMetadata:
     unseen_io: UnseenIo | None = None
     summed: str = ""
     flights: dict[str, Flights] = field(default_factory=dict)
+    counters: Counters | None = None
 
     @property
     def has_all_events(self) -> bool:

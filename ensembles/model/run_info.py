@@ -6,6 +6,7 @@ import datetime
 import html
 import os
 
+from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.lustre import Striping, decode_layout
@@ -122,6 +123,25 @@ class RunInfo:
     def flights(self) -> dict[str, Flights]:
         """Sums of non-blocking requests by operation: ``read``, ``write``, ``other``. Empty: none."""
         return self._metadata.flights
+
+    @property
+    def counters(self) -> Counters | None:
+        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+        return self._metadata.counters
+
+    @property
+    def how_to_keep_calls(self) -> str:
+        """Clause for refusals: how to record the run with every call as an event."""
+        if self.counters is not None:
+            return "record single calls with Darshan's DXT (DXT_ENABLE_IO_TRACE=1)"
+        return "record again with ensio run --mode trace"
+
+    @property
+    def how_it_was_recorded(self) -> str:
+        """Clause for refusals: why not every call is an event."""
+        if self.counters is not None and self.mode == "profile":
+            return "holds Darshan's counters, not single calls"
+        return f"was recorded in mode {self.mode}, which does not keep every call as an event"
 
     @property
     def calls_on_other_paths(self) -> int:

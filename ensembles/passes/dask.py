@@ -155,7 +155,7 @@ def _client(address: str) -> Client:
         from distributed import Client
     except ImportError as error:
         raise EnsioError(
-            'Dask is not installed: pip install "ensio[dask]" here and on the machines of the cluster'
+            'Dask is not installed: pip install "dask[distributed]" here and on the machines of the cluster'
         ) from error
     try:
         return Client(address, set_as_default=False)

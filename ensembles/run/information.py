@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.structure.counters import counters_json
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -93,6 +94,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "regions": _regions(found.regions, run.has_all_events),
         "file_facts": run.file_facts,
         **_surroundings(run),
+        **counters_json(run),
     }
 
 

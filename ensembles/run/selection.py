@@ -251,8 +251,7 @@ class Selection:
         missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
         if missing and not from_summary:
             raise EnsioError(
-                f"{run.path} does not keep every call as an event, which {what} need: record the whole run "
-                "with ensio run --mode trace"
+                f"{run.path} does not keep every call as an event, which {what} need: {run.how_to_keep_calls}"
             )
         if self.sites is not None:
             checked = replace(checked, site_numbers=_numbers_of_sites(run, self.sites))

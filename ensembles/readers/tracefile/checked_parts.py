@@ -129,7 +129,7 @@ def find_plugins(group: h5py.Group, path: str) -> None:
                 known = label.decode("ascii", "replace") or "without a name"
                 raise EnsioError(
                     f"{path} is compressed by HDF5's filter {code} ({known}), which is not installed: "
-                    "install ensio[filters], or make the file again with ensio collect --filter gzip"
+                    "pip install hdf5plugin, or make the file again with ensio collect --filter gzip"
                 )
 
 

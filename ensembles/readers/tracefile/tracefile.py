@@ -381,6 +381,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         calls_on_other_paths=other,
         unseen_io=unseen,
         summed=os.fsdecode(read_attribute(file, "summed")) if "summed" in file.attrs else "",
+        counters=None,
         **text,
     )
 

@@ -140,8 +140,8 @@ def detect_phases(
     named = AnnotatedPhases.from_regions(run.regions)
     if run.mode in ("profile", "tail") and not named:
         raise EnsioError(
-            f"{run.path} was recorded in mode {run.mode}, which does not keep every call as an event, and "
-            "phase detection needs all calls: record again with ensio run --mode trace"
+            f"{run.path} {run.how_it_was_recorded}, and phase detection needs all calls: "
+            f"{run.how_to_keep_calls}"
         )
     if named and rule in (None, "named"):
         return Phases.from_annotated(named)

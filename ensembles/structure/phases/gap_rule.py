@@ -7,8 +7,8 @@ of all. Not every gap is such a moment. Two rules choose gaps:
 the phase before ended. It goes on while ranks with fewer calls are at work. A stretch of I/O between two gaps
 in which all ranks make equally many calls is a phase too, so that one irregular phase does not hide the next.
 
-*Gaps* (``gaps``): otherwise the widest gaps, if they are clearly wider than the others, and if at least half
-of the ranks are at work between them.
+*Gaps* (``gaps``): otherwise gaps that stand out of the pauses of the ranks (`outstanding_gaps`), if at least
+half of the ranks are at work between them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,12 @@ import numpy as np
 from ensembles.model.events import OPS, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.barriers import NEARLY_ALL
+from ensembles.structure.phases.outstanding_gaps import outstanding_gaps
 
 _NO_TRANSFER = ("seek", "meta", "wait")
 
 MOST_GAPS = 8192
 """Largest number of gaps that are examined: the widest."""
-
-GAP_RATIO = 4.0
-"""Rule of gaps: least ratio of the narrowest gap between phases to the widest gap within."""
-
-IDLE_SHARE = 0.9
-"""Rule of gaps: least share of the time without I/O in the gaps between phases."""
 
 BACK_TO_BACK = 4.0
 """Rule of lockstep: least ratio of the idle time of ranks across a gap to that between calls of a phase."""
@@ -180,7 +175,7 @@ def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np
         chosen = chosen[_waited(place, start, end, gap_to, chosen)]
         if share >= 0.5 and len(chosen):
             return steps(chosen, "steps", share)
-    wide = _widest(gap_to - gap_from)
+    wide = outstanding_gaps(place, start, end, gap_from, gap_to)
     if ranks > 1 and not _shared(place, start, gap_to[wide], ranks):
         wide = wide[:0]
     return steps(wide, "gaps" if len(wide) else "none", 0.0)
@@ -279,22 +274,6 @@ def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int
     stretch = np.searchsorted(gap_to, start, side="right")
     members = np.bincount(np.unique(stretch * np.int64(ranks) + place) // ranks, minlength=len(gap_to) + 1)
     return bool(np.mean(2 * members[stretch] >= ranks) > 0.5)
-
-
-def _widest(width: np.ndarray) -> np.ndarray:
-    """Find the gaps that are clearly wider than the others: positions, rising.
-
-    There are none if the sorted widths have no clear step.
-    """
-    order = np.argsort(-width, kind="stable")
-    sorted_width = width[order].astype(np.float64)
-    enough = np.cumsum(sorted_width) >= IDLE_SHARE * sorted_width.sum()
-    ratio = sorted_width / np.maximum(np.append(sorted_width[1:], 0), 1)
-    # The width of a single gap has nothing to compare with.
-    ratio[-1] = 0
-    ratio[~enough | (sorted_width <= 0)] = 0
-    best = int(np.argmax(ratio))
-    return np.sort(order[: best + 1]) if ratio[best] >= GAP_RATIO else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class ParquetWriter:
             import pyarrow.parquet
         except ImportError as error:
             raise EnsioError(
-                "Parquet needs pyarrow, which is not installed: install ensio[parquet], or choose csv"
+                "Parquet needs pyarrow, which is not installed: pip install pyarrow, or choose csv"
             ) from error
         self._arrow = pyarrow
         text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())

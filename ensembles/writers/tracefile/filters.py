@@ -50,7 +50,7 @@ class Filter:
             import hdf5plugin
         except ImportError as error:
             raise EnsioError(
-                f"the filter {self.name} needs hdf5plugin, which is not installed: install ensio[filters], "
+                f"the filter {self.name} needs hdf5plugin, which is not installed: pip install hdf5plugin, "
                 "or choose gzip"
             ) from error
         if self.name == "zstd":

@@ -263,7 +263,7 @@ class Counters:
         return summary
 
 
-def counter_columns(records: np.ndarray, whole: int, real: int) -> tuple[np.ndarray, ...]:
+def counter_columns(records: np.ndarray, whole: int, real: int, before: int = 0) -> tuple[np.ndarray, ...]:
     """Split records into columns.
 
     Parameters
@@ -272,6 +272,8 @@ def counter_columns(records: np.ndarray, whole: int, real: int) -> tuple[np.ndar
         Records of Darshan, one after another.
     whole, real : int
         Number of integer counters and of timers of a record.
+    before : int
+        Number of further ids before the counters.
 
     Returns
     -------
@@ -281,7 +283,8 @@ def counter_columns(records: np.ndarray, whole: int, real: int) -> tuple[np.ndar
     times : ndarray of float64, shape (n, real)
         Seconds.
     """
-    shape = np.dtype([("id", "u8"), ("rank", "i8"), ("whole", "i8", (whole,)), ("real", "f8", (real,))])
+    fields = [("id", "u8"), ("rank", "i8"), ("before", "u8", (before,))]
+    shape = np.dtype([*fields, ("whole", "i8", (whole,)), ("real", "f8", (real,))])
     table = records.view(shape)
     return table["id"], table["rank"], table["whole"], table["real"]
 

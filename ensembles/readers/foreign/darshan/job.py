@@ -14,6 +14,7 @@ from ensembles.model.units import count_text
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
 from ensembles.readers.foreign.darshan.counters import Counters
 from ensembles.readers.foreign.darshan.header import DamagedLog
+from ensembles.readers.foreign.darshan.record_sums import LAYERS
 from ensembles.readers.foreign.darshan.segments import CALLS, Converter, SegmentBlocks
 
 MOST_TASKS = 1 << 24
@@ -21,7 +22,7 @@ MOST_TASKS = 1 << 24
 
 _LATEST_NS = (1 << 33) * 10**9
 _MODULE_OF = {"DXT_POSIX": "POSIX", "DXT_MPIIO": "MPI-IO"}
-_UNDERSTOOD = {*WAYS, *CALLS, "LUSTRE", "HEATMAP", "BG/Q"}
+_UNDERSTOOD = {*LAYERS, *CALLS, "LUSTRE", "HEATMAP", "BG/Q"}
 _CORRUPT_VERSION = "3.20"
 
 
@@ -196,13 +197,13 @@ def _notes(
         notes += _only_counted(state, counters)
     else:
         notes.append(
-            "Darshan's counters hold numbers and total durations of calls, not the time and duration of each "
-            "call: record with DXT (DXT_ENABLE_IO_TRACE=1) or with ensio run for these"
+            "the log holds counters: sums of calls, bytes and time, not single calls, which Darshan traces "
+            "with DXT (DXT_ENABLE_IO_TRACE=1)"
         )
         if counters.shared_records:
             notes.append(
-                f"{count_text(counters.shared_records, 'file record')} with sums over all ranks: values by "
-                "rank are unknown"
+                f"{count_text(counters.shared_records, 'file record')} with sums over all ranks: of single "
+                "ranks only the fastest and the slowest are known"
             )
     passed = sorted(set(state.modules) - _UNDERSTOOD)
     if passed:

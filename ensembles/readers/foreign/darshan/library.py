@@ -23,10 +23,16 @@ _RECORDS = {
     "POSIX": ("struct darshan_posix_file", "posix"),
     "MPI-IO": ("struct darshan_mpiio_file", "mpiio"),
     "STDIO": ("struct darshan_stdio_file", "stdio"),
+    "H5F": ("struct darshan_hdf5_file", "h5f"),
+    "H5D": ("struct darshan_hdf5_dataset", "h5d"),
+    "PNETCDF_FILE": ("struct darshan_pnetcdf_file", "pnetcdf_file"),
+    "PNETCDF_VAR": ("struct darshan_pnetcdf_var", "pnetcdf_var"),
 }
 """Modules of counters: type of their records, and prefix of the variables with the counters' names."""
 
+_OTHER_RECORDS = {"LUSTRE": "struct darshan_lustre_record", "HEATMAP": "struct darshan_heatmap_record"}
 _COMPONENT_COUNTERS = 7
+_MOST_BINS = 1 << 20
 
 
 class DarshanError(Exception):
@@ -185,7 +191,7 @@ class Log:
         DarshanError
             The library cannot read a record.
         """
-        kind = _RECORDS[module][0] if module in _RECORDS else "struct darshan_lustre_record"
+        kind = _RECORDS[module][0] if module in _RECORDS else _OTHER_RECORDS[module]
         while True:
             place = self.ffi.new("void **")
             found = self.library.darshan_log_get_record(self._handle, number, place)
@@ -196,13 +202,14 @@ class Log:
             yield self.ffi.cast(f"{kind} *", place[0])
             self.library.darshan_free(place[0])
 
-    def counter_shape(self, module: str) -> tuple[int, int]:
-        """Return the number of integer counters and of timers of a module.
+    def counter_shape(self, module: str) -> tuple[int, int, int]:
+        """Return the number of integer counters and of timers of a module, and of words before them.
 
-        A record consists of file id, rank, integer counters and timers, of 8 bytes each.
+        A record consists of file id, rank, further ids, integer counters and timers, of 8 bytes each.
         """
         fields = dict(self.ffi.typeof(_RECORDS[module][0]).fields)
-        return fields["counters"].type.length, fields["fcounters"].type.length
+        before = fields["counters"].offset // 8 - 2
+        return fields["counters"].type.length, fields["fcounters"].type.length, before
 
     def counters(self, module: str, number: int, most: int) -> Iterator[bytes]:
         """Yield the bytes of the records of a module, up to `most` records at a time."""
@@ -233,6 +240,23 @@ class Log:
                 )
                 place += targets
             yield record.base_rec.id, components
+
+    def heatmaps(self, number: int) -> Iterator[tuple[int, int, float, array[int], array[int]]]:
+        """Yield id, rank, width of a bin in seconds, and bytes written and read by bin, of each heat map.
+
+        Raises
+        ------
+        DarshanError
+            A heat map is impossibly long.
+        """
+        for record in self.records("HEATMAP", number):
+            if not 0 <= record.nbins <= _MOST_BINS:
+                raise DarshanError("read the records of HEATMAP")
+            bins = [
+                array("q", self.ffi.buffer(place, 8 * record.nbins)[:])
+                for place in (record.write_bins, record.read_bins)
+            ]
+            yield record.base_rec.id, record.base_rec.rank, record.bin_width_seconds, bins[0], bins[1]
 
     def read_into(self, number: int, buffer: Any, length: int) -> int:
         """Decompress the next bytes of a module into a buffer.

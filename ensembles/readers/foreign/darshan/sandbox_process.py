@@ -20,7 +20,7 @@ from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
 from ensembles.readers.foreign.darshan.library import DarshanError, Log
 
-COUNTED = ("MPI-IO", "POSIX", "STDIO")
+COUNTED = ("H5D", "H5F", "PNETCDF_VAR", "PNETCDF_FILE", "MPI-IO", "POSIX", "STDIO")
 TRACED = ("DXT_MPIIO", "DXT_POSIX")
 
 _RECORD = "Qqq64sqq"
@@ -102,6 +102,10 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
                 unpacked += len(records)
                 _check_packing(unpacked, packed)
                 write_frame(out, head, [array("B", records)])
+    if "HEATMAP" in modules:
+        for identity, rank, width_s, written, read in log.heatmaps(modules["HEATMAP"]["number"]):
+            map_head = {"kind": "heatmap", "width_s": width_s}
+            write_frame(out, map_head, [array("Q", [identity]), array("q", [rank]), written, read])
     shared = mmap.mmap(descriptor, room * SEGMENT_BYTES)
     for module in TRACED:
         if module in modules:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.model.metadata import RunMetadata
@@ -23,8 +24,10 @@ from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.darshan import counter_semantics, counters, job, segments
 from ensembles.readers.foreign.darshan.frames import SEGMENT_BYTES, FrameError, read_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, DamagedLog, damaged, read_header
+from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.readers.foreign.darshan.library import is_installed
 from ensembles.readers.foreign.darshan.lustre_layout import encode_attribute
+from ensembles.readers.foreign.darshan.record_sums import LAYERS, RecordSums
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
@@ -56,7 +59,7 @@ def read(path: str) -> DarshanImport:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
     if not is_installed():
         raise EnsioError(
-            f"{path} is a Darshan log, which is read by the package darshan: pip install 'ensio[darshan]'"
+            f"{path} is a Darshan log, which is read by the package darshan: pip install darshan"
         )
     return DarshanImport(path)
 
@@ -75,6 +78,8 @@ class DarshanImport:
         self._state = job.JobState()
         self._counters = counters.Counters()
         self._converter = segments.Converter(CALLS)
+        self._sums: dict[str, RecordSums] = {}
+        self._heatmaps = HeatMapSums()
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of the reads and writes in DXT; times are by the local clocks of the ranks."""
@@ -91,6 +96,13 @@ class DarshanImport:
         finally:
             os.close(memory)
         job.finish(self.metadata, self._state, self._counters, self._converter)
+        self.metadata.counters = Counters(
+            self.metadata.recorder,
+            self.metadata.tasks,
+            max(self._state.end_ns - self._state.start_ns, 0) * 1e-9,
+            {name: self._sums[name].finished() for name in LAYERS if name in self._sums},
+            self._heatmaps.finished(),
+        )
 
     def _blocks(self, memory: int, shared: mmap.mmap, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         # -P: do not import modules from the current directory.
@@ -150,13 +162,24 @@ class DarshanImport:
         elif kind == "layout":
             self._add_layout(int(arrays[0][0]), head["components"])
         elif kind == "counters":
-            columns = counters.counter_columns(arrays[0], *head["shape"])
-            self._check_ranks(columns[1], -1)
-            self._state.see(self.metadata, columns[0])
-            self._counters.add(head["module"], (head["counters"], head["times"]), columns)
+            self._add_counters(head, counters.counter_columns(arrays[0], *head["shape"]))
+        elif kind == "heatmap":
+            self._check_ranks(arrays[1], -1)
+            self._heatmaps.add(self._state.paths.get(int(arrays[0][0]), ""), float(head["width_s"]), arrays)
         elif kind == "segments":
             return self._segments(head, arrays, shared, room)
         return None
+
+    def _add_counters(self, head: dict[str, Any], columns: tuple[np.ndarray, ...]) -> None:
+        module, names = str(head["module"]), (head["counters"], head["times"])
+        self._check_ranks(columns[1], -1)
+        file = self._state.see(self.metadata, columns[0])
+        if module not in self._sums:
+            known = self._state.modules[module]
+            self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
+        self._sums[module].add(names, columns, file)
+        if module in counter_semantics.WAYS:
+            self._counters.add(module, names, columns)
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
         attribute = encode_attribute(components)

@@ -1,0 +1,327 @@
+"""Text of ``ensio info`` on the counters of another tool: time, files, ranks, sizes, patterns, targets."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+
+_WIDTH = 96
+_LABEL = 11
+_INNER_LABEL = 13
+_MOST_FILES = 8
+_MOST_RANKS = 5
+_MOST_TARGETS = 5
+_COUNTS = (
+    "OPENS",
+    "INDEP_OPENS",
+    "COLL_OPENS",
+    "CREATES",
+    "READS",
+    "WRITES",
+    *(f"{kind}_{op}" for op in ("READS", "WRITES") for kind in ("INDEP", "COLL", "SPLIT", "NB")),
+    "SEEKS",
+    "STATS",
+    "MMAPS",
+    "FSYNCS",
+    "FDSYNCS",
+    "SYNCS",
+    "FLUSHES",
+    "DUPS",
+    "RENAME_SOURCES",
+    "REDEFS",
+)
+
+
+def counter_headline(information: dict[str, Any]) -> str:
+    """Return the lines on time and bytes of a run with counters.
+
+    Parameters
+    ----------
+    information : dict
+        Result of `ensembles.cli.info.collect_information`.
+    """
+    counters = information["counters"]
+    tasks, run_time_s = counters["tasks"], counters["run_time_s"]
+    run_time = seconds_text(run_time_s) if run_time_s > 0 else "under 1 s"
+    lines = [_line("run time", f"{run_time} × {count_text(tasks, 'task')}")]
+    most = max(counters["modules"].values(), key=lambda each: float(each["time_s"]), default=None)
+    if most is not None:
+        whole_s = run_time_s * tasks
+        share = f", {100 * most['time_s'] / whole_s:.3g} % of task time" if whole_s else ""
+        lines.append(
+            _line("I/O time", f"{seconds_text(most['time_s'])} in {most['layer']} summed over tasks{share}")
+        )
+        lines.append(_line("", _parts_of_time(most)))
+        if whole_s and most["time_s"] > whole_s:
+            text = (
+                "more than all tasks had: calls of several threads overlap, or the clock was set while "
+                "a timer ran"
+            )
+            lines += textwrap.wrap(text, _WIDTH, initial_indent=_line("", ""), subsequent_indent=" " * _LABEL)
+    moves = [each for each in counters["modules"].values() if each["rate"] is not None]
+    rate = ""
+    if moves:
+        outer = max(moves, key=lambda each: each["bytes_read"] + each["bytes_written"])
+        rate = f"{bytes_text(outer['rate'])}/s by the slowest task, metadata included ({outer['layer']})"
+    for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
+        lines.append(_line(label, bytes_text(information[key])))
+    if rate:
+        lines.append(_line("data rate", rate))
+    return "\n".join(lines)
+
+
+def counters_text(information: dict[str, Any]) -> str:
+    """Return tables and lines on the counters; ``""`` for a run without.
+
+    Parameters
+    ----------
+    information : dict
+        Result of `ensembles.cli.info.collect_information`.
+    """
+    counters = information["counters"]
+    if not counters:
+        return ""
+    modules = counters["modules"]
+    parts = [_interface_table(modules)]
+    parts += [_module_text(name, module, counters["tasks"]) for name, module in modules.items()]
+    files = [row for module in modules.values() for row in module["slowest_files"]]
+    ranks = [row for module in modules.values() for row in module["slowest_ranks"]]
+    all_files = sum(module["file_kinds"]["all"] for module in modules.values())
+    parts.append(file_table_text(sorted(files, key=lambda row: -row["time_s"])[:_MOST_FILES], all_files))
+    all_ranks = sum(module["ranks"] for module in modules.values())
+    if counters["tasks"] > 1:
+        parts.append(rank_table_text(sorted(ranks, key=lambda row: -row["low_s"])[:_MOST_RANKS], all_ranks))
+    parts.append(_target_table(counters["targets"]))
+    parts += [_heatmap_text(name, found) for name, found in counters["heatmaps"].items()]
+    return "\n\n".join(part for part in parts if part)
+
+
+def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
+    """Tabulate rows of `ensembles.structure.counters.file_rows`.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    of : int
+        Number of rows that there are.
+
+    Returns
+    -------
+    str
+    """
+    if not rows:
+        return ""
+    table = [
+        (
+            _shortened(row["path"]),
+            row["layer"],
+            "all" if row["is_shared"] else f"{row['records']:,}",
+            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            seconds_text(row["read_s"]),
+            seconds_text(row["write_s"]),
+            seconds_text(row["meta_s"]),
+            _of_rank(row["slowest_s"], row["slowest_rank"]),
+        )
+        for row in rows
+    ]
+    headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
+    return _table(headers, table) + _more(len(rows), of, "row", "ensio info --json")
+
+
+def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
+    """Tabulate rows of `ensembles.structure.counters.rank_rows`.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    of : int
+        Number of rows that there are.
+
+    Returns
+    -------
+    str
+    """
+    if not rows:
+        return ""
+    table = [
+        (
+            f"{row['rank']:,}",
+            row["layer"],
+            f"{row['records']:,}",
+            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            seconds_text(row["read_s"]),
+            seconds_text(row["write_s"]),
+            seconds_text(row["meta_s"]),
+            seconds_text(row["low_s"])
+            if row["high_s"] - row["low_s"] <= 1e-3 * row["high_s"]
+            else f"{seconds_text(row['low_s'])} … {seconds_text(row['high_s'])}",
+        )
+        for row in rows
+    ]
+    headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "with shared files")
+    return _table(headers, table) + _more(len(rows), of, "row", "ensio info --json")
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}"
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    align = ("left", *["right"] * (len(headers) - 1))
+    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
+    return text
+
+
+def _more(shown: int, of: int, noun: str, where: str) -> str:
+    return f"\n{count_text(of - shown, 'more ' + noun)}: see {where}" if of > shown else ""
+
+
+def _shortened(path: str) -> str:
+    name = os.path.basename(path) or path or "(unknown)"
+    return name if len(name) <= 28 else f"{name[:12]}…{name[-15:]}"
+
+
+def _of_rank(time_s: float | None, rank: int) -> str:
+    if time_s is None:
+        return "unknown"
+    return seconds_text(time_s) + (f" (rank {rank})" if rank >= 0 and time_s > 0 else "")
+
+
+def _parts_of_time(module: dict[str, Any]) -> str:
+    whole = module["time_s"] or 1.0
+    names = (("reads", "read_s"), ("writes", "write_s"), ("metadata", "meta_s"))
+    return " · ".join(
+        f"{label} {seconds_text(module[key])} ({100 * module[key] / whole:.3g} %)" for label, key in names
+    )
+
+
+def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
+    rows = [
+        (
+            f"{module['layer']} ({name})",
+            seconds_text(module["read_s"]),
+            seconds_text(module["write_s"]),
+            seconds_text(module["meta_s"]),
+            seconds_text(module["mean_task_s"]),
+            seconds_text(module["slowest_rank_s"]),
+            "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
+        )
+        for name, module in modules.items()
+    ]
+    headers = ("interface (module)", "read", "write", "metadata", "mean task", "slowest task", "rate")
+    return _table(headers, rows) if rows else ""
+
+
+def _module_text(name: str, module: dict[str, Any], tasks: int) -> str:
+    kinds = module["file_kinds"]
+    what = "dataset or variable" if name in ("H5D", "PNETCDF_VAR") else "file"
+    files = [count_text(kinds["all"], what)]
+    labels = (
+        ("read_only", "only read"),
+        ("write_only", "only written"),
+        ("read_and_written", "read and written"),
+    )
+    files += [f"{kinds[key]:,} {label}" for key, label in labels if kinds[key]]
+    if kinds["no_data"] and kinds["no_data"] < kinds["all"]:
+        files.append(f"{kinds['no_data']:,} without data")
+    if kinds["largest_bytes"] > 0:
+        files.append(f"accessed up to {bytes_text(kinds['largest_bytes'])}")
+    if module["shared_records"]:
+        files.append(f"{module['shared_records']:,} shared by all tasks")
+    texts = [("", f"{name}: " + ", ".join(files))]
+    counts = [
+        f"{module['totals'][counter]:,} {counter.lower().replace('_', ' ')}"
+        for counter in _COUNTS
+        if module["totals"].get(counter)
+    ]
+    texts.append(("calls", " · ".join(counts)))
+    texts += [
+        (f"{op} sizes", " · ".join(_class_text(entry) for entry in module["size_classes"][op]))
+        for op in ("read", "write")
+    ]
+    texts.append(("common", _common_text(module["common_sizes"])))
+    texts.append(("strides", _common_text(module["common_strides"])))
+    texts.append(("pattern", _pattern_text(module)))
+    times = module["rank_times_s"]
+    if times is not None and tasks > 1:
+        text = (
+            f"in files of single tasks: fastest {seconds_text(times['fastest'])}, median "
+            f"{seconds_text(times['median'])}, slowest {seconds_text(times['slowest'])} of "
+            f"{count_text(times['ranks'], 'task')}"
+        )
+        texts.append(("tasks", text))
+    if module["is_partial"]:
+        texts.append(("partial", "Darshan's memory was full: files and calls are missing"))
+    lines = []
+    for label, text in texts:
+        if text:
+            begin = f"  {label:<{_INNER_LABEL}}" if label else ""
+            lines += textwrap.wrap(
+                text, _WIDTH, initial_indent=begin, subsequent_indent=" " * (_INNER_LABEL + 2)
+            )
+    return "\n".join(lines)
+
+
+def _class_text(entry: dict[str, int]) -> str:
+    low, high = entry["low_bytes"], entry["high_bytes"]
+    text = f"over {size_text(low - 1)}" if high >= 1 << 62 else f"to {size_text(high)}"
+    return f"{text} × {entry['count']:,}"
+
+
+def _common_text(entries: Sequence[dict[str, int]]) -> str:
+    return " · ".join(f"{size_text(entry['bytes'])} × {entry['count']:,}" for entry in entries[:6])
+
+
+def _pattern_text(module: dict[str, Any]) -> str:
+    calls = module["reads"] + module["writes"]
+    if not calls or module["layer"] != "posix":
+        return ""
+    parts = [
+        f"{100 * module['sequential'] / calls:.3g} % sequential",
+        f"{100 * module['consecutive'] / calls:.3g} % consecutive",
+    ]
+    for place in ("file", "memory"):
+        if module["alignment"][place]:
+            sizes = ", ".join(size_text(size) for size in module["alignment"][place][:3])
+            share = 100 * module[f"{place}_misaligned"] / calls
+            parts.append(f"{share:.3g} % misaligned in {place} (to {sizes})")
+    return " · ".join(parts) + f" of {calls:,} reads and writes"
+
+
+def _target_table(rows: Sequence[dict[str, Any]]) -> str:
+    if len({row["median_file_s"] for row in rows}) < 2:
+        return ""
+    table = [
+        (
+            f"{row['target']}",
+            f"{row['files']:,}",
+            "" if row["bytes"] is None else bytes_text(row["bytes"]),
+            seconds_text(row["median_file_s"]),
+            seconds_text(row["slowest_file_s"]),
+        )
+        for row in [*rows[:_MOST_TARGETS], *([rows[-1]] if len(rows) > _MOST_TARGETS else [])]
+    ]
+    headers = ("OST", "files", "moved", "median time of a file", "slowest file")
+    shown = (
+        f"\n{count_text(len(rows), 'OST')}, that with the slowest files first; the last row is the fastest"
+    )
+    return _table(headers, table) + (shown if len(rows) > _MOST_TARGETS else "")
+
+
+def _heatmap_text(name: str, found: dict[str, Any]) -> str:
+    if found["first_s"] is None:
+        return ""
+    text = (
+        f"heat map of {name}: {bytes_text(found['bytes_read'])} read and "
+        f"{bytes_text(found['bytes_written'])} written from {seconds_text(found['first_s'])} to "
+        f"{seconds_text(found['last_s'])}, in "
+        f"{100 * found['busy_share']:.3g} % of the bins of {seconds_text(found['bin_s'])}; at most "
+        f"{bytes_text(found['highest_rate'])}/s"
+    )
+    return "\n".join(textwrap.wrap(text, _WIDTH, subsequent_indent="  "))

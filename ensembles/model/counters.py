@@ -1,0 +1,157 @@
+"""Counters that another tool kept by file and rank, instead of events or beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+SUMS = (
+    "reads",
+    "writes",
+    "others",
+    "bytes_read",
+    "bytes_written",
+    "read_s",
+    "write_s",
+    "meta_s",
+    "sequential",
+    "consecutive",
+    "memory_misaligned",
+    "file_misaligned",
+)
+"""Columns of tables by file and by rank that are sums: calls, bytes, seconds, and calls by pattern."""
+
+SizeClass = tuple[int, int, int]
+"""Smallest and largest size in bytes, and number of calls."""
+
+
+@dataclass(slots=True)
+class HeatMap:
+    """Bytes that a module moved over time.
+
+    Attributes
+    ----------
+    bin_s : float
+        Width of a bin, s; the first begins at time 0 of the run.
+    read, written : ndarray of int64, shape (bins,)
+        Bytes moved, summed over ranks.
+    rank, rank_read, rank_written : ndarray of int64, shape (ranks,)
+        Bytes moved by each rank with a record.
+    """
+
+    bin_s: float
+    read: np.ndarray
+    written: np.ndarray
+    rank: np.ndarray
+    rank_read: np.ndarray
+    rank_written: np.ndarray
+
+
+@dataclass(slots=True)
+class ModuleCounters:
+    """Counters of one interface.
+
+    Attributes
+    ----------
+    module, layer : str
+        Darshan's name (``"POSIX"``), and ours (``"posix"``).
+    version : int
+        Version of the records.
+    is_partial : bool
+        Whether the tool had no memory for all files.
+    records, shared_records : int
+        Number of records, and of those that are sums over all ranks.
+    totals : dict of str to (int or float or None)
+        Every counter by name without the prefix of the module: the sum over records, the largest of
+        maxima, the first and last of times. None: no record has it.
+    size_classes : dict of str to tuple of (int, int, int)
+        By operation (``"read"``, ``"write"``): the classes of request sizes with calls.
+    common_sizes, common_strides : tuple of (int, int)
+        Value in bytes and number of calls, the most frequent first. Lower bounds: a record keeps four.
+    alignment : dict of str to tuple of int
+        ``"memory"`` and ``"file"``: the alignments in bytes that misaligned accesses are counted against.
+    by_file : dict of str to ndarray, shape (files,)
+        Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over
+        all ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
+        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (read, write and metadata; −1 and nan: unknown),
+        ``longest_read_s``, ``longest_write_s``.
+    by_rank : dict of str to ndarray, shape (ranks,)
+        Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
+        ``high_s``: bounds of the rank's time with shared records included.
+    shared_low_s, shared_high_s : float
+        Bounds of the time of any rank in shared records.
+    """
+
+    module: str
+    layer: str
+    version: int
+    is_partial: bool
+    records: int
+    shared_records: int
+    totals: dict[str, int | float | None]
+    size_classes: dict[str, tuple[SizeClass, ...]]
+    common_sizes: tuple[tuple[int, int], ...]
+    common_strides: tuple[tuple[int, int], ...]
+    alignment: dict[str, tuple[int, ...]]
+    by_file: Mapping[str, np.ndarray]
+    by_rank: Mapping[str, np.ndarray]
+    shared_low_s: float
+    shared_high_s: float
+
+    def total(self, column: str) -> int | float:
+        """Return the sum of a column of `SUMS` over all files."""
+        sum_over_files: int | float = self.by_file[column].sum().item()
+        return sum_over_files
+
+    @property
+    def time_s(self) -> float:
+        """Time in reads, writes and metadata, summed over ranks, s."""
+        return float(self.total("read_s") + self.total("write_s") + self.total("meta_s"))
+
+    @property
+    def slowest_rank_s(self) -> float:
+        """Time of the slowest rank as Darshan estimates it, s.
+
+        The slowest rank in files of single ranks, plus the slowest rank of each shared file.
+        """
+        own = self.by_rank["read_s"] + self.by_rank["write_s"] + self.by_rank["meta_s"]
+        return float(own.max(initial=0.0)) + self.shared_high_s
+
+    @property
+    def rate(self) -> float | None:
+        """Data rate by the slowest rank, bytes/s; None: no time or no bytes."""
+        moved = self.total("bytes_read") + self.total("bytes_written")
+        return moved / self.slowest_rank_s if moved and self.slowest_rank_s > 0 else None
+
+
+@dataclass(slots=True)
+class Counters:
+    """The counters of a log.
+
+    Attributes
+    ----------
+    tool : str
+        Name and version of the tool.
+    tasks : int
+        Number of ranks.
+    run_time_s : float
+        From start to end of the job, s.
+    modules : dict of str to ModuleCounters
+        By name of the module, the outermost interface first.
+    heatmaps : dict of str to HeatMap
+        By name of the module whose traffic it holds.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> en.open("ensio-ior").counters is None
+    True
+    """
+
+    tool: str
+    tasks: int
+    run_time_s: float
+    modules: dict[str, ModuleCounters] = field(default_factory=dict)
+    heatmaps: dict[str, HeatMap] = field(default_factory=dict)

@@ -1,0 +1,271 @@
+"""What Darshan's counters say of a job: plain values for JSON, texts and pages."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.counters import SUMS, Counters, HeatMap, ModuleCounters
+from ensembles.model.units import count_text
+
+if TYPE_CHECKING:
+    from ensembles.model.run_info import RunInfo
+
+_MOST_ROWS = 20
+_FILE_COLUMNS = (
+    "records",
+    "is_shared",
+    *SUMS,
+    "max_byte",
+    "start_s",
+    "end_s",
+    "slowest_rank",
+    "slowest_s",
+    "fastest_rank",
+    "fastest_s",
+    "longest_read_s",
+    "longest_write_s",
+)
+_RANK_COLUMNS = ("rank", "records", *SUMS, "low_s", "high_s")
+
+
+def counters_json(run: RunInfo) -> dict[str, Any]:
+    """Return what ``ensio info --json`` shows of the counters.
+
+    Parameters
+    ----------
+    run : RunInfo
+
+    Returns
+    -------
+    dict
+        ``counters``: None, or the totals of each module, with the files and ranks of most time.
+    """
+    counters = run.counters
+    if counters is None:
+        return {"counters": None}
+    modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
+    return {
+        "counters": {
+            "tool": counters.tool,
+            "tasks": counters.tasks,
+            "run_time_s": counters.run_time_s,
+            "modules": modules,
+            "heatmaps": {name: _heatmap_json(found) for name, found in counters.heatmaps.items()},
+            "targets": target_rows(run),
+            "shared": shared_sentence(run),
+        }
+    }
+
+
+def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
+    """Return the files of the counters, those of most time first.
+
+    Parameters
+    ----------
+    run : RunInfo
+        A run with counters.
+    most : int, optional
+        Largest number of rows of each module. Default: all.
+
+    Returns
+    -------
+    list of dict
+        ``module``, ``layer``, ``path``, ``time_s`` (read, write and metadata, summed over ranks), and the
+        columns of `ModuleCounters.by_file`; None: unknown. ``records`` counts the ranks with a record; if
+        ``is_shared``, the numbers are sums over all ranks.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> from ensembles.structure.counters import file_rows
+    >>> file_rows(en.open("ensio-ior"))
+    []
+    """
+    rows = []
+    for module in _modules(run):
+        table = module.by_file
+        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
+        for i in _first(time_s, table["bytes_read"] + table["bytes_written"], most).tolist():
+            row: dict[str, Any] = {
+                "module": module.module,
+                "layer": module.layer,
+                "path": run.files[int(table["file"][i])],
+            }
+            row |= {"time_s": float(time_s[i])}
+            rows.append(row | {name: _plain(table[name][i]) for name in _FILE_COLUMNS})
+    return rows
+
+
+def rank_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
+    """Return the ranks of the counters, those of most time first.
+
+    Parameters
+    ----------
+    run : RunInfo
+        A run with counters.
+    most : int, optional
+        Largest number of rows of each module. Default: all.
+
+    Returns
+    -------
+    list of dict
+        ``module``, ``layer``, ``time_s`` (in the records of this rank alone), and the columns of
+        `ModuleCounters.by_rank`. Records that are sums over all ranks are in none of the sums; with them, the
+        rank's time lies between ``low_s`` and ``high_s``.
+    """
+    rows = []
+    for module in _modules(run):
+        table = module.by_rank
+        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
+        for i in _first(table["low_s"], time_s, most).tolist():
+            row = {"module": module.module, "layer": module.layer, "time_s": float(time_s[i])}
+            rows.append(row | {name: _plain(table[name][i]) for name in _RANK_COLUMNS})
+    return rows
+
+
+def shared_sentence(run: RunInfo) -> str:
+    """Return a sentence on the records that are sums over all ranks; ``""``: there are none."""
+    shared = sum(module.shared_records for module in _modules(run))
+    if not shared:
+        return ""
+    return (
+        f"{count_text(shared, 'file record')} with sums over all ranks: of single ranks only the fastest and "
+        "the slowest are known, the others lie between"
+    )
+
+
+def _modules(run: RunInfo) -> list[ModuleCounters]:
+    return [] if run.counters is None else list(run.counters.modules.values())
+
+
+def _first(time_s: np.ndarray, then: np.ndarray, most: int | None) -> np.ndarray:
+    order: np.ndarray = np.lexsort((np.arange(len(time_s)), -then.astype(float), -time_s.astype(float)))[
+        :most
+    ]
+    return order
+
+
+def _plain(value: Any) -> Any:
+    plain = value.item() if hasattr(value, "item") else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+
+
+def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> dict[str, Any]:
+    files = module.by_file
+    reads, writes = files["bytes_read"] > 0, files["bytes_written"] > 0
+    found: dict[str, Any] = {
+        "layer": module.layer,
+        "version": module.version,
+        "is_partial": module.is_partial,
+        "records": module.records,
+        "shared_records": module.shared_records,
+        **{name: _plain(files[name].sum()) for name in SUMS},
+        "time_s": module.time_s,
+        "mean_task_s": module.time_s / counters.tasks,
+        "slowest_rank_s": module.slowest_rank_s,
+        "rate": module.rate,
+        "file_kinds": {
+            "all": len(reads),
+            "read_only": int((reads & ~writes).sum()),
+            "write_only": int((writes & ~reads).sum()),
+            "read_and_written": int((reads & writes).sum()),
+            "no_data": int((~reads & ~writes).sum()),
+            "largest_bytes": int(files["max_byte"].max(initial=-1)) + 1,
+        },
+        "totals": {name: _plain(value) for name, value in module.totals.items()},
+        "size_classes": {
+            op: [{"low_bytes": low, "high_bytes": high, "count": count} for low, high, count in classes]
+            for op, classes in module.size_classes.items()
+        },
+        "common_sizes": [{"bytes": size, "count": count} for size, count in module.common_sizes],
+        "common_strides": [{"bytes": size, "count": count} for size, count in module.common_strides],
+        "alignment": {name: list(found) for name, found in module.alignment.items()},
+    }
+    name = module.module
+    found["slowest_files"] = [row for row in file_rows(run, _MOST_ROWS) if row["module"] == name]
+    found["slowest_ranks"] = [row for row in rank_rows(run, _MOST_ROWS) if row["module"] == name]
+    found["ranks"] = len(module.by_rank["rank"])
+    found["rank_times_s"] = _spread(module)
+    return found
+
+
+def _spread(module: ModuleCounters) -> dict[str, float] | None:
+    """Return quantiles of the time of ranks in their own records."""
+    table = module.by_rank
+    own = table["records"] > 0
+    if not own.any():
+        return None
+    time_s = (table["read_s"] + table["write_s"] + table["meta_s"])[own]
+    return {
+        "fastest": float(time_s.min()),
+        "median": float(np.median(time_s)),
+        "slowest": float(time_s.max()),
+        "ranks": int(own.sum()),
+    }
+
+
+def _heatmap_json(found: HeatMap) -> dict[str, Any]:
+    both = found.read + found.written
+    busy = np.flatnonzero(both)
+    return {
+        "bin_s": found.bin_s,
+        "bytes_read": int(found.read.sum()),
+        "bytes_written": int(found.written.sum()),
+        "ranks": len(found.rank),
+        "busy_share": len(busy) / max(len(both), 1),
+        "first_s": float(busy[0] * found.bin_s) if len(busy) else None,
+        "last_s": float((busy[-1] + 1) * found.bin_s) if len(busy) else None,
+        "highest_rate": float(both.max(initial=0) / found.bin_s),
+        "read": found.read.tolist(),
+        "written": found.written.tolist(),
+    }
+
+
+def target_rows(run: RunInfo) -> list[dict[str, Any]]:
+    """Return the storage targets (OSTs) of files on Lustre, that with the slowest files first.
+
+    Parameters
+    ----------
+    run : RunInfo
+        A run with counters.
+
+    Returns
+    -------
+    list of dict
+        ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of the files with one
+        stripe only; None: there are others), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
+        rank in each file).
+    """
+    posix = None if run.counters is None else run.counters.modules.get("POSIX")
+    if posix is None:
+        return []
+    table = posix.by_file
+    moved = table["bytes_read"] + table["bytes_written"]
+    time_s = np.where(np.isfinite(table["slowest_s"]), table["slowest_s"], 0.0)
+    found: dict[int, list[tuple[float, int | None]]] = {}
+    for i in np.flatnonzero(moved).tolist():
+        striping = run.striping_of(run.files[int(table["file"][i])])
+        targets = (
+            () if striping is None else {target for part in striping.components for target in part.targets}
+        )
+        for target in targets:
+            found.setdefault(target, []).append(
+                (float(time_s[i]), int(moved[i]) if len(targets) == 1 else None)
+            )
+    rows = []
+    for target, files in found.items():
+        times = [time for time, _ in files]
+        amounts = [amount for _, amount in files if amount is not None]
+        rows.append(
+            {
+                "target": target,
+                "files": len(files),
+                "bytes": sum(amounts) if len(amounts) == len(files) else None,
+                "median_file_s": float(np.median(times)),
+                "slowest_file_s": max(times),
+            }
+        )
+    return sorted(rows, key=lambda row: (-float(row["median_file_s"] or 0), row["target"]))

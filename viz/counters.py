@@ -1,0 +1,161 @@
+"""Pictures of counters that another tool kept: time by interface, access sizes, ranks, heat map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, DataRange1d, HoverTool
+from bokeh.plotting import figure
+
+from ensembles.model.counters import Counters, HeatMap, ModuleCounters
+from ensembles.model.units import bytes_text, seconds_text, size_text
+from ensembles.viz.figures import new_figure
+from ensembles.viz.style import COLOURS
+
+_PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
+
+
+def counter_pictures(counters: Counters) -> dict[str, Any]:
+    """Draw the counters of a run.
+
+    Parameters
+    ----------
+    counters : Counters
+        ``run.counters``.
+
+    Returns
+    -------
+    dict of str to figure
+        ``counted_time``; ``counted_sizes`` if sizes of requests are known; ``counted_ranks`` if files of
+        single ranks are; ``heat_map`` if the log has one.
+
+    Examples
+    --------
+    >>> from ensembles.model.counters import Counters
+    >>> from ensembles.viz.counters import counter_pictures
+    >>> counter_pictures(Counters("Darshan 3.4.4", 4, 60.0))
+    {}
+    """
+    pictures: dict[str, Any] = {}
+    timed = [module for module in counters.modules.values() if module.time_s > 0]
+    if timed:
+        pictures["counted_time"] = _time_by_interface(timed, counters.tasks)
+    sized = [module for module in counters.modules.values() if any(module.size_classes.values())]
+    if sized:
+        pictures["counted_sizes"] = _access_sizes(sized[-1])
+    own = [module for module in timed if (module.by_rank["records"] > 0).sum() > 1]
+    if own:
+        pictures["counted_ranks"] = _time_by_rank(max(own, key=lambda module: module.time_s))
+    if counters.heatmaps:
+        pictures["heat_map"] = _heat_map(
+            *max(counters.heatmaps.items(), key=lambda item: item[1].written.sum())
+        )
+    return pictures
+
+
+def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
+    names = [f"{module.layer} ({module.module})" for module in modules][::-1]
+    columns: dict[str, Any] = {"name": names}
+    for label, key in _PARTS:
+        columns[label] = [float(module.total(key)) / tasks for module in modules][::-1]
+    columns["slowest"] = [module.slowest_rank_s for module in modules][::-1]
+    columns["text"] = [seconds_text(module.slowest_rank_s) for module in modules][::-1]
+    fig = new_figure(
+        "Time of the mean task by interface (black mark: slowest task; an interface contains those below)",
+        90 + 40 * len(names),
+        y_range=names,
+    )
+    source = ColumnDataSource(columns)
+    labels = [label for label, _ in _PARTS]
+    bars = fig.hbar_stack(
+        labels,
+        y="name",
+        height=0.6,
+        source=source,
+        color=[COLOURS[name] for name in labels],
+        legend_label=labels,
+    )
+    fig.scatter(
+        x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color="#000000"
+    )
+    fig.add_tools(
+        HoverTool(
+            renderers=[*bars],
+            tooltips=[*((name, f"@{name}{{0.000}} s") for name in labels), ("slowest", "@text")],
+        )
+    )
+    fig.xaxis.axis_label = "time (s)"
+    return _with_legend(fig)
+
+
+def _access_sizes(module: ModuleCounters) -> figure:
+    bounds = sorted({(low, high) for classes in module.size_classes.values() for low, high, _ in classes})
+    names = [
+        f"over {size_text(low - 1)}" if high >= 1 << 62 else f"to {size_text(high)}" for low, high in bounds
+    ]
+    fig = new_figure(f"Access sizes of {module.layer} ({module.module})", 260, x_range=names)
+    for shift, op in ((-0.2, "read"), (0.2, "write")):
+        counts = {(low, high): count for low, high, count in module.size_classes[op]}
+        heights = [counts.get(bound, 0) for bound in bounds]
+        if not any(heights):
+            continue
+        source = ColumnDataSource(
+            {"x": [(name, shift) for name in names], "count": heights, "text": [f"{n:,}" for n in heights]}
+        )
+        bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op], legend_label=op)
+        fig.add_tools(HoverTool(renderers=[bars], tooltips=[(op, "@text calls")]))
+    fig.yaxis.axis_label = "calls"
+    fig.y_range = DataRange1d(start=0)
+    return _with_legend(fig)
+
+
+def _time_by_rank(module: ModuleCounters) -> figure:
+    table = module.by_rank
+    own = table["records"] > 0
+    fig = new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
+    below = np.zeros(int(own.sum()))
+    for label, key in _PARTS:
+        top = below + table[key][own]
+        source = ColumnDataSource({"rank": table["rank"][own], "bottom": below, "top": top})
+        fig.vbar(
+            x="rank",
+            bottom="bottom",
+            top="top",
+            width=1.0,
+            source=source,
+            color=COLOURS[label],
+            legend_label=label,
+        )
+        below = top
+    fig.xaxis.axis_label = "rank"
+    fig.yaxis.axis_label = "time (s)"
+    fig.y_range = DataRange1d(start=0)
+    return _with_legend(fig)
+
+
+def _heat_map(name: str, found: HeatMap) -> figure:
+    fig = new_figure(f"Data rate over time ({name}, from Darshan's heat map)", 240)
+    edges_s = np.arange(len(found.read)) * found.bin_s
+    for label, moved in (("read", found.read), ("write", found.written)):
+        if not moved.any():
+            continue
+        source = ColumnDataSource(
+            {
+                "x": edges_s,
+                "y": moved / found.bin_s,
+                "text": [f"{bytes_text(each / found.bin_s)}/s" for each in moved],
+            }
+        )
+        line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label], legend_label=label)
+        fig.add_tools(HoverTool(renderers=[line], tooltips=[("time", "@x s"), (label, "@text")]))
+    fig.xaxis.axis_label = "time since the start of the run (s)"
+    fig.yaxis.axis_label = "bytes/s"
+    return _with_legend(fig)
+
+
+def _with_legend(fig: figure) -> figure:
+    """Move the legend to the right of the frame, where it hides nothing."""
+    if fig.legend:
+        fig.add_layout(fig.legend[0], "right")
+    return fig

@@ -1,0 +1,172 @@
+"""Sections of the report about counters that another tool kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ensembles.model.run_info import RunInfo
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.structure.counters import counters_json
+from ensembles.viz.moments import MomentsTable
+
+_MOST = 15
+
+
+@dataclass(frozen=True)
+class CountersShown:
+    """Figures and tables of counters.
+
+    Attributes
+    ----------
+    facts : list of (str, str, str)
+        Key figures at the top of the page: name, value and meaning.
+    tables : dict of str to MomentsTable
+        By heading.
+    """
+
+    facts: list[tuple[str, str, str]]
+    tables: dict[str, MomentsTable]
+
+
+def counters_shown(run: RunInfo) -> CountersShown | None:
+    """Return what the report shows of the counters; None: the run has none.
+
+    Parameters
+    ----------
+    run : RunInfo
+    """
+    counters = counters_json(run)["counters"]
+    if counters is None:
+        return None
+    modules = counters["modules"].values()
+    tables = {
+        "Interfaces": _interfaces(counters),
+        "Access": _access(counters),
+        "Files of most time": _files([row for module in modules for row in module["slowest_files"]]),
+        "Ranks of most time": _ranks([row for module in modules for row in module["slowest_ranks"]]),
+        "Storage targets": _targets(counters["targets"]),
+    }
+    return CountersShown(_facts(counters), {name: table for name, table in tables.items() if table.rows})
+
+
+def _facts(counters: dict[str, Any]) -> list[tuple[str, str, str]]:
+    tasks, run_time_s = counters["tasks"], counters["run_time_s"]
+    found = [("run time", seconds_text(run_time_s) if run_time_s else "under 1 s", count_text(tasks, "task"))]
+    modules = list(counters["modules"].values())
+    for label, key in (("written", "bytes_written"), ("read", "bytes_read")):
+        if modules:
+            outer = max(modules, key=lambda each: each[key])
+            found.append((label, bytes_text(outer[key]), f"in {outer['layer']}, summed over tasks"))
+    moves = [each for each in modules if each["rate"] is not None]
+    if moves:
+        outer = max(moves, key=lambda each: each["bytes_read"] + each["bytes_written"])
+        found.append(
+            (
+                "data rate",
+                f"{bytes_text(outer['rate'])}/s",
+                f"by the slowest task, metadata included ({outer['layer']})",
+            )
+        )
+    if modules:
+        most = max(modules, key=lambda each: each["time_s"])
+        whole_s = run_time_s * tasks
+        share = f"{100 * most['time_s'] / whole_s:.3g} % of task time, " if whole_s else ""
+        meta = f"{100 * most['meta_s'] / most['time_s']:.3g} % of it metadata" if most["time_s"] else ""
+        found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']})"))
+    return found
+
+
+def _interfaces(counters: dict[str, Any]) -> MomentsTable:
+    rows = [
+        (
+            f"{module['layer']} ({name})",
+            f"{module['file_kinds']['all']:,}",
+            *(
+                seconds_text(module[key])
+                for key in ("read_s", "write_s", "meta_s", "mean_task_s", "slowest_rank_s")
+            ),
+            "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
+        )
+        for name, module in counters["modules"].items()
+    ]
+    headers = ("interface", "files", "read", "write", "metadata", "mean task", "slowest task", "rate")
+    return MomentsTable(
+        headers, rows, "Times are summed over tasks. The rate is that by the slowest task, metadata included."
+    )
+
+
+def _access(counters: dict[str, Any]) -> MomentsTable:
+    rows = []
+    for name, module in counters["modules"].items():
+        calls = module["reads"] + module["writes"]
+        if not calls:
+            continue
+        posix = module["layer"] == "posix"
+        keys = ("sequential", "consecutive", "file_misaligned", "memory_misaligned")
+        rows.append(
+            (
+                f"{module['layer']} ({name})",
+                f"{module['reads']:,}",
+                f"{module['writes']:,}",
+                *(f"{100 * module[key] / calls:.3g} %" if posix else "" for key in keys),
+                ", ".join(
+                    f"{size_text(entry['bytes'])} × {entry['count']:,}"
+                    for entry in module["common_sizes"][:4]
+                ),
+            )
+        )
+    headers = ("interface", "reads", "writes", "sequential", "consecutive", "misaligned in file")
+    return MomentsTable((*headers, "misaligned in memory", "common sizes"), rows)
+
+
+def _files(rows: Sequence[dict[str, Any]]) -> MomentsTable:
+    shown = [
+        (
+            os.path.basename(row["path"]) or row["path"] or "(unknown)",
+            row["layer"],
+            "all" if row["is_shared"] else f"{row['records']:,}",
+            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s")),
+            "unknown"
+            if row["slowest_s"] is None
+            else f"{seconds_text(row['slowest_s'])} (rank {row['slowest_rank']})",
+        )
+        for row in sorted(rows, key=lambda row: -row["time_s"])[:_MOST]
+    ]
+    headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
+    return MomentsTable(headers, shown)
+
+
+def _ranks(rows: Sequence[dict[str, Any]]) -> MomentsTable:
+    shown = [
+        (
+            f"{row['rank']:,}",
+            row["layer"],
+            f"{row['records']:,}",
+            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s", "low_s", "high_s")),
+        )
+        for row in sorted(rows, key=lambda row: -row["low_s"])[:_MOST]
+    ]
+    headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "at least", "at most")
+    note = "At least and at most: time with files of all ranks, of which fastest and slowest rank are known."
+    return MomentsTable(headers, shown, note)
+
+
+def _targets(rows: Sequence[dict[str, Any]]) -> MomentsTable:
+    if len({row["median_file_s"] for row in rows}) < 2:
+        return MomentsTable((), [])
+    shown = [
+        (
+            f"OST {row['target']}",
+            f"{row['files']:,}",
+            "" if row["bytes"] is None else bytes_text(row["bytes"]),
+            seconds_text(row["median_file_s"]),
+            seconds_text(row["slowest_file_s"]),
+        )
+        for row in rows[:_MOST]
+    ]
+    return MomentsTable(("target", "files", "moved", "median time of a file", "slowest file"), shown)
