@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 from uuid import uuid4
 
 import numpy as np
@@ -32,6 +32,8 @@ from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.from_run import Per
+    from ensembles.model.filters import Quantity
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.sampled_ranks import ExtraSummary
 
@@ -73,8 +75,6 @@ class Run(RunInfo):
     >>> writes = run.select(op="write", rank="0-3")
     >>> len(writes), int(writes.moved.sum())
     (80, 83886080)
-    >>> run.ensemble(op="write").n
-    160
     >>> run.phases.rule, run.phases.count
     ('steps', 12)
     """
@@ -135,8 +135,7 @@ class Run(RunInfo):
         """
         from ensembles.structure.phases.detect import detect_phases
 
-        phases = detect_phases(self, some=some, beside=beside)
-        self.__dict__["phases"] = phases
+        phases = self.__dict__["phases"] = detect_phases(self, some=some, beside=beside)
         return phases
 
     @property
@@ -428,9 +427,7 @@ class Run(RunInfo):
                 f"{self.path} holds no data by rank: if an older ensio wrote it, collect the run again; the "
                 "sums that another tool made over all ranks cannot be divided"
             )
-        if ranks is None:
-            ranks = self.summarize(_empty_ranks)
-        return ranks
+        return self.summarize(_empty_ranks) if ranks is None else ranks
 
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
         """Compute the totals of each place in the program that led to calls.
@@ -505,7 +502,9 @@ class Run(RunInfo):
         """
         return self.chosen_by(Selection.parse(**filters).for_run(self))
 
-    def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Unpack[Filters]) -> Ensemble:
+    def ensemble(
+        self, per: Per = "call", quantity: Quantity = "duration", **filters: Unpack[Filters]
+    ) -> Ensemble:
         """Make an ensemble of the calls that match filters.
 
         Where filters leave open layer, operation or size, the outermost calls of the layer, operation and
@@ -515,6 +514,8 @@ class Run(RunInfo):
         ----------
         per : {"call", "MiB"}
             Durations in seconds a call, or in seconds per MiB that the call moved.
+        quantity : {"duration", "flight"}
+            "flight": of non-blocking requests, the time from the post to the observed completion.
         **filters
             As for `select`.
 
@@ -529,14 +530,13 @@ class Run(RunInfo):
 
         Examples
         --------
-        >>> run = en.open("ensio-ior")
-        >>> writes = run.ensemble(op="write")
-        >>> writes.n
+        >>> en.open("ensio-ior").ensemble(op="write").n
         160
         """
         from ensembles.ensemble.main_group import main_ensemble
 
-        return main_ensemble(self, Selection.parse(**filters).for_run(self, from_summary=True), per)[1]
+        chosen = Selection.parse(quantity=quantity, **filters).for_run(self, from_summary=True)
+        return main_ensemble(self, chosen, per)[1]
 
     def chosen_by(self, selection: Selection) -> Events:
         """Read the events of a selection.
@@ -553,7 +553,7 @@ class Run(RunInfo):
         """
         if "events" in self.__dict__:
             return selection.apply(self.events)
-        # They are sorted here; only the count of ordinals needs the order of completion before.
+        # Sorted here; only the count of ordinals needs the order of completion before.
         chosen = self._joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
 
         def ask(name: str) -> np.ndarray | None:
