@@ -24,6 +24,7 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
 from ensembles.run.run import Run
+from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.from_cells import (
@@ -38,6 +39,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.viz.data_for import request_for
@@ -46,7 +48,17 @@ from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
-from ensembles.viz.report_tables import call_colours, call_table, facts, headline, missing, size_tables
+from ensembles.viz.report_tables import (
+    call_colours,
+    call_table,
+    facts,
+    headline,
+    missing,
+    request_table,
+    site_table,
+    size_tables,
+)
+from ensembles.viz.surroundings import surroundings
 from ensembles.viz.trace_diagram import trace_diagram
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
@@ -57,6 +69,7 @@ _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "moments": CallMoments,
 }
 _OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
+_OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
 _EVENTS: dict[str, type[Summary]] = {"events": EventCount}
 
 
@@ -74,6 +87,8 @@ class ReportData:
         Number of events that `rate` and `raster` show; None: all calls.
     durations_known : bool
         False if only the sums of the durations are known.
+    sites, requests : BySite and Requests, or None
+        None: not every call is an event.
     """
 
     table: CallTable
@@ -86,6 +101,8 @@ class ReportData:
     size_classes: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     events: int | None = None
     durations_known: bool = True
+    sites: BySite | None = None
+    requests: Requests | None = None
 
     @classmethod
     def from_run(
@@ -149,7 +166,8 @@ _PREFIX = "report."
 
 def report_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of events that a report needs."""
-    return _requests(_OF_ALL_CALLS | _OVER_TIME if run.has_all_events else _OVER_TIME | _EVENTS)
+    wanted = _OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS if run.has_all_events else _OVER_TIME | _EVENTS
+    return _requests(wanted)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
@@ -256,6 +274,9 @@ def report_html(
     if summaries.events != 0:
         pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
+    samples = run.surroundings()
+    if len(samples):
+        pictures["surroundings"] = surroundings(samples, x_range=x_range)
     script, divisions = _embedded(pictures)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
@@ -273,6 +294,9 @@ def report_html(
             missing=missing(run, summaries),
             single_calls=summaries.events != 0,
             diagnosis=diagnosis,
+            requests=request_table(run, summaries.requests),
+            sites=site_table(run, summaries.sites),
+            surroundings="surroundings" in pictures,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,
             moments=moments((summaries.moments, summaries.histogram)),

@@ -64,6 +64,14 @@ class SiteTotals(SiteCalls):
     number: int = 0
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
 
+    @property
+    def operations(self) -> str:
+        """Numbers of calls by operation, such as ``12 write, 1 close``."""
+        by_op: Counter[str] = Counter()
+        for call, totals in self.calls.items():
+            by_op[call.op] += totals.count
+        return ", ".join(f"{count:,} {op}" for op, count in by_op.most_common())
+
 
 class BySite(Summary):
     """A mergeable summary: the totals of each function at each call site.
