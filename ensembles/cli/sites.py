@@ -60,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
             "run": run.path,
             "sites": [_json(run, site, total_ns) for site in sites],
             "calls_without_site": sum(site.count for site in sites if not site.number),
-            "complete": not run.notes,
+            "complete": run.has_all_events and not run.notes,
             "notes": notes,
         }
         print(json.dumps(result, indent=2))
@@ -114,6 +114,12 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
         "stripped": "has neither debug information nor symbols: compile with -g to see lines",
     }
     unknown = [_without_site(run, without, every)] if without else []
+    if not run.has_all_events:
+        unknown.insert(
+            0,
+            f"only calls with events are counted here, {every:,} of them, and this run does not keep all: "
+            "record it with ensio run --mode trace",
+        )
     return unknown + [
         f"{module} {words[state]}" for (state, module), count in states.items() if count and state in words
     ]
@@ -121,7 +127,7 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
 
 def _without_site(run: Run, without: int, every: int) -> str:
     """Say which share of the calls has no site, and why."""
-    share = f"{100 * without / every:.2g} % of the calls ({without:,} of {every:,}) have no site"
+    share = f"{100 * without / every:.3g} % of the calls ({without:,} of {every:,}) have no site"
     if run.environment.get("ENSIO_CALLPATH") == "0":
         return f"{share}: recorded with ENSIO_CALLPATH=0"
     if len(run.sites) < 2:
