@@ -96,73 +96,121 @@ static int read_text(const struct layout *layout, uintptr_t text, struct ensio_s
     return to->full ? -1 : 0;
 }
 
-/* Whether a file belongs to the standard library or to an installed package, or is none. */
-static int is_library(const char *name)
+enum kind { PROGRAM, LIBRARY, INTERNAL };
+
+/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: it is none. Text
+ * that was executed counts as the program's if there is no file of it. */
+static enum kind kind_of(const char *name)
 {
-    return *name == '<' || strstr(name, "/lib/python3") || strstr(name, "/lib64/python3") ||
-           strstr(name, "/site-packages/") || strstr(name, "/dist-packages/");
+    if (*name == '<')
+        return strcmp(name, "<string>") == 0 || strcmp(name, "<stdin>") == 0 ? LIBRARY : INTERNAL;
+    return strstr(name, "/lib/python3") || strstr(name, "/lib64/python3") || strstr(name, "/site-packages/") ||
+                   strstr(name, "/dist-packages/")
+               ? LIBRARY
+               : PROGRAM;
 }
 
-static void add_caller(const struct layout *layout, uintptr_t code, uintptr_t instruction, const char *code_bytes,
-                       const char *file, struct ensio_string *to)
+struct frame {
+    uintptr_t code, at; /* the code object, and the instruction */
+    char bytes[CODE_BYTES];
+};
+
+/* Adds a line for a frame, or nothing if it has no room. */
+static void add_caller(const struct layout *layout, const struct frame *frame, struct ensio_string *to)
 {
-    const int line = PyCode_Addr2Line((void *)code, (int)(instruction - code - layout->instructions));
+    static char name[4 * LONGEST_NAME];
+    struct ensio_string file = ensio_string_in(name, sizeof name - 1);
+    if (read_text(layout, word_at(frame->bytes, FILE_NAME), &file) != 0)
+        return;
+    name[file.length] = '\0';
+    const int found = PyCode_Addr2Line((void *)frame->code, (int)(frame->at - frame->code - layout->instructions));
+    const uint64_t line = found > 0 ? (uint64_t)found : 0;
     const uint32_t before = to->length;
     if (before)
         ensio_add(to, "\n");
-    ensio_add_number(to, line > 0 ? (uint64_t)line : 0); /* the line is the address in the module */
+    ensio_add_number(to, line); /* the line is the address in the module */
     ensio_add(to, " - ");
-    ensio_add(to, file);
+    ensio_add(to, name);
     ensio_add(to, "\tline\t");
-    if (read_text(layout, word_at(code_bytes, QUALIFIED_NAME), to) != 0)
-        to->full = 1;
+    const int failed = read_text(layout, word_at(frame->bytes, QUALIFIED_NAME), to);
     ensio_add(to, "\t");
-    ensio_add(to, file);
+    ensio_add(to, name);
     ensio_add(to, "\t");
-    ensio_add_number(to, line > 0 ? (uint64_t)line : 0);
-    if (to->full)
+    ensio_add_number(to, line);
+    if (failed || to->full)
         to->length = before;
 }
 
-int ensio_python_callers(uint32_t callers, struct ensio_string *to)
+/* What was found out about an instruction of a code object. Objects are freed and others made in their place: the hash
+ * is that of all pointers to what the code consists of. */
+struct instruction {
+    uintptr_t code, at;
+    uint64_t hash;
+    enum kind kind;
+    void *site;
+};
+
+#define KNOWN_BITS 9
+static struct instruction known[1 << KNOWN_BITS];
+
+/* Finds out about the instruction of a frame; NULL: its code is no code object. */
+static struct instruction *look_at(const struct layout *layout, const struct frame *frame)
 {
-    const struct layout *const layout = layout_here();
-    const uintptr_t thread = layout ? (uintptr_t)PyGILState_GetThisThreadState() : 0;
+    char beginning[CODE_BYTES - TYPE];
+    memcpy(beginning, frame->bytes + TYPE, sizeof beginning); /* without the count of references */
+    const uint64_t hash = ensio_hash_bytes(0, beginning, sizeof beginning);
+    struct instruction *const here = &known[(hash ^ frame->at) * 0x9e3779b97f4a7c15U >> (64 - KNOWN_BITS)];
+    if (here->code == frame->code && here->at == frame->at && here->hash == hash)
+        return here;
+    static char name[4 * LONGEST_NAME];
+    struct ensio_string file = ensio_string_in(name, sizeof name - 1);
+    if (word_at(frame->bytes, TYPE) != (uintptr_t)PyCode_Type ||
+        read_text(layout, word_at(frame->bytes, FILE_NAME), &file) != 0)
+        return NULL;
+    name[file.length] = '\0';
+    *here = (struct instruction){frame->code, frame->at, hash, kind_of(name), NULL};
+    return here;
+}
+
+/* The frame that the thread is in; 0: none. */
+static uintptr_t innermost(const struct layout *layout)
+{
+    const uintptr_t thread = (uintptr_t)PyGILState_GetThisThreadState();
     uintptr_t frame = 0;
     if (!thread || ensio_copy_memory(thread + layout->thread_frame, &frame, sizeof frame) != 0)
-        return -1;
+        return 0;
     if (layout->indirect >= 0 && ensio_copy_memory(frame + (uintptr_t)layout->indirect, &frame, sizeof frame) != 0)
-        return -1;
+        return 0;
+    return frame;
+}
+
+int ensio_python_callers(uint32_t callers, struct ensio_string *to, void ***site)
+{
+    const struct layout *const layout = layout_here();
+    uintptr_t at = layout ? innermost(layout) : 0;
+    struct frame frame, outermost = {0};
     uint32_t found = 0;
-    uintptr_t outermost = 0, outermost_instruction = 0; /* that is not of the interpreter itself */
-    static char name[4 * LONGEST_NAME];
-    char frame_bytes[FRAME_BYTES], code_bytes[CODE_BYTES];
-    for (uint32_t i = 0; frame && found < callers && i < MOST_FRAMES; i++) {
-        if (ensio_copy_memory(frame, frame_bytes, sizeof frame_bytes) != 0)
+    *site = NULL;
+    for (uint32_t i = 0; at && found < callers && i < MOST_FRAMES; i++) {
+        char bytes[FRAME_BYTES];
+        if (ensio_copy_memory(at, bytes, sizeof bytes) != 0)
             break;
-        const uintptr_t code = word_at(frame_bytes, layout->code), instruction = word_at(frame_bytes, INSTRUCTION);
-        frame = word_at(frame_bytes, layout->previous);
-        struct ensio_string file = ensio_string_in(name, sizeof name - 1);
-        if (ensio_copy_memory(code, code_bytes, sizeof code_bytes) != 0 ||
-            word_at(code_bytes, TYPE) != (uintptr_t)PyCode_Type ||
-            read_text(layout, word_at(code_bytes, FILE_NAME), &file) != 0)
+        at = word_at(bytes, layout->previous);
+        frame.code = word_at(bytes, layout->code);
+        frame.at = word_at(bytes, INSTRUCTION);
+        if (ensio_copy_memory(frame.code, frame.bytes, sizeof frame.bytes) != 0)
             continue;
-        name[file.length] = '\0';
-        if (!is_library(name)) {
-            add_caller(layout, code, instruction, code_bytes, name, to);
+        struct instruction *const here = look_at(layout, &frame);
+        if (here && here->kind == PROGRAM) {
             found++;
-        } else if (*name != '<' || strcmp(name, "<string>") == 0 || strcmp(name, "<stdin>") == 0) {
-            outermost = code;
-            outermost_instruction = instruction;
+            *site = callers == 1 ? &here->site : NULL;
+            if (!*site || !**site)
+                add_caller(layout, &frame, to);
+        } else if (here && here->kind == LIBRARY && !found) {
+            outermost = frame;
         }
     }
-    if (found || !outermost)
-        return found ? 0 : -1;
-    struct ensio_string file = ensio_string_in(name, sizeof name - 1);
-    if (ensio_copy_memory(outermost, code_bytes, sizeof code_bytes) != 0 ||
-        read_text(layout, word_at(code_bytes, FILE_NAME), &file) != 0)
-        return -1;
-    name[file.length] = '\0';
-    add_caller(layout, outermost, outermost_instruction, code_bytes, name, to);
-    return 0;
+    if (!found && outermost.code)
+        add_caller(layout, &outermost, to);
+    return found || outermost.code ? 0 : -1;
 }

@@ -270,14 +270,6 @@ static uint16_t new_path(uintptr_t caller, const char *frame)
     return number;
 }
 
-/* The site that a text describes, stored in the spool; NULL: there are too many sites, or no room. The caller holds the
- * lock. */
-static struct site *stored_site(const struct ensio_string *text)
-{
-    struct site *site = ensio_ensure_spool() == 0 ? site_for(text) : NULL;
-    return site && is_stored(site) ? site : NULL;
-}
-
 /* The site of the lines of a Python program; 0: this thread runs none. */
 static uint16_t python_site(void)
 {
@@ -286,8 +278,13 @@ static uint16_t python_site(void)
     struct ensio_held held = ensio_lock();
     struct ensio_string text = ensio_string_in(room, sizeof room);
     uint16_t number = 0;
-    if (ensio_python_callers(callers, &text) == 0 && text.length)
-        number = number_of(stored_site(&text));
+    void **kept;
+    if (ensio_python_callers(callers, &text, &kept) == 0) {
+        struct site *site = kept && *kept ? *kept : text.length ? site_for(&text) : NULL;
+        if (kept)
+            *kept = site;
+        number = ensio_ensure_spool() == 0 && site && is_stored(site) ? site->number : number_of(NULL);
+    }
     ensio_unlock(held);
     errno = error;
     return number;
