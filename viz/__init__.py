@@ -18,9 +18,20 @@ from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
 from ensembles.viz.report import write_report
 from ensembles.viz.sizer import sizer
+from ensembles.viz.surroundings import surroundings
 from ensembles.viz.tail import tail
 from ensembles.viz.trace_diagram import trace_diagram
 
 # A function has the name of its module. All are imported here, because a later import of a module would
 # replace the function by the module.
-__all__ = ["histogram", "modes", "moments", "rate", "sizer", "tail", "trace_diagram", "write_report"]
+__all__ = [
+    "histogram",
+    "modes",
+    "moments",
+    "rate",
+    "sizer",
+    "surroundings",
+    "tail",
+    "trace_diagram",
+    "write_report",
+]

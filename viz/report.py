@@ -32,12 +32,14 @@ from ensembles.run.information import (
     sums_requests,
 )
 from ensembles.run.run import Run
+from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.viz.counters import counter_pictures
@@ -54,9 +56,12 @@ from ensembles.viz.report_tables import (
     facts,
     headline,
     missing,
+    request_table,
+    site_table,
     size_tables,
     wait_table,
 )
+from ensembles.viz.surroundings import surroundings
 from ensembles.viz.trace_diagram import trace_diagram
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
@@ -67,6 +72,7 @@ _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "moments": CallMoments,
 }
 _OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
+_OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
 
 
 @dataclass
@@ -85,6 +91,8 @@ class ReportData:
         False if only the sums of the durations are known.
     sums : RunSums or None
         Totals of the whole run; None: these are some of its events.
+    sites, requests : BySite and Requests, or None
+        None: not every call is an event.
     """
 
     table: CallTable
@@ -98,6 +106,8 @@ class ReportData:
     events: int | None = None
     durations_known: bool = True
     sums: RunSums | None = None
+    sites: BySite | None = None
+    requests: Requests | None = None
 
     @classmethod
     def from_run(
@@ -122,7 +132,7 @@ class ReportData:
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
         if run.has_all_events:
-            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME)}
+            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS)}
             sums = sums_from_events(run, found | {"active": found["rate"].active})
             return cls(**own, sums=sums), group
         cells, sums = run.summary, sums_of(run)
@@ -164,7 +174,7 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests().items() if name != "active"}
-    return others | _requests(_OF_ALL_CALLS | _OVER_TIME)
+    return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
@@ -292,6 +302,9 @@ def report_html(
     if summaries.events != 0:
         pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
+    samples = run.surroundings()
+    if len(samples):
+        pictures["surroundings"] = surroundings(samples, x_range=x_range)
     script, divisions = _embedded(pictures)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
@@ -314,6 +327,9 @@ def report_html(
             missing=missing(run, summaries),
             single_calls=summaries.events != 0,
             diagnosis=diagnosis,
+            requests=request_table(run, summaries.requests),
+            sites=site_table(run, summaries.sites),
+            surroundings="surroundings" in pictures,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,
             moments=moments((summaries.moments, summaries.histogram)),

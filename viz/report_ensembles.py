@@ -53,7 +53,19 @@ def shown_ensembles(run: Run, table: CallTable) -> list[Shown]:
     list of Shown
     """
     calls = _calls_that_matter(table)
-    return [_shown(run, call, ensemble) for call, ensemble in zip(calls, _ensembles(run, calls), strict=True)]
+    found = [_shown(run, call, each) for call, each in zip(calls, _ensembles(run, calls), strict=True)]
+    return [*found, *_flights(run)]
+
+
+def _flights(run: Run) -> list[Shown]:
+    """Return the section of the requests with the longest time in flight, if single ones are known."""
+    flying = {op: sums.flight_ns for op, sums in run.flights.items() if op in ("read", "write")}
+    if not flying or run.mode != "trace":
+        return []
+    ensemble = run.ensemble(op=max(flying, key=lambda op: flying[op]), quantity="flight")
+    if not ensemble.n:
+        return []
+    return [_with_pictures(ensemble, ensemble.name, "flight", {"modes": modes(ensemble)})]
 
 
 def _ensembles(run: Run, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
@@ -88,6 +100,10 @@ def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
         pictures = {"modes": modes(ensemble), "tail": tail(ensemble, run.tasks)}
     except EnsioError as error:
         return Shown(call.name, {}, [f"{error}."])
-    for name, figure in pictures.items():
-        figure.name = f"{name}_{call.layer}_{call.name}"  # names are unique on a page
-    return Shown(call.name, pictures, list(ensemble.notes))
+    return _with_pictures(ensemble, call.name, f"{call.layer}_{call.name}", pictures)
+
+
+def _with_pictures(ensemble: Ensemble, name: str, key: str, pictures: dict[str, Any]) -> Shown:
+    for kind, figure in pictures.items():
+        figure.name = f"{kind}_{key}"  # names are unique on a page
+    return Shown(name, pictures, list(ensemble.notes))

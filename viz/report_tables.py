@@ -11,10 +11,13 @@ from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import CLASS_OF_OP, COLOURS, percent_text
 
 if TYPE_CHECKING:
+    from ensembles.summaries.bysite import BySite
+    from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
     from ensembles.viz.report import ReportData
 
 _NS = 1e-9
+_MOST_SITES = 15
 
 
 def headline(run: Any) -> dict[str, str]:
@@ -135,6 +138,80 @@ def wait_table(summaries: ReportData) -> MomentsTable:
     ]
     note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
     return MomentsTable(("call", "calls", "exclusive time"), rows, note if rows else "")
+def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
+    """Tabulate the non-blocking requests by operation: post, flight, wait, and what other work hid.
+
+    Parameters
+    ----------
+    run : Run
+    posted : Requests or None
+        None: the events do not include all calls.
+
+    Returns
+    -------
+    MomentsTable or None
+        None: there are no requests.
+    """
+    rows = []
+    for name, sums in run.flights.items():
+        is_known = posted is not None and posted.requests[name]
+        post = seconds_text(posted.post_ns[name] * _NS) if posted is not None and is_known else ""
+        mean = seconds_text(sums.flight_ns * _NS / sums.requests)
+        times = [seconds_text(time_ns * _NS) for time_ns in (sums.flight_ns, sums.wait_ns, sums.hidden_ns)]
+        share = "" if sums.hidden_share is None else percent_text(sums.hidden_share)
+        rows.append((name, f"{sums.requests:,}", post, *times, share, mean))
+    headers = ("operation", "requests", "post", "flight", "wait", "hidden", "share hidden", "mean flight")
+    note = (
+        "Times are summed over requests. A request is in flight from the entry of the call that posts it to "
+        "the first moment at which the program could see its completion. Hidden is the part of it in which "
+        "the thread was in no call that posts or waits for a request."
+    )
+    return MomentsTable(headers, rows, note) if rows else None
+
+
+def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
+    """Tabulate the call sites with the longest exclusive time.
+
+    Parameters
+    ----------
+    run : Run
+    by_site : BySite or None
+        None: the events do not include all calls.
+
+    Returns
+    -------
+    MomentsTable or None
+        None: no site is known.
+    """
+    if by_site is None or len(run.sites) < 2:
+        return None
+    sites = by_site.grouped(run.label_of_site)
+    total_ns = sum(site.exclusive_ns for site in sites) or 1
+    rows, hover = [], {}
+    for site in sites[:_MOST_SITES]:
+        label = run.label_of_site(site.number)
+        frames = run.sites[site.number].frames
+        hover[label] = "\n".join(
+            f"{frame.file}:{frame.line} in {frame.module}"
+            if frame.file
+            else f"{frame.place} in {frame.module}"
+            for frame in frames
+        )
+        rows.append(
+            (
+                label,
+                site.operations,
+                bytes_text(site.bytes) if site.bytes else "",
+                seconds_text(site.exclusive_ns * _NS),
+                percent_text(site.exclusive_ns / total_ns),
+                seconds_text(site.max_ns * _NS),
+            )
+        )
+    headers = ("site", "calls", "bytes", "exclusive time", "share", "slowest")
+    more = len(sites) - len(rows)
+    note = "The place in the program that led to the calls; calls inside others belong to the outermost one."
+    note += f" {count_text(more, 'more site')}: ensio sites." if more > 0 else ""
+    return MomentsTable(headers, rows, note, hover)
 
 
 def call_colours(summaries: ReportData) -> dict[str, str]:

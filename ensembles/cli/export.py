@@ -25,6 +25,7 @@ from ensembles.model.errors import EnsioError
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
+    from ensembles.writers.exchange.perfetto import Counter
 
 
 MANY_FILES = 1000
@@ -216,7 +217,33 @@ def _to_perfetto(task: _Task) -> int:
     from ensembles.writers.exchange.perfetto import PerfettoWriter
 
     with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
-        return _written(task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about))
+        counters = _counters_of(task.run)
+        return _written(
+            task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about, counters)
+        )
+
+
+def _counters_of(run: Run) -> list[Counter]:
+    """Return the samples of the kernel's counters as counters of all ranks."""
+    import numpy as np
+
+    from ensembles.structure.surroundings_curves import sum_levels, sum_rates
+    from ensembles.writers.exchange.perfetto import Counter
+
+    table = run.surroundings()
+    found = []
+    for name, what in (("dirty_bytes", "dirty pages"), ("writeback_bytes", "pages being written")):
+        levels = sum_levels(table, name)
+        found.append(Counter(f"{what}, all nodes", "bytes", levels.time_ns, levels.value))
+    for name, what, unit, scale in (
+        ("some_us", "I/O pressure, sum of nodes", "ms/s", 1e-3),
+        ("read_bytes", "fetched from storage", "bytes/s", 1.0),
+        ("write_bytes", "made dirty", "bytes/s", 1.0),
+    ):
+        rates = sum_rates(table, name)
+        values = scale * np.append(rates.per_s, [0.0] * (len(rates.edges_ns) > 0))
+        found.append(Counter(what, unit, rates.edges_ns, values))
+    return [counter for counter in found if len(counter.time_ns)]
 
 
 def _to_otf2(task: _Task) -> int:

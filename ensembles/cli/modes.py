@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from ensembles.cli.options import add_filter_arguments, add_json, add_run, add_scale_arguments, parse_count
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_quantity,
+    add_run,
+    add_scale_arguments,
+    parse_count,
+)
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
@@ -95,6 +102,7 @@ HELP = "find the modes of the call durations, with confidence intervals and harm
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_run(parser)
+    add_quantity(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)
     group = parser.add_argument_group("fair share")
@@ -121,7 +129,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        result = {**modes.to_json(), "run": args.run, "per": ensemble.per}
+        result = {**modes.to_json(), "run": args.run, "per": ensemble.per, "quantity": args.quantity}
         for mode, shares in zip(result["modes"], sites, strict=False):
             mode["sites"] = [{"label": label, "share": share} for label, share in shares]
         json.dump(result, sys.stdout, indent=2)
@@ -150,7 +158,9 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
         return []
     places = [mode.t_s * 1e9 for mode in modes.modes]
     cuts = [(one * other) ** 0.5 for one, other in pairwise(places)]
-    found = run.summarize(ignoring_run(partial(SitesByDuration, cuts)), selection=selection)
+    found = run.summarize(
+        ignoring_run(partial(SitesByDuration, cuts, selection.quantity)), selection=selection
+    )
     shares = []
     for counts in found.counts:
         by_label: Counter[str] = Counter()

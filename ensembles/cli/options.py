@@ -185,6 +185,17 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_quantity(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--quantity``."""
+    parser.add_argument(
+        "--quantity",
+        choices=("duration", "flight"),
+        default="duration",
+        help="duration: the time that calls block (default); flight: that of non-blocking requests from post "
+        "to completion",
+    )
+
+
 def selection_from_args(args: argparse.Namespace) -> Selection:
     """Return the selection that the arguments describe.
 
@@ -195,7 +206,8 @@ def selection_from_args(args: argparse.Namespace) -> Selection:
     """
     from ensembles.run.selection import Selection
 
-    return Selection.parse(**{name: getattr(args, name) for name in FILTERS})
+    chosen = {name: getattr(args, name) for name in FILTERS}
+    return Selection.parse(quantity=getattr(args, "quantity", "duration"), **chosen)
 
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://.+")

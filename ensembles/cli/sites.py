@@ -63,7 +63,8 @@ def execute(args: argparse.Namespace) -> int:
         result = {
             "run": run.path,
             "sites": [_json(run, site, total_ns) for site in sites],
-            "complete": not run.notes,
+            "calls_without_site": sum(site.count for site in sites if not site.number),
+            "complete": run.has_all_events and not run.notes,
             "notes": notes,
         }
         print(json.dumps(result, indent=2))
@@ -101,7 +102,9 @@ def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
 
 
 def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
-    """Say why places are not known."""
+    """Say why calls have no site, and why places are not known."""
+    without = sum(site.count for site in sites if not site.number)
+    every = sum(site.count for site in sites)
     used = [run.sites[site.number] for site in sites if site.number]
     states: Counter[tuple[str, str]] = Counter()
     for site in used:
@@ -114,9 +117,29 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
         "function": "has no debug information: compile with -g to see lines",
         "stripped": "has neither debug information nor symbols: compile with -g to see lines",
     }
-    return [
+    unknown = [_without_site(run, without, every)] if without else []
+    if not run.has_all_events:
+        unknown.insert(
+            0,
+            f"only calls with events are counted here, {every:,} of them, and this run does not keep all: "
+            "record it with ensio run --mode trace",
+        )
+    return unknown + [
         f"{module} {words[state]}" for (state, module), count in states.items() if count and state in words
     ]
+
+
+def _without_site(run: Run, without: int, every: int) -> str:
+    """Say which share of the calls has no site, and why."""
+    share = f"{100 * without / every:.3g} % of the calls ({without:,} of {every:,}) have no site"
+    if run.environment.get("ENSIO_CALLPATH") == "0":
+        return f"{share}: recorded with ENSIO_CALLPATH=0"
+    if len(run.sites) < 2:
+        return f"{share}: the tool or the ensio that recorded this run does not record call sites"
+    return (
+        f"{share}: their caller could not be found on the stack, the recorder was short of space, or the "
+        "process has more than 65,535 sites"
+    )
 
 
 def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
@@ -129,13 +152,10 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
     total_ns = sum(site.exclusive_ns for site in sites)
     rows = []
     for site in sites[:limit]:
-        by_op: Counter[str] = Counter()
-        for call, totals in site.calls.items():
-            by_op[call.op] += totals.count
         rows.append(
             [
                 run.label_of_site(site.number),
-                ", ".join(f"{count:,} {op}" for op, count in by_op.most_common()),
+                site.operations,
                 bytes_text(site.bytes) if site.bytes else "",
                 seconds_text(site.exclusive_ns * _NS),
                 f"{100 * site.exclusive_ns / total_ns:.1f} %" if total_ns else "",

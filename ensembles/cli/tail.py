@@ -11,6 +11,7 @@ from tabulate import tabulate
 from ensembles.cli.options import (
     add_filter_arguments,
     add_json,
+    add_quantity,
     add_run,
     add_scale_arguments,
     parse_count,
@@ -163,6 +164,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cross-validate: leave out phases or ranks and predict them from the rest, predict each phase "
         "from those before it, and print the coverage of the intervals",
     )
+    add_quantity(parser)
     add_filter_arguments(parser)
     add_scale_arguments(parser)
     add_json(parser, "print one JSON object, in SI units")

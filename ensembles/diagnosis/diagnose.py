@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ensembles.diagnosis.call_sites import with_sites
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
@@ -98,6 +99,7 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
+        findings = [with_sites(run, finding) for finding in findings]
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),

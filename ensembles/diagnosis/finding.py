@@ -67,6 +67,8 @@ class Where:
         Spans of ordinals (call index of a task on a file), both ends included.
     times_s : (float, float) or None
         Start of the first call and end of the last, in seconds since the origin of the run.
+    sites : tuple of (str, float)
+        Call sites that led to these calls, with their shares of them, the largest first.
     """
 
     op: str | None = None
@@ -80,6 +82,7 @@ class Where:
     phase_names: tuple[str, ...] | None = None
     ordinals: tuple[tuple[int, int], ...] = ()
     times_s: tuple[float, float] | None = None
+    sites: tuple[tuple[str, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict with the names of the attributes."""
@@ -92,6 +95,7 @@ class Where:
             "phase_names": None if self.phase_names is None else list(self.phase_names),
             "ordinals": [list(span) for span in self.ordinals],
             "times_s": None if self.times_s is None else list(self.times_s),
+            "sites": [{"label": label, "share": share} for label, share in self.sites],
         }
 
     def __str__(self) -> str:
@@ -108,7 +112,8 @@ class Where:
             parts.append(f"phase{many} {_few(self.phases)}" + (f" ({names})" if names else ""))
         if self.times_s:
             parts.append(f"from {self.times_s[0]:.3f} to {self.times_s[1]:.3f} s")
-        return ", ".join(parts)
+        named = [f"{sanitize_text(label)} ({100 * share:.0f} %)" for label, share in self.sites]
+        return ", ".join(parts) + (f"; called from {'; '.join(named)}" if named else "")
 
 
 @dataclass(frozen=True)

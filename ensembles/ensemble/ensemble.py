@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import MIB, bytes_of_each, step_of_events, with_step
+from ensembles.ensemble.call_scale import bytes_of_each, step_of_events, with_step
 from ensembles.ensemble.consecutive import ConsecutiveCalls, dependence_of, tasks_of
 from ensembles.ensemble.display import ensemble_html, ensemble_text
-from ensembles.ensemble.inputs import as_column, as_integers, checked_per, describe_calls
+from ensembles.ensemble.inputs import as_column, as_integers, checked_per
+from ensembles.ensemble.quantity import values_of
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ensembles.model.events import Events
+    from ensembles.model.filters import Quantity
     from ensembles.statistics.extremes.backtest import Backtest
     from ensembles.statistics.extremes.exchangeability import CallAttributes
     from ensembles.statistics.extremes.slowest_of_n import Tail
@@ -136,7 +138,9 @@ class Ensemble:
         self.counted = CountedDurations.from_durations(durations, self.phase)
 
     @classmethod
-    def from_events(cls, events: Events, per: Literal["call", "MiB"] = "call") -> Ensemble:
+    def from_events(
+        cls, events: Events, per: Literal["call", "MiB"] = "call", quantity: Quantity = "duration"
+    ) -> Ensemble:
         """Make an ensemble of events; see `Events.ensemble`.
 
         Parameters
@@ -144,24 +148,18 @@ class Ensemble:
         events : Events
         per : {"call", "MiB"}
             Seconds of each call, or seconds per MiB moved; then calls that moved nothing are left out.
+        quantity : {"duration", "flight"}
+            "flight": time in flight of non-blocking requests with an observed completion.
 
         Returns
         -------
         Ensemble
         """
-        if checked_per(per) == "MiB":
-            events = events[events.moved > 0]
-        durations_s = events.duration * 1e-9 / (events.moved / MIB if per == "MiB" else 1.0)
-        name, op, notes = describe_calls(events)
+        events, durations_s, (name, op, notes) = values_of(events, per, quantity)
         columns = (durations_s, events.phase, events.rank, None, np.maximum(events.moved, 0))
+        step_s = step_of_events(events, per)
         ensemble = cls(
-            *columns,
-            start_ns=events.start,
-            per=per,
-            name=name,
-            op=op,
-            notes=notes,
-            resolution_s=step_of_events(events, per),
+            *columns, start_ns=events.start, per=per, name=name, op=op, notes=notes, resolution_s=step_s
         )
         ensemble._events = events
         del ensemble.ordinal

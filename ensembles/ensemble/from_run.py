@@ -13,6 +13,7 @@ from ensembles.ensemble.call_scale import step_of
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import ensemble_from_summary
 from ensembles.ensemble.inputs import call_name, op_name
+from ensembles.ensemble.quantity import with_quantity
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
@@ -73,14 +74,16 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     """
     if run.keeps_all_calls:
         if not is_long(run):
-            return with_nodes(Ensemble.from_events(run.chosen_by(selection), per), run)
+            events = run.chosen_by(selection)
+            return with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
         return _in_one_pass(run, [selection], per)[0]
     try:
-        return ensemble_from_summary(run, selection, per)
+        if selection.quantity == "duration":
+            return ensemble_from_summary(run, selection, per)
     except EnsioError:
         if run.mode in ("profile", "tail") or selection.ordinals is not None:
             raise
-    ensemble = Ensemble.from_events(run.chosen_by(selection), per)
+    ensemble = Ensemble.from_events(run.chosen_by(selection), per, selection.quantity)
     ensemble.notes.append(
         f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
         "are missing in this ensemble"
@@ -129,8 +132,8 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
         The run does not record what one of the selections asks for.
     """
     if run.keeps_all_calls and len(selections) > 1 and not is_long(run):
-        chosen = (selection.apply(run.events) for selection in selections)
-        return [with_nodes(Ensemble.from_events(events, per), run) for events in chosen]
+        chosen = ((selection.apply(run.events), selection.quantity) for selection in selections)
+        return [with_nodes(Ensemble.from_events(events, per, what), run) for events, what in chosen]
     if (
         run.keeps_all_calls
         and selections
@@ -168,15 +171,14 @@ def _ensemble_of_counts(
             "memory"
         )
         used = [call for call in run.calls[1:] if selection.wants_call(call)]
-        return Ensemble.from_sample(
-            sample, per, call_name(used), op_name(used), notes, resolution_s=step_of(run.clock_step_s, per)
-        )
+        named = with_quantity((call_name(used), op_name(used), notes), selection.quantity)
+        return Ensemble.from_sample(sample, per, *named, resolution_s=step_of(run.clock_step_s, per))
     theirs = selection.apply(
         some.with_derived(
             lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
         )
     )
-    part = Ensemble.from_events(_thinned(theirs, phases, MOST_SUCCESSIVE), per)
+    part = Ensemble.from_events(_thinned(theirs, phases, MOST_SUCCESSIVE), per, selection.quantity)
     doubts = [note for note in part.notes if note not in notes]
     return Ensemble.from_sample(
         sample,
@@ -200,7 +202,7 @@ def _phases_and_counts(
     columns = {*(name for each in selections for name in each.columns), "start", "duration"}
     columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
     if not run.knows_phases and selection.ordinals is None:
-        beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib))
+        beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib, selection.quantity))
         found = run.find_phases(some, beside)
         if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
             return found, beside.found, found.number
@@ -210,25 +212,28 @@ def _phases_and_counts(
     columns |= {"rank"} if phases.named is not None else set()
     if selection.phases is not None and phases.count > MOST_PHASES:
         chosen = [partial(_choose_of_phases, choose, phases, selection.phases) for choose in chosen]
-    make = ignoring_run(partial(_counts_between, chosen, key, per_mib, cuts))
+    make = ignoring_run(partial(_counts_between, chosen, key, per_mib, selection.quantity, cuts))
     if selection.ordinals is not None:
         return phases, run.summarize(make, selection=within), number
     return phases, run.summarize(make, columns), number
 
 
 def _counts_beside(
-    chosen: Sequence[Callable[[Events], np.ndarray]], per_mib: bool, cuts: np.ndarray
+    chosen: Sequence[Callable[[Events], np.ndarray]], per_mib: bool, quantity: str, cuts: np.ndarray
 ) -> CountsOfSeveral:
-    return CountsOfSeveral([PhaseCounts(cuts, choose, per_mib=per_mib, keep_odd=True) for choose in chosen])
+    return CountsOfSeveral(
+        [PhaseCounts(cuts, choose, None, per_mib, keep_odd=True, quantity=quantity) for choose in chosen]
+    )
 
 
 def _counts_between(
     chosen: Sequence[Callable[[Events], np.ndarray]],
     key: Callable[[Events], np.ndarray] | None,
     per_mib: bool,
+    quantity: str,
     cuts: np.ndarray,
 ) -> CountsOfSeveral:
-    return CountsOfSeveral([PhaseCounts(cuts, choose, key, per_mib) for choose in chosen])
+    return CountsOfSeveral([PhaseCounts(cuts, choose, key, per_mib, quantity=quantity) for choose in chosen])
 
 
 def _thinned(events: Events, phases: Phases, most: int) -> Events:

@@ -168,7 +168,9 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
         The group with most bytes first; calls that wait for other tasks are left out where others are chosen.
     """
     outermost = selection.layers is None and selection.calls is None
-    if run.keeps_all_calls and not (is_long(run) and selection.is_of_calls_and_sizes and run.has_summary):
+    by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.has_summary
+    # The cells do not know which of their calls are requests.
+    if selection.quantity == "flight" or (run.keeps_all_calls and not by_cells):
         if is_long(run):  # phases and ordinals need the whole run, and have calls of all kinds
             selection = replace(selection, phases=None, ordinals=None)
             found = run.summarize(ignoring_run(partial(CallGroups, outermost)), selection=selection)

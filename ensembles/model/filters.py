@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,10 @@ _NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 
 _MAX_DIGITS = 40
 """More digits than any quantity here needs. Python refuses to convert thousands of digits."""
+
+Quantity = Literal["duration", "flight"]
+QUANTITIES: tuple[Quantity, ...] = ("duration", "flight")
+"""What ensembles are made of: the time that calls blocked, or that requests were in flight."""
 
 Text = str | int | float | Iterable[str | int | float] | None
 
@@ -248,6 +252,20 @@ def parse_times(text: str) -> tuple[float, float]:
     if not low < high:
         raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
     return low, high
+
+
+def checked_quantity(quantity: str) -> Quantity:
+    """Return `quantity`, which must be ``"duration"`` or ``"flight"``.
+
+    Raises
+    ------
+    EnsioError
+        It is neither.
+    """
+    for known in QUANTITIES:
+        if quantity == known:
+            return known
+    raise EnsioError(f'calls have no quantity "{quantity}": choose {" or ".join(QUANTITIES)}')
 
 
 def within_ranges(values: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Unpack, overload
 from uuid import uuid4
 
 import numpy as np
@@ -29,6 +29,8 @@ from ensembles.run.totals import RunWithTotals
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.from_run import Per
+    from ensembles.model.filters import Quantity
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.sampled_ranks import ExtraSummary
 
@@ -70,8 +72,6 @@ class Run(RunWithTotals):
     >>> writes = run.select(op="write", rank="0-3")
     >>> len(writes), int(writes.moved.sum())
     (80, 83886080)
-    >>> run.ensemble(op="write").n
-    160
     >>> run.phases.rule, run.phases.count
     ('steps', 12)
     """
@@ -131,8 +131,7 @@ class Run(RunWithTotals):
         """
         from ensembles.structure.phases.detect import detect_phases
 
-        phases = detect_phases(self, some=some, beside=beside)
-        self.__dict__["phases"] = phases
+        phases = self.__dict__["phases"] = detect_phases(self, some=some, beside=beside)
         return phases
 
     @property
@@ -439,7 +438,9 @@ class Run(RunWithTotals):
         """
         return self.chosen_by(Selection.parse(**filters).for_run(self))
 
-    def ensemble(self, per: Literal["call", "MiB"] = "call", **filters: Unpack[Filters]) -> Ensemble:
+    def ensemble(
+        self, per: Per = "call", quantity: Quantity = "duration", **filters: Unpack[Filters]
+    ) -> Ensemble:
         """Make an ensemble of the calls that match filters.
 
         Where filters leave open layer, operation or size, the outermost calls of the layer, operation and
@@ -449,6 +450,8 @@ class Run(RunWithTotals):
         ----------
         per : {"call", "MiB"}
             Durations in seconds a call, or in seconds per MiB that the call moved.
+        quantity : {"duration", "flight"}
+            "flight": of non-blocking requests, the time from the post to the observed completion.
         **filters
             As for `select`.
 
@@ -463,15 +466,13 @@ class Run(RunWithTotals):
 
         Examples
         --------
-        >>> run = en.open("ensio-ior")
-        >>> writes = run.ensemble(op="write")
-        >>> writes.n
+        >>> en.open("ensio-ior").ensemble(op="write").n
         160
         """
         from ensembles.ensemble.main_group import main_ensemble
         from ensembles.run.nothing_selected import refuse_nothing
 
-        selection = Selection.parse(**filters).for_run(self, from_summary=True)
+        selection = Selection.parse(quantity=quantity, **filters).for_run(self, from_summary=True)
         ensemble = main_ensemble(self, selection, per)[1]
         refuse_nothing(self, selection, ensemble.n)
         return ensemble
@@ -491,7 +492,7 @@ class Run(RunWithTotals):
         """
         if "events" in self.__dict__:
             return selection.apply(self.events)
-        # They are sorted here; only the count of ordinals needs the order of completion before.
+        # Sorted here; only the count of ordinals needs the order of completion before.
         chosen = self._joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
 
         def ask(name: str) -> np.ndarray | None:

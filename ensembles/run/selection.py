@@ -18,7 +18,9 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.filters import (
     UNITS,
+    Quantity,
     Text,
+    checked_quantity,
     parse_list,
     parse_names,
     parse_numbers,
@@ -81,6 +83,8 @@ class Selection:
         Select only calls that moved bytes. The durations of ensembles are then per MiB.
     outermost : bool
         Select only calls that are not inside others.
+    quantity : {"duration", "flight"}
+        What ensembles are made of. "flight" selects only non-blocking requests whose flight is known.
     spans : Spans or None
         Times at which the tasks of a run are in `regions`; `for_run` sets it.
     site_numbers : tuple of int or None
@@ -100,6 +104,7 @@ class Selection:
     ordinals: tuple[tuple[int, int], ...] | None = None
     per_byte: bool = False
     outermost: bool = False
+    quantity: Quantity = "duration"
     spans: Spans | None = field(default=None, compare=False, repr=False)
     site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
@@ -119,6 +124,7 @@ class Selection:
         phase: Text = None,
         ordinal: Text = None,
         per_byte: bool = False,
+        quantity: str = "duration",
         **unknown: object,
     ) -> Selection:
         """Parse filters as they are written on the command line.
@@ -147,6 +153,8 @@ class Selection:
             them, and indices of the call among those of its rank, operation and file, from 1.
         per_byte : bool
             Select only calls that moved bytes; durations are per MiB.
+        quantity : {"duration", "flight"}
+            Time that calls blocked, or time in flight of non-blocking requests: from post to completion.
 
         Returns
         -------
@@ -183,6 +191,7 @@ class Selection:
             phases=parse_list(phase, partial(parse_numbers, "phase")),
             ordinals=parse_list(ordinal, partial(parse_numbers, "ordinal")),
             per_byte=per_byte,
+            quantity=checked_quantity(quantity),
         )
 
     @property
@@ -197,6 +206,7 @@ class Selection:
             ("moved", self.per_byte),
             ("depth", self.outermost),
             ("site", self.sites),
+            ("flight", self.quantity == "flight"),
         )
         return tuple(name for name, needed in wanted if needed)
 
@@ -224,7 +234,9 @@ class Selection:
             self.ordinals,
             self.sites,
         )
-        return not self.per_byte and all(condition is None for condition in others)
+        return not (self.per_byte or self.quantity == "flight") and all(
+            condition is None for condition in others
+        )
 
     def for_run(self, run: Run, from_summary: bool = False) -> Selection:
         """Check this selection against a run, and find the times of its regions.
@@ -252,6 +264,11 @@ class Selection:
         if missing and not from_summary:
             raise EnsioError(
                 f"{run.path} does not keep every call as an event, which {what} need: {run.how_to_keep_calls}"
+            )
+        if self.quantity == "flight" and run.mode in ("profile", "tail"):
+            raise EnsioError(
+                f"{run.path} was recorded in mode {run.mode}, which keeps sums of flights (ensio info) and "
+                "no single ones: record every call with ensio run --mode trace"
             )
         if self.sites is not None:
             checked = replace(checked, site_numbers=_numbers_of_sites(run, self.sites))
@@ -338,6 +355,8 @@ class Selection:
             mask &= chunk.moved > 0
         if self.outermost:
             mask &= chunk.depth == 0
+        if self.quantity == "flight":
+            mask &= chunk.flight >= 0
         for ranges, name in ((self.phases, "phase"), (self.ordinals, "ordinal")):
             if ranges is not None:
                 numbers = getattr(chunk, name)

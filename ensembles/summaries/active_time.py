@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.summaries.spreading import moving_ns
 from ensembles.summaries.timegrid import TimeGrid
 
 MOST_EXACT = 1 << 20
@@ -22,8 +23,9 @@ class ActiveTime(Summary):
     of 65,536 cells of time is known; a cell is active for that time, at most for its width. That is exact
     where calls of a cell do not overlap and where they fill it, and otherwise too long.
 
-    `ensembles.summaries.runtotals.direction_of_events` defines which calls count. The result does not depend
-    on how the events are divided.
+    `ensembles.summaries.runtotals.direction_of_events` defines which calls count. Non-blocking requests move
+    bytes in their flight (`ensembles.summaries.spreading.moving_ns`). The result does not depend on how the
+    events are divided.
 
     Examples
     --------
@@ -34,7 +36,7 @@ class ActiveTime(Summary):
     (160, True)
     """
 
-    columns = ("call", "carried", "moved", "start", "duration")
+    columns = ("call", "carried", "moved", "start", "duration", "flight")
 
     def __init__(self) -> None:
         self._calls = [0] * len(DIRECTIONS)
@@ -53,7 +55,7 @@ class ActiveTime(Summary):
         chosen = np.flatnonzero(direction >= 0)
         if not len(chosen):
             return
-        direction, start, duration = direction[chosen], chunk.start[chosen], chunk.duration[chosen]
+        direction, start, duration = direction[chosen], chunk.start[chosen], moving_ns(chunk)[chosen]
         self._grid.add(start, duration, direction)
         self._grid.add(
             start, np.zeros_like(start), direction + np.int32(len(DIRECTIONS)), np.ones_like(start)

@@ -64,6 +64,14 @@ class SiteTotals(SiteCalls):
     number: int = 0
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
 
+    @property
+    def operations(self) -> str:
+        """Numbers of calls by operation, such as ``12 write, 1 close``."""
+        by_op: Counter[str] = Counter()
+        for call, totals in self.calls.items():
+            by_op[call.op] += totals.count
+        return ", ".join(f"{count:,} {op}" for op, count in by_op.most_common())
+
 
 class BySite(Summary):
     """A mergeable summary: the totals of each function at each call site.
@@ -175,6 +183,8 @@ class SitesByDuration(Summary):
     ----------
     cuts_ns : sequence of float
         Bounds between the ranges, ascending.
+    quantity : {"duration", "flight"}
+        Column that the ranges divide.
 
     Attributes
     ----------
@@ -182,16 +192,17 @@ class SitesByDuration(Summary):
         By range: number of calls by site.
     """
 
-    columns = ("duration", "site")
+    columns = ("duration", "flight", "site")
     requires = ANY_ORDER
 
-    def __init__(self, cuts_ns: Sequence[float]) -> None:
+    def __init__(self, cuts_ns: Sequence[float], quantity: str = "duration") -> None:
+        self._quantity = quantity
         self._cuts_ns = np.array(cuts_ns, np.float64)
         self.counts: list[Counter[int]] = [Counter() for _ in range(len(cuts_ns) + 1)]
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        place = np.searchsorted(self._cuts_ns, chunk.duration)
+        place = np.searchsorted(self._cuts_ns, getattr(chunk, self._quantity))
         unique, count = np.unique(place << 16 | chunk.site, return_counts=True)
         for key, calls in zip(unique.tolist(), count.tolist(), strict=True):
             self.counts[key >> 16][key & 0xFFFF] += calls

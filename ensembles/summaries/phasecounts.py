@@ -38,6 +38,8 @@ class PhaseCounts(Summary):
         Key of each event: Events → int64, shape (n,). Default: its start in ns, so that cuts are moments.
     per_mib : bool
         Divide durations by the MiB that a call moved, and round to whole ns per MiB.
+    quantity : {"duration", "flight"}
+        Column that is counted.
     keep_odd : bool
         Keep the calls of groups with odd numbers one by one, up to `MOST_KEPT`. These groups are times for
         which it is not known yet to which neighbour they belong; `parted` assigns them.
@@ -71,10 +73,11 @@ class PhaseCounts(Summary):
         key: Callable[[Events], np.ndarray] | None = None,
         per_mib: bool = False,
         keep_odd: bool = False,
+        quantity: str = "duration",
     ) -> None:
         groups = len(cuts) + 1
         self.cuts = np.ascontiguousarray(cuts, np.int64)
-        self.choose, self.key, self.per_mib = choose, key, per_mib
+        self.choose, self.key, self.per_mib, self.quantity = choose, key, per_mib, quantity
         self.arrays: dict[str, np.ndarray] = {
             "counts": np.zeros((groups, BIN_COUNT), np.int64),
             "least": np.full(groups, LARGEST, np.int64),
@@ -87,12 +90,12 @@ class PhaseCounts(Summary):
     def add(self, chunk: Events) -> None:
         """Add events.
 
-        They have the columns ``duration``, ``start`` and those that `key` and `choose` read.
+        They have the columns `quantity`, ``start`` and those that `key` and `choose` read.
         """
         taken = None if self.choose is None else self.choose(chunk)
         if taken is not None and taken.all():
             taken = None
-        duration = chunk.duration
+        duration = getattr(chunk, self.quantity)
         if self.per_mib:
             moved = np.maximum(chunk.moved, 1)
             duration = np.minimum(np.rint(duration / (moved / MIB)), LARGEST_PER_MIB_NS).astype(np.int64)
@@ -152,7 +155,7 @@ class PhaseCounts(Summary):
         """
         if self.kept is None:
             raise ValueError("calls can be counted again only if they were kept (keep_odd)")
-        found = PhaseCounts(cuts, self.choose, self.key, self.per_mib)
+        found = PhaseCounts(cuts, self.choose, self.key, self.per_mib, quantity=self.quantity)
         even = np.arange(0, len(self.cuts) + 1, 2)
         begin = np.concatenate([[np.iinfo(np.int64).min], self.cuts[even[1:] - 1]])
         group = np.searchsorted(found.cuts, begin, side="right")

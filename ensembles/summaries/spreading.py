@@ -38,6 +38,23 @@ class Choice:
     shift: int = 0
 
 
+def moving_ns(chunk: Events) -> np.ndarray:
+    """Compute how long each call moved its bytes.
+
+    Parameters
+    ----------
+    chunk : Events
+        With the columns ``duration`` and ``flight``.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Time from the entry of the call in ns: its duration, or the flight of the request that it posted.
+    """
+    moving: np.ndarray = np.maximum(chunk.duration, chunk.flight)
+    return moving
+
+
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
     """Compute the time span of the chosen calls.
 
@@ -104,7 +121,7 @@ _Arguments = tuple[
 
 def _arguments(chunk: Events, choice: Choice) -> _Arguments:
     of_bytes = choice.bits is not None
-    duration = np.maximum(chunk.duration, chunk.flight) if of_bytes else chunk.duration
+    duration = moving_ns(chunk) if of_bytes else chunk.duration
     return (
         np.ascontiguousarray(chunk.start),
         np.ascontiguousarray(duration),

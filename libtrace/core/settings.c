@@ -271,7 +271,7 @@ void ensio_settings_read(void)
     const char *messages = getenv("ENSIO_POINT_TO_POINT"), *used = getenv("ENSIO_USED_DIR");
     const char *pcontrol = getenv("ENSIO_PCONTROL");
     const char *layers = getenv("ENSIO_LAYERS"), *spools = getenv("ENSIO_SPOOL"), *job_file = getenv("ENSIO_JOBFILE");
-    const char *surroundings = getenv("ENSIO_SURROUNDINGS");
+    const char *surroundings = getenv("ENSIO_SURROUNDINGS"), *python_lines = getenv("ENSIO_PYTHON_LINES");
     ensio_settings.off = getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
     if (ensio_settings.off)
         return;
@@ -292,6 +292,7 @@ void ensio_settings_read(void)
                               : strcmp(job_file, "keep") == 0 ? ENSIO_JOB_FILE_AND_SPOOLS
                                                               : ENSIO_JOB_FILE;
     ensio_settings.point_to_point = messages && *messages && strcmp(messages, "0") != 0;
+    ensio_settings.python_lines = python_lines && *python_lines && strcmp(python_lines, "0") != 0;
     ensio_settings.surroundings = !surroundings || strcmp(surroundings, "0") != 0;
     ensio_settings.exclude = exclude ? kept(exclude) : left_out;
     if (!ensio_settings.exclude || (folder && *folder && !ensio_settings.folder) ||

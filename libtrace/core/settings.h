@@ -23,6 +23,7 @@ struct ensio_settings {
     int mode;
     int point_to_point; /* ENSIO_POINT_TO_POINT: calls that wait for a message are among the events */
     int pcontrol;       /* ENSIO_PCONTROL=ipm: MPI_Pcontrol names regions */
+    int python_lines;   /* call sites of Python programs are lines of the script (ENSIO_PYTHON_LINES) */
     int surroundings;   /* counters of the kernel are sampled (ENSIO_SURROUNDINGS) */
     int32_t rank;       /* from the launcher; -1: none */
     uint32_t tasks;     /* 0: unknown */

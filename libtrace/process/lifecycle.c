@@ -116,7 +116,7 @@ static int64_t begin_first(void *unused)
         return 0;
     if (ensio_settings.layers)
         ensio_calls_choose(ensio_settings.layers);
-    ensio_sites_choose(ensio_settings.callers);
+    ensio_sites_choose(ensio_settings.callers, ensio_settings.python_lines);
     ensio_clock_choose();
     ensio_tick_rate_begin();
     int joined = ensio_run_directory_join();

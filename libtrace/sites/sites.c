@@ -4,10 +4,14 @@
  * program (modules.h), the site is the first caller outside of such libraries. With ENSIO_CALLPATH, a site is a path of
  * several callers. Such a path is found by walking up the stack, once: the walk leaves the places on the stack at which
  * the return addresses of the path lie. A later call has taken the same path if the same addresses lie at the same
- * places, because the frames of a function have one size. */
+ * places, because the frames of a function have one size.
+ *
+ * In a Python program all calls have the same few return addresses. With ENSIO_PYTHON_LINES the frames of the
+ * interpreter are looked at in each call (python.c), and no return address is remembered. */
 #include "sites.h"
 
 #include "modules.h"
+#include "python.h"
 #include "unwind.h"
 
 #include <core/bounded_string.h>
@@ -56,9 +60,11 @@ static struct path *paths[BUCKETS];
 static uint32_t site_count, path_count, callers = 1;
 static char *block;
 static uint32_t block_left;
+static int reads_python;
 
-void ensio_sites_choose(const char *text)
+void ensio_sites_choose(const char *text, int python_lines)
 {
+    reads_python = python_lines && ensio_python_is_here();
     const long number = text && *text ? strtol(text, NULL, 10) : 1;
     callers = number < 0 ? 1 : number > ENSIO_MOST_CALLERS ? ENSIO_MOST_CALLERS : (uint32_t)number;
 }
@@ -264,6 +270,26 @@ static uint16_t new_path(uintptr_t caller, const char *frame)
     return number;
 }
 
+/* The site of the lines of a Python program; 0: this thread runs none. */
+static uint16_t python_site(void)
+{
+    static char room[SITE_ROOM]; /* not on the stack, which may be small */
+    const int error = errno;
+    struct ensio_held held = ensio_lock();
+    struct ensio_string text = ensio_string_in(room, sizeof room);
+    uint16_t number = 0;
+    void **kept;
+    if (ensio_python_callers(callers, &text, &kept) == 0) {
+        struct site *site = kept && *kept ? *kept : text.length ? site_for(&text) : NULL;
+        if (kept)
+            *kept = site;
+        number = ensio_ensure_spool() == 0 && site && is_stored(site) ? site->number : number_of(NULL);
+    }
+    ensio_unlock(held);
+    errno = error;
+    return number;
+}
+
 uint16_t ensio_site_find(struct ensio_thread *thread)
 {
     const uintptr_t caller = thread->caller;
@@ -271,6 +297,11 @@ uint16_t ensio_site_find(struct ensio_thread *thread)
         return (uint16_t)caller;
     if (!callers || ensio_locked())
         return 0;
+    if (reads_python) {
+        const uint16_t number = python_site();
+        if (number)
+            return number;
+    }
     const char *const frame = frame_of(thread);
     struct path *path = known_path(caller, frame);
     if (!path) {
@@ -288,7 +319,7 @@ uint16_t ensio_site_find(struct ensio_thread *thread)
         if (!stored)
             return 0;
     }
-    if (path->frames == 0 && callers == 1)
+    if (path->frames == 0 && callers == 1 && !reads_python)
         ensio_site_remember(caller, path->site->number);
     return path->site->number;
 }

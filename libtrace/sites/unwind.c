@@ -12,10 +12,15 @@
 #include <string.h>
 #include <sys/uio.h>
 
+int ensio_copy_memory(uintptr_t from, void *to, size_t bytes)
+{
+    const struct iovec here = {to, bytes}, there = {(void *)from, bytes};
+    return ENSIO_RAW(SYS_process_vm_readv, ensio_raw_pid(), &here, 1UL, &there, 1UL, 0UL) == (long)bytes ? 0 : -1;
+}
+
 static int read_word(uintptr_t from, uintptr_t *word)
 {
-    const struct iovec here = {word, sizeof *word}, there = {(void *)from, sizeof *word};
-    return ENSIO_RAW(SYS_process_vm_readv, ensio_raw_pid(), &here, 1UL, &there, 1UL, 0UL) == sizeof *word ? 0 : -1;
+    return ensio_copy_memory(from, word, sizeof *word);
 }
 
 struct ensio_frame ensio_caller_of(const void *frame)

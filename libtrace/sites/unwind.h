@@ -2,7 +2,11 @@
 #ifndef ENSIO_SITES_UNWIND_H
 #define ENSIO_SITES_UNWIND_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+/* Reads memory of this process by a system call, which refuses addresses without memory: 0, or -1. */
+int ensio_copy_memory(uintptr_t from, void *to, size_t bytes);
 
 /* A frame on the stack: its caller's return address is the word at `slot`. */
 struct ensio_frame {

@@ -12,6 +12,7 @@ from .answers import Answer
 Answers = Mapping[str, Any]
 """What the commands of a run printed that ended with 0 or 1, by command lines without its name."""
 Agreement = Callable[[Answers], Iterator[str]]
+DIRECTIONS = ("read", "write")
 AGREEMENTS: list[Agreement] = []
 
 
@@ -88,6 +89,26 @@ def bytes_of_rates_are_those_of_info(answers: Answers) -> Iterator[str]:
         told = info["bytes_read" if rate["op"] == "read" else "bytes_written"]
         if told is not None and not math.isclose(rate["bytes"], told, rel_tol=1e-9, abs_tol=0.5):
             yield f"{rate['op']}: {rate['bytes']} bytes in rate, {told} in info"
+
+
+@agreement
+def active_time_of_rates_is_that_of_events(answers: Answers) -> Iterator[str]:
+    """Bytes move from the entry of a call to its return, those of a request until its completion."""
+    info, rates, rows = (answers.get(line) for line in ("info", "rate", "events --format jsonl"))
+    if info is None or rates is None or not rows or not _is_whole(info):
+        return
+    for rate in rates["rates"]:
+        bit, active_ns, until = 1 + DIRECTIONS.index(rate["op"]), 0, -math.inf
+        spans = [
+            (row["start"], row["start"] + max(row["duration"], row["flight"]))
+            for row in rows
+            if row["op"] == rate["op"] and row["moved"] > 0 and not row["carried"] & bit
+        ]
+        for start, end in sorted(spans):
+            active_ns += max(end - max(start, until), 0)
+            until = max(until, end)
+        if not math.isclose(rate["active_s"], active_ns * 1e-9, rel_tol=1e-9, abs_tol=1e-9):
+            yield f"{rate['op']}: active for {rate['active_s']} s in rate, {active_ns * 1e-9} s in events"
 
 
 @agreement

@@ -45,6 +45,11 @@ BY_TAG = {
         "ordinals {run} --within phase --json",
         "ordinals {run} --op {op} --per-byte --json",
     ),
+    "flights": (
+        "modes {run} --quantity flight --json",
+        "tail {run} --op {op} --quantity flight --tasks 64 --json",
+        "sites {run} --json",
+    ),
     "layers": (
         "modes {run} --op {op} --layer posix --json",
         "modes {run} --op {op} --layer mpiio,hdf5 --json",

@@ -76,6 +76,8 @@ REAL = _runs(
     ("overlap-ompio", "write", "layers", "non-blocking MPI-IO that overlaps with computing, on OMPIO"),
     ("overlap-romio321", "write", "layers", "the same program on ROMIO"),
     ("overlap-aio", "write", "", "POSIX asynchronous I/O, four requests in flight"),
+    ("flights-ompio", "write", "flights export", "non-blocking MPI-IO with posts, flights and waits"),
+    ("flights-aio", "write", "flights report", "POSIX asynchronous I/O with posts, flights and waits"),
     ("one-call", "write", "", "a program without MPI that makes one call"),
     ("forty-calls", "write", "backtest", "a program without MPI that makes forty calls, and has no phase"),
     ("no-call", "write", "", "a program that makes no call at all"),

@@ -1,14 +1,17 @@
 """Write events as a JSON trace for ui.perfetto.dev and chrome://tracing (the Trace Event Format).
 
-Ranks are processes, threads are threads, and calls are slices. The aggregate rates of reading and writing are
-counters. Times are in µs since time 0 of the run, with a resolution of 1 ns.
+Ranks are processes, threads are threads, and calls are slices. The flight of a non-blocking request is an
+asynchronous slice beside that of the call that posted it. The aggregate rates of reading and writing are
+counters, and so are amounts sampled over time. Times are in µs since time 0 of the run, with a resolution of
+1 ns.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -30,7 +33,25 @@ RATE_CELLS = 1000
 _SLICE = '{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":%s,"cat":%s,"args":{%s}}'
 _BEGIN = '{"ph":"b","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s,"args":{%s}}'
 _END = '{"ph":"e","pid":%d,"tid":%d,"id":"%d","ts":%s,"name":%s,"cat":%s}'
-_ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d,"site":%s'
+_COUNTER = '{"ph":"C","pid":%d,"ts":%s,"name":%s,"args":{%s:%.0f}}'
+_ARGS = '"file":%s,"offset":%d,"requested":%d,"moved":%d,"errno":%d,"depth":%d,"site":%s,"request":%d'
+
+
+class Counter(NamedTuple):
+    """An amount over time.
+
+    Attributes
+    ----------
+    name, unit : str
+    time_ns : ndarray of int64, shape (n,)
+        Moments since the origin of the run, from each of which a value holds.
+    value : ndarray of float64, shape (n,)
+    """
+
+    name: str
+    unit: str
+    time_ns: np.ndarray
+    value: np.ndarray
 
 
 class PerfettoWriter:
@@ -48,9 +69,19 @@ class PerfettoWriter:
         Their hosts and programs become part of the names of the ranks.
     about : dict
         Properties of the run, stored as ``otherData``.
+    counters : sequence of Counter
+        Further counters of all ranks.
     """
 
-    def __init__(self, stream: TextIO, tasks: int, processes: list[Process], about: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        tasks: int,
+        processes: list[Process],
+        about: dict[str, Any],
+        counters: Sequence[Counter] = (),
+    ) -> None:
+        self._counters = counters
         self._stream = stream
         self._tasks = tasks
         self._process_of = {process.rank: process for process in reversed(processes)}
@@ -81,6 +112,7 @@ class PerfettoWriter:
                 for column in ("offset", "requested", "moved", "error", "depth")
             ),
             [labels[number] for number in events.site.tolist()],
+            events.request.tolist(),
             strict=True,
         )
         rows = zip(
@@ -91,14 +123,18 @@ class PerfettoWriter:
             _microseconds(events.start),
             _microseconds(events.duration),
             _microseconds(events.end),
+            events.flight.tolist(),
+            _microseconds(events.start + np.maximum(events.flight, 0)),
             args,
             strict=True,
         )
         lines = []
-        for rank, tid, call, overlapping, start, duration, end, arguments in rows:
+        for rank, tid, call, overlapping, start, duration, end, flight, completion, arguments in rows:
             name, layer, op = names[call]
             category, pid = f'"{layer[1:-1]},{op[1:-1]}"', rank + 1
             text = _ARGS % arguments
+            if flight >= 0:
+                lines += self._flight(pid, tid, name, text, start, completion)
             if not overlapping:
                 lines.append(_SLICE % (pid, tid, start, duration, name, category, text))
                 continue
@@ -107,6 +143,13 @@ class PerfettoWriter:
             lines.append(_BEGIN % (pid, tid, number, start, name, category, text))
             lines.append(_END % (pid, tid, number, end, name, category))
         self._lines(lines)
+
+    def _flight(self, pid: int, tid: int, name: str, text: str, start: str, completion: str) -> list[str]:
+        """Return the asynchronous slice of a request, from its post to its completion."""
+        self._asynchronous += 1
+        flying = f'{name[:-1]} in flight"'
+        begin = _BEGIN % (pid, tid, self._asynchronous, start, flying, '"flight"', text)
+        return [begin, _END % (pid, tid, self._asynchronous, completion, flying, '"flight"')]
 
     def _tids_of(self, events: Events) -> list[int]:
         """Return thread numbers that are unique in the trace, and write the names of new threads."""
@@ -159,10 +202,10 @@ class PerfettoWriter:
             changes = np.flatnonzero(np.diff(rate, prepend=-1.0))
             points = [(edges_us[cell], rate[cell]) for cell in changes.tolist()]
             for time, value in [*points, (edges_us[-1], 0.0)]:
-                lines.append(
-                    f'{{"ph":"C","pid":{everyone},"ts":{time},"name":"{direction}",'
-                    f'"args":{{"bytes/s":{value:.0f}}}}}'
-                )
+                lines.append(_COUNTER % (everyone, time, f'"{direction}"', '"bytes/s"', value))
+        for name, unit, time_ns, values in self._counters:
+            points = list(zip(_microseconds(time_ns), values.tolist(), strict=True))
+            lines += [_COUNTER % (everyone, time, _json(name), _json(unit), value) for time, value in points]
         self._lines(lines)
         self._stream.write("\n]}\n")
 

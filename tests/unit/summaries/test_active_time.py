@@ -69,3 +69,17 @@ def test_calls_between_two_moments_are_those_under_way_and_those_that_begin():
     assert active.calls_between("write", 0, 20_480) == 4
     assert active.calls_between("write", 12_288, 20_480) == 1
     assert ActiveTime().calls_between("write", 0, 10) == 0
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_requests_are_active_until_their_completion(parts):
+    """A post of 10 µs and a flight of 20 ms counted 10 µs: the mean rate was 2,000 times too high."""
+    columns = dict(events_of([0, 5_000_000, 50_000_000], [10_000] * 3).columns)
+    columns["flight"] = np.array([20_000_000, 20_000_000, -1])
+    whole = ActiveTime()
+    for some in np.array_split(np.arange(3), parts):
+        one = ActiveTime()
+        one.add(Events(columns, CALLS, [""])[some])
+        whole.merge(one)
+    assert whole.active_s("write") == pytest.approx(25_010_000e-9)
+    assert whole.calls_between("write", 15_000_000, 16_000_000) == 2
