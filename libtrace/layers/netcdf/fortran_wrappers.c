@@ -100,6 +100,11 @@ __attribute__((unused)) static uint64_t region_bytes(const struct ensio_netcdf *
 #define MOVES_LATER(call, symbol, bytes) \
     extern int real_##symbol PARAMETERS __asm__("__real_" #symbol) __attribute__((weak)); \
     MOVES(call, symbol, bytes)
+#define MODULE_REQUESTS ensio_module_numbers((const void *)c)
+#define MODULE_COMPLETES(call, symbol) \
+    WAIT_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, 1, *(const int *)b, MODULE_REQUESTS)
+#define MODULE_CANCELS(call, symbol) \
+    WAIT_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, 0, *(const int *)b, MODULE_REQUESTS)
 
 /* Generic procedures of the modules take a variable's values and, all optional, start, count, stride and map; those
  * that return a request have it before these. The call is the one that they make for these arguments. */

@@ -140,7 +140,8 @@ static struct ensio_netcdf_request take(struct ensio_netcdf_request *request)
     return taken;
 }
 
-void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, uint64_t start,
+/* The Fortran interface leaves the numbers of completed requests as they are. */
+void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, int result, uint64_t start,
                            uint64_t duration)
 {
     if (wait->claimed && wait->call)
@@ -148,7 +149,7 @@ void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait
     struct ensio_netcdf_request *next;
     for (struct ensio_netcdf_request *request = wait->claimed; request; request = next) {
         next = request->next_claimed;
-        const int is_over = wait->all || wait->requests[request->place] == NULL_REQUEST;
+        const int is_over = result == 0 || wait->all || wait->requests[request->place] == NULL_REQUEST;
         struct ensio_held held = ensio_lock();
         request->is_claimed = 0;
         struct ensio_netcdf_request taken = is_over ? take(request) : *request;

@@ -12,7 +12,7 @@
 struct ensio_netcdf_wait {
     uint16_t call;                         /* 0: it cancels them */
     int all;                               /* it names no requests, but a kind of them */
-    const int *requests;                   /* of the program; completed ones become null requests */
+    const int *requests;                   /* of the program; in C, completed ones become null requests */
     struct ensio_netcdf_request *claimed;  /* those among them that are known */
 };
 
@@ -25,7 +25,7 @@ struct ensio_netcdf_wait ensio_netcdf_wait_begin(const struct ensio_netcdf *netc
                                                  const int *requests);
 
 /* After it: stores the flights of the requests that it completed. */
-void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, uint64_t start,
+void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, int result, uint64_t start,
                            uint64_t duration);
 
 /* A file is closed, so its remaining requests are not waited for. */

@@ -59,7 +59,7 @@
             ensio_netcdf_wait_begin(netcdf, (waits) ? CALL_##call : 0, id, count, requests); \
         int result; \
         TIMED_OUTERMOST(result, REAL(symbol) arguments); \
-        ensio_netcdf_wait_end(thread, &wait, start, duration); \
+        ensio_netcdf_wait_end(thread, &wait, result, start, duration); \
         ensio_netcdf_store(thread, CALL_##call, &known, 0, result, start, duration); \
         errno = error; \
         return result; \
@@ -168,7 +168,7 @@
             ensio_netcdf_wait_begin(netcdf, (waits) ? CALL_##call : 0, id, count, requests); \
         int result; \
         TIMED_OUTERMOST(result, REAL(symbol) arguments); \
-        ensio_netcdf_wait_end(thread, &wait, start, duration); \
+        ensio_netcdf_wait_end(thread, &wait, result, start, duration); \
         ensio_netcdf_store(thread, CALL_##call, &known, 0, result, start, duration); \
         errno = error; \
         return result; \
