@@ -50,6 +50,8 @@ uint64_t ensio_flight_post(const struct ensio_flying *flying)
 /* The thread that posted the request knows all its posts and waits since; another one only those of this request. */
 static uint64_t hidden(const struct ensio_flying *flying, uint64_t flight)
 {
+    if (flying->idle)
+        return 0;
     uint64_t covered = ensio_flight_post(flying);
     if (flying->poster == &ensio_thread && flying->posted)
         covered += ensio_io_blocked - flying->blocked;
@@ -123,7 +125,7 @@ void ensio_flight_end(struct ensio_thread *thread, const struct ensio_flying *fl
         .wait = flying->wait,
         .request = flying->request,
         .flags = flags,
-        .thread = (uint16_t)thread->number,
+        .thread = flying->is_stored ? flying->thread : (uint16_t)thread->number,
         .wait_thread = flying->wait_thread,
         .wait_call = flying->wait_call,
         .call = call,

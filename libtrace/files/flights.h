@@ -22,6 +22,9 @@ struct ensio_flying {
     uint16_t wait_call;
     uint16_t site;     /* call site of the post */
     uint8_t direction; /* ENSIO_CARRIED_READ or ENSIO_CARRIED_WRITE; 0: neither */
+    uint8_t idle;      /* its data move only in the call that completes it, so nothing of its flight is hidden */
+    uint8_t is_stored; /* its event was stored when it was posted */
+    uint16_t thread;   /* then: the number of the thread that did */
 };
 
 /* Ticks that this thread spent in calls that post requests or wait for them, without calls inside others. */

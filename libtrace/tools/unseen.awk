@@ -14,6 +14,7 @@ function known(library, symbols, own, remedy) {
 }
 
 BEGIN {
+    # The first line that matches the name of a library counts.
     # own: a call of this library that the recorder wraps where the program itself makes it.
     known("^libmpi(ch|_cray|_gnu|_intel|_mpifh|_usempi|fort|_cxx)?[-_.0-9a-z]*[.]so", "^P?MPI_File_(open|delete|i?read|i?write|sync)|^p?mpi_file_(open|delete|i?read|i?write|sync)",
           "MPI_File_write")
@@ -45,7 +46,7 @@ $1 == "object" {
     object = $2
     name_of[++objects] = object
     kind_of[object] = 0
-    for (kind = 1; kind <= kinds && objects > 1; kind++)
+    for (kind = 1; kind <= kinds && objects > 1 && !kind_of[object]; kind++)
         if (object ~ library_of[kind])
             kind_of[object] = kind
     next

@@ -1,9 +1,11 @@
 """Calls of PnetCDF and of parallel NetCDF in all ranks of MPI programs."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_mpi import MPI
 from test_netcdf import fortran, info
@@ -32,6 +34,21 @@ def execute(recorder, program, *arguments, tasks: int) -> list[tuple]:
     return [(name, *map(int, numbers)) for name, *numbers in lines]
 
 
+def check_flights(run, posts, waited):
+    """Of the requests of each task, those that the program waits for have a flight that ends with a wait."""
+    names = [call.name for call in run.calls if re.match("ncmpi_([ib]put|iget)_", call.name)]
+    here = run.select(call=",".join(names))
+    waits = run.select(call="ncmpi_wait,ncmpi_wait_all")
+    for rank in set(here.rank.tolist()):
+        mine = here.rank == rank
+        assert mine.sum() == posts
+        flies = mine & (here.flight >= 0)
+        assert flies.sum() == waited
+        assert np.all(here.duration[flies] <= here.flight[flies])
+        assert len(set(here.request[flies].tolist())) == waited
+        assert set(waits.request[waits.rank == rank].tolist()) <= set(here.request[flies].tolist())
+
+
 @pytest.mark.parametrize("linking", ["shared", "static"])
 def test_calls_of_pnetcdf_are_what_the_program_did(recorder, tmp_path, linking):
     in_program = linking == "static" and recorder.way == "relinked"  # nothing of it could be preloaded
@@ -45,6 +62,7 @@ def test_calls_of_pnetcdf_are_what_the_program_did(recorder, tmp_path, linking):
     assert not here.depth.any()
     assert {run.files[number] for number in here.file[here.error == 0]} == {str(tmp_path / "a.nc")}
     assert run.notes == []
+    check_flights(run, posts=9, waited=8)  # one is cancelled
 
 
 def test_bytes_of_requests_count_when_they_are_posted(preload, tmp_path):
@@ -90,3 +108,49 @@ def test_fortran_calls_of_pnetcdf(recorder, tmp_path, linking, interface):
         assert done(here) == expected
         assert not here.depth.any()
         assert {run.files[number] for number in here.file} == {str(tmp_path / "a.nc")}
+    check_flights(run, posts=2, waited=2)
+
+
+SLACK_S = 0.001
+"""Between two clocks, over a run."""
+
+
+def overlapped(recorder, tmp_path, way, tasks=2):
+    """Own seconds of each task (posts, waits, work), the run, and what ``ensio info --json`` says."""
+    program = recorder.build("pnetcdf_overlap", "-lpnetcdf", compiler="mpicc.openmpi")
+    inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
+    command = ["mpiexec.openmpi", "-n", tasks, "env", *inner, program, tmp_path / "a.nc", way]
+    environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
+    printed = subprocess.run([str(word) for word in command], env=environment, check=True, capture_output=True)
+    lines = [line.split() for line in printed.stdout.decode().splitlines()]
+    own = np.array([numbers for word, *numbers in lines if word == "seconds"], float)
+    return own, ensembles.open(recorder.run), info(recorder.run)
+
+
+@pytest.mark.parametrize("way", ["wait", "all", "each"])
+def test_requests_fly_from_their_post_to_their_wait(recorder, tmp_path, way):
+    own, run, told = overlapped(recorder, tmp_path, way)
+    posts = run.select(call="ncmpi_iput_vara,ncmpi_iget_vara")
+    assert len(posts) == 2 * 2 * 4
+    assert len(set(zip(posts.rank.tolist(), posts.request.tolist(), strict=True))) == len(posts)
+    waits = run.select(call="ncmpi_wait_all")
+    for rank in range(2):
+        flight_s = float(posts.flight[posts.rank == rank].sum()) * 1e-9
+        waiting, working = own[:, 1].max(), own[:, 2].min()
+        # Two requests a step: both are in flight during the work.
+        assert 2 * working <= flight_s + SLACK_S
+        assert flight_s <= 2 * (own[:, 0].max() + waiting + own[:, 2].max()) + SLACK_S
+        assert set(waits.request[waits.rank == rank].tolist()) <= set(posts.request[posts.rank == rank].tolist())
+        assert waits.request[waits.rank == rank].all()
+    assert np.all(posts.duration <= posts.flight)
+    # PnetCDF moves nothing before the wait, so the work hides nothing.
+    assert told["hidden_share"] == 0
+    assert {kind: part["requests"] for kind, part in told["non_blocking"].items()} == {"read": 8, "write": 8}
+    assert told["flight_s"] == pytest.approx(float(posts.flight.sum()) * 1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("way", ["cancel", "close"])
+def test_requests_that_nobody_waits_for_have_no_flight(recorder, tmp_path, way):
+    _, run, told = overlapped(recorder, tmp_path, way)
+    assert np.all(run.select(call="ncmpi_iput_vara,ncmpi_iget_vara").flight == -1)
+    assert told["flight_s"] == 0

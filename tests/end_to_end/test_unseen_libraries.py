@@ -1,7 +1,9 @@
 """I/O that a relinked program does inside shared libraries: said when it is linked, and by ensio info."""
 
 import json
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from places import BUILD, ENSIO_CC, PROGRAMS
@@ -122,3 +124,28 @@ def test_a_program_that_other_means_linked_can_be_checked(tmp_path):
     assert shell("ensio-cc --check app", tmp_path, BUILD).stderr == ""
     missing = subprocess.run([ENSIO_CC, "--check", "no-such-file"], capture_output=True, text=True)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+HDF5_IN_FORTRAN = """program fields
+  use hdf5
+  implicit none
+  integer :: failed
+  integer(hid_t) :: file
+  call h5open_f(failed)
+  call h5fcreate_f("data.h5", H5F_ACC_TRUNC_F, file, failed)
+  call h5fclose_f(file, failed)
+  call h5close_f(failed)
+end program
+"""
+
+
+def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
+    folder = Path("/usr/include/hdf5/serial")
+    if not (folder / "hdf5.mod").exists():
+        pytest.skip("no HDF5 for Fortran")
+    (tmp_path / "app.f90").write_text(HDF5_IN_FORTRAN)
+    said = linked(
+        f"gfortran -I{folder} app.f90 -L/usr/lib/$(gcc -print-multiarch)/hdf5/serial -lhdf5_fortran -lhdf5", tmp_path
+    )
+    assert re.search(r"libhdf5_serial_fortran\.so\S*", said)
+    assert re.search(r"libhdf5_serial\.so\S*", said)

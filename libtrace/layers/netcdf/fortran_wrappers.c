@@ -86,16 +86,30 @@ __attribute__((unused)) static uint64_t region_bytes(const struct ensio_netcdf *
     }
 #define ON_FILE(call, symbol) CALL_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, (void)0)
 #define CLOSES(call, symbol) \
-    CALL_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, if (result == 0) ensio_netcdf_forget(netcdf, FILE_ID))
+    CALL_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, if (result == 0) { \
+        ensio_netcdf_give_up(thread, netcdf, FILE_ID); \
+        ensio_netcdf_forget(netcdf, FILE_ID); \
+    })
+#define STARTS(call, symbol, bytes, place) \
+    START_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, bytes, (const int *)(place))
+#define COMPLETES(call, symbol) \
+    WAIT_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, 1, *(const int *)b, (const int *)c)
+#define CANCELS(call, symbol) \
+    WAIT_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, 0, *(const int *)b, (const int *)c)
 #define MOVES(call, symbol, bytes) TRANSFER_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, bytes)
 #define MOVES_LATER(call, symbol, bytes) \
     extern int real_##symbol PARAMETERS __asm__("__real_" #symbol) __attribute__((weak)); \
     MOVES(call, symbol, bytes)
+#define MODULE_REQUESTS ensio_module_numbers((const void *)c)
+#define MODULE_COMPLETES(call, symbol) \
+    WAIT_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, 1, *(const int *)b, MODULE_REQUESTS)
+#define MODULE_CANCELS(call, symbol) \
+    WAIT_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, 0, *(const int *)b, MODULE_REQUESTS)
 
 /* Generic procedures of the modules take a variable's values and, all optional, start, count, stride and map; those
  * that return a request have it before these. The call is the one that they make for these arguments. */
 #define TEXT (-1)
-#define MODULE_TRANSFER(number, call, symbol, rank, start_, count_, stride_, map_, length) \
+#define MODULE_TRANSFER(number, call, symbol, rank, start_, count_, stride_, map_, length, posts) \
     WRAPPER(symbol, PARAMETERS) \
     { \
         RECORD_OR_PASS_REAL(call, symbol, ARGUMENTS); \
@@ -106,6 +120,8 @@ __attribute__((unused)) static uint64_t region_bytes(const struct ensio_netcdf *
             ensio_module_elements((const void *)c, rank, rank ? (const void *)(count_) : NULL, length); \
         ensio_netcdf_store(thread, number, &known, ensio_netcdf_bytes(FILE_AND_VARIABLE, elements), result, start, \
                            duration); \
+        if ((posts) && result == 0) \
+            ensio_netcdf_posted(thread, netcdf, number, FILE_ID, (const int *)d, start, duration); \
         errno = error; \
         return result; \
     }
@@ -115,8 +131,8 @@ __attribute__((unused)) static uint64_t region_bytes(const struct ensio_netcdf *
     (uint16_t)(CALL_##call + ((rank) == 0 ? 1 : (map) ? 4 : (stride) || (rank) < 0 ? 3 : 2))
 #define OF_REQUEST(call, rank, stride, map) \
     (uint16_t)(CALL_##call + ((rank) == 0 ? 0 : (map) || (stride) || (rank) < 0 ? 2 : 1))
-#define MODULE_MOVES(call, symbol, rank) MODULE_TRANSFER(OF_FORM(call, rank, f, g), call, symbol, rank, d, e, f, g, h)
+#define MODULE_MOVES(call, symbol, rank) MODULE_TRANSFER(OF_FORM(call, rank, f, g), call, symbol, rank, d, e, f, g, h, 0)
 #define MODULE_STARTS(call, symbol, rank) \
-    MODULE_TRANSFER(OF_REQUEST(call, rank, g, h), call, symbol, rank, e, f, g, h, i)
+    MODULE_TRANSFER(OF_REQUEST(call, rank, g, h), call, symbol, rank, e, f, g, h, i, 1)
 
 #include FORTRAN_TABLE

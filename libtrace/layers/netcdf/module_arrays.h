@@ -44,4 +44,11 @@ static inline uint64_t ensio_module_elements(const struct ensio_module_array *va
     return elements;
 }
 
+/* The numbers in an array of default integers; NULL if they do not follow each other. */
+static inline const int *ensio_module_numbers(const struct ensio_module_array *array)
+{
+    const int follow = array && array->dimensions[0].stride == 1 && array->element_bytes == sizeof(int);
+    return follow ? (const int *)(const void *)array->base : NULL;
+}
+
 #endif

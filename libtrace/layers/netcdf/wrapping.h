@@ -8,6 +8,7 @@
 #define ENSIO_LAYERS_NETCDF_WRAPPING_H
 
 #include "netcdf.h"
+#include "requests.h"
 
 #include <layers/loaded_libraries.h>
 #include <layers/recording.h>
@@ -32,6 +33,38 @@
 #define DECLARE(symbol, parameters) extern int real_##symbol parameters __asm__("__real_" #symbol);
 #define REAL(symbol) real_##symbol
 #define FIND_LIBRARY(symbol, arguments) const struct ensio_netcdf *const netcdf = &LINKED
+/* `request`: where the library put the number of the request. */
+#define START_WRAPPER(symbol, call, parameters, arguments, id, bytes_, request) \
+    WRAPPER(symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN_FILE(known, id); \
+        int result; \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
+        const uint64_t bytes = (bytes_); \
+        ensio_netcdf_store(thread, CALL_##call, &known, bytes, result, start, duration); \
+        if (result == 0) \
+            ensio_netcdf_posted(thread, netcdf, CALL_##call, id, request, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+/* `waits`: it completes requests, and does not cancel them. */
+#define WAIT_WRAPPER(symbol, call, parameters, arguments, id, waits, count, requests) \
+    WRAPPER(symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN_FILE(known, id); \
+        struct ensio_netcdf_wait wait = \
+            ensio_netcdf_wait_begin(netcdf, (waits) ? CALL_##call : 0, id, count, requests); \
+        int result; \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
+        ensio_netcdf_wait_end(thread, &wait, result, start, duration); \
+        ensio_netcdf_store(thread, CALL_##call, &known, 0, result, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
 #endif
 
 #define WRAPPER(symbol, parameters) \
@@ -105,6 +138,38 @@
         TIMED_OUTERMOST(result, REAL(symbol) arguments); \
         const uint64_t bytes = (bytes_); \
         ensio_netcdf_store(thread, CALL_##call, &known, bytes, result, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+/* `request`: where the library put the number of the request. */
+#define START_WRAPPER(symbol, call, parameters, arguments, id, bytes_, request) \
+    WRAPPER(symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN_FILE(known, id); \
+        int result; \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
+        const uint64_t bytes = (bytes_); \
+        ensio_netcdf_store(thread, CALL_##call, &known, bytes, result, start, duration); \
+        if (result == 0) \
+            ensio_netcdf_posted(thread, netcdf, CALL_##call, id, request, start, duration); \
+        errno = error; \
+        return result; \
+    }
+
+/* `waits`: it completes requests, and does not cancel them. */
+#define WAIT_WRAPPER(symbol, call, parameters, arguments, id, waits, count, requests) \
+    WRAPPER(symbol, parameters) \
+    { \
+        RECORD_OR_PASS_REAL(call, symbol, arguments); \
+        KNOWN_FILE(known, id); \
+        struct ensio_netcdf_wait wait = \
+            ensio_netcdf_wait_begin(netcdf, (waits) ? CALL_##call : 0, id, count, requests); \
+        int result; \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
+        ensio_netcdf_wait_end(thread, &wait, result, start, duration); \
+        ensio_netcdf_store(thread, CALL_##call, &known, 0, result, start, duration); \
         errno = error; \
         return result; \
     }

@@ -1,0 +1,180 @@
+#include "requests.h"
+
+#include <calls/calls.h>
+#include <core/lock.h>
+#include <core/rawsys.h>
+#include <files/flights.h>
+#include <threads/thread.h>
+#include <time/clock.h>
+
+#include <limits.h>
+
+enum { ALL_REQUESTS = -1, ALL_READS = -2, ALL_WRITES = -3, NULL_REQUEST = -1, UNNAMED = INT_MIN };
+
+#define BUCKETS 1024
+#define BLOCK_REQUESTS 256
+
+struct ensio_netcdf_request {
+    struct ensio_flying flying;
+    struct ensio_netcdf_request *next;         /* of the bucket, or of the unused ones */
+    struct ensio_netcdf_request *next_claimed; /* by the same call */
+    uint32_t library, depth;
+    int file, number;
+    int place; /* index among the requests of the claiming call */
+    int is_claimed;
+    uint16_t call;
+};
+
+/* The recorder's lock guards all of this. The requests of a file are in one bucket, latest first. */
+static struct ensio_netcdf_request *buckets[BUCKETS], *unused;
+static uint32_t pending;
+
+static struct ensio_netcdf_request **bucket_of(uint32_t library, int file)
+{
+    return &buckets[((uint32_t)file + 61 * library) % BUCKETS];
+}
+
+static struct ensio_netcdf_request *fresh(void)
+{
+    if (!unused) {
+        struct ensio_netcdf_request *block = ensio_raw_memory(BLOCK_REQUESTS * sizeof *block);
+        for (int i = 0; block && i < BLOCK_REQUESTS; i++) {
+            block[i].next = unused;
+            unused = &block[i];
+        }
+    }
+    struct ensio_netcdf_request *request = unused;
+    if (request)
+        unused = request->next;
+    return request;
+}
+
+void ensio_netcdf_posted(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, uint16_t call, int file,
+                         const int *number, uint64_t start, uint64_t duration)
+{
+    const uint8_t direction = ensio_call_ops[call] == ENSIO_OP_READ ? ENSIO_CARRIED_READ : ENSIO_CARRIED_WRITE;
+    struct ensio_flying flying = ensio_flight_begin(start, direction);
+    flying.idle = flying.is_stored = 1;
+    flying.thread = ensio_number_of_thread(thread);
+    ensio_io_blocks(thread->depth, duration);
+    ensio_flight_posted(&flying, duration);
+    struct ensio_netcdf_request *request = NULL;
+    if (!number || *number != NULL_REQUEST) {
+        struct ensio_netcdf_request **const bucket = bucket_of(netcdf->number, file);
+        struct ensio_held held = ensio_lock();
+        request = fresh();
+        if (request) {
+            *request = (struct ensio_netcdf_request){.flying = flying,
+                                                     .next = *bucket,
+                                                     .library = netcdf->number,
+                                                     .depth = thread->depth,
+                                                     .file = file,
+                                                     .number = number ? *number : UNNAMED,
+                                                     .call = call};
+            *bucket = request;
+            __atomic_fetch_add(&pending, 1, __ATOMIC_RELAXED);
+        }
+        ensio_unlock(held);
+    }
+    if (!request) { /* there was nothing to move */
+        flying.completed = start + duration;
+        ensio_flight_end(thread, &flying, call, thread->depth, 0);
+    }
+}
+
+static int is_meant(const struct ensio_netcdf_request *request, int count)
+{
+    return count == ALL_REQUESTS || (count == ALL_READS && request->flying.direction == ENSIO_CARRIED_READ) ||
+           (count == ALL_WRITES && request->flying.direction == ENSIO_CARRIED_WRITE);
+}
+
+static void claim(struct ensio_netcdf_wait *wait, struct ensio_netcdf_request *request, int place)
+{
+    request->place = place;
+    request->is_claimed = 1;
+    request->next_claimed = wait->claimed;
+    wait->claimed = request;
+}
+
+static struct ensio_netcdf_request *find(uint32_t library, int file, int number)
+{
+    struct ensio_netcdf_request *request = *bucket_of(library, file);
+    while (request && (request->library != library || request->file != file || request->number != number ||
+                       request->is_claimed))
+        request = request->next;
+    return request;
+}
+
+struct ensio_netcdf_wait ensio_netcdf_wait_begin(const struct ensio_netcdf *netcdf, uint16_t call, int file, int count,
+                                                 const int *requests)
+{
+    struct ensio_netcdf_wait wait = {.call = call, .all = count < 0, .requests = requests};
+    if (!__atomic_load_n(&pending, __ATOMIC_RELAXED) || (!requests && count >= 0))
+        return wait;
+    struct ensio_held held = ensio_lock();
+    for (int place = 0; place < count; place++) {
+        struct ensio_netcdf_request *const request = find(netcdf->number, file, requests[place]);
+        if (request)
+            claim(&wait, request, place);
+    }
+    if (count < 0)
+        for (struct ensio_netcdf_request *request = *bucket_of(netcdf->number, file); request; request = request->next)
+            if (request->library == netcdf->number && request->file == file && !request->is_claimed &&
+                is_meant(request, count))
+                claim(&wait, request, 0);
+    ensio_unlock(held);
+    return wait;
+}
+
+/* Removes a request from its bucket, and returns what it was. */
+static struct ensio_netcdf_request take(struct ensio_netcdf_request *request)
+{
+    const struct ensio_netcdf_request taken = *request;
+    struct ensio_netcdf_request **link = bucket_of(request->library, request->file);
+    while (*link != request)
+        link = &(*link)->next;
+    *link = request->next;
+    request->next = unused;
+    unused = request;
+    __atomic_fetch_sub(&pending, 1, __ATOMIC_RELAXED);
+    return taken;
+}
+
+/* The Fortran interface leaves the numbers of completed requests as they are. */
+void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, int result, uint64_t start,
+                           uint64_t duration)
+{
+    if (wait->claimed && wait->call)
+        ensio_io_blocks(thread->depth, duration);
+    struct ensio_netcdf_request *next;
+    for (struct ensio_netcdf_request *request = wait->claimed; request; request = next) {
+        next = request->next_claimed;
+        const int is_over = result == 0 || wait->all || wait->requests[request->place] == NULL_REQUEST;
+        struct ensio_held held = ensio_lock();
+        request->is_claimed = 0;
+        struct ensio_netcdf_request taken = is_over ? take(request) : *request;
+        ensio_unlock(held);
+        if (!is_over || !wait->call)
+            continue;
+        taken.flying.completed = start + duration;
+        taken.flying.wait_start = start;
+        taken.flying.wait = duration;
+        taken.flying.wait_call = wait->call;
+        taken.flying.wait_thread = ensio_number_of_thread(thread);
+        ensio_flight_end(thread, &taken.flying, taken.call, taken.depth, 0);
+    }
+}
+
+void ensio_netcdf_give_up(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, int file)
+{
+    struct ensio_netcdf_wait rest = ensio_netcdf_wait_begin(netcdf, 0, file, ALL_REQUESTS, NULL);
+    struct ensio_netcdf_request *next;
+    for (struct ensio_netcdf_request *request = rest.claimed; request; request = next) {
+        next = request->next_claimed;
+        struct ensio_held held = ensio_lock();
+        struct ensio_netcdf_request taken = take(request);
+        ensio_unlock(held);
+        taken.flying.completed = ensio_ticks();
+        ensio_flight_end(thread, &taken.flying, taken.call, taken.depth, ENSIO_FLIGHT_NOT_ASKED);
+    }
+}
