@@ -110,10 +110,20 @@ static int64_t take_contents(void *unused)
     return find_windows() == 0 && keep_contents() == 0 ? 0 : -ENOMEM;
 }
 
+/* A forked child finds what its parent collected. */
+static void begin_anew(void)
+{
+    ensio_array_free(&state->windows);
+    ensio_array_free(&state->contents);
+    next_window = next_kept = 0;
+    state->failed = 0;
+}
+
 int ensio_collect_begin(void)
 {
     struct ensio_held held = ensio_lock();
     int begun = -ENOENT;
+    begin_anew();
     if (ensio_spool) {
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
@@ -325,7 +335,8 @@ static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to,
     uint8_t *all = ensio_array_room(&both, (uint64_t)shared_bytes + own);
     if (!all)
         return -1;
-    memcpy(all, shared, shared_bytes);
+    if (shared_bytes)
+        memcpy(all, shared, shared_bytes);
     memcpy(all + shared_bytes, state->texts.bytes, own);
     const uint32_t coded = ensio_encode_text(&state->work->encoder, all, shared_bytes, own, to, room);
     ensio_array_free(&both);
@@ -481,9 +492,14 @@ static int64_t is_unchanged(void *unused)
     return texts_now == state->text_bytes;
 }
 
+int ensio_collected(void)
+{
+    return state->in_job_file && state->in_job_file == ensio_spool_number;
+}
+
 int ensio_is_in_job_file(void)
 {
-    if (!state->in_job_file || state->in_job_file != ensio_spool_number ||
+    if (!ensio_collected() ||
         ensio_spool->dropped_events != state->head.dropped_events ||
         ensio_spool->lost_calls != state->head.lost_calls ||
         ensio_spool->unrecorded_children != state->head.unrecorded_children)

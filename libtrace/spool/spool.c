@@ -85,8 +85,7 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-/* Exceeding this would raise SIGXFSZ in the program. */
-static uint64_t longest_file(void)
+uint64_t ensio_longest_file(void)
 {
     struct rlimit limit;
     if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur > INT64_MAX)
@@ -144,7 +143,7 @@ static uint64_t room_in_quota(int fd)
 /* The first length, as long as it is available. Reserved blocks count as used, so it is shorter then. */
 static int64_t give_first_length(int fd, uint64_t least)
 {
-    const uint64_t most = longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
+    const uint64_t most = ensio_longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
     uint64_t length = wanted < most ? wanted : most;
     int64_t done = length < least ? -EFBIG : give_length(fd, length);
     while (done && file.is_reserved && length / 2 >= LEAST_RESERVED_BYTES)
@@ -186,7 +185,7 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
 static int64_t set_length(void *length)
 {
     struct stat found;
-    int fd = ensio_private_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    int fd = ensio_spool_open_to_change();
     if (fd < 0)
         return fd;
     int64_t done = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
@@ -201,7 +200,7 @@ static int64_t set_length(void *length)
 /* Extends the file to at least this length: 0, or minus an errno. It doubles, so that this is rare. */
 static int64_t lengthen(uint64_t least)
 {
-    const uint64_t most = longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
+    const uint64_t most = ensio_longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
     const uint64_t more = file.length < step ? file.length : step;
     uint64_t length = file.length + more > least ? file.length + more : round_up(least, page_bytes());
     if (least <= file.length)
@@ -375,6 +374,11 @@ int ensio_spool_open(void)
     return ensio_private_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
+int ensio_spool_open_to_change(void)
+{
+    return ensio_private_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+}
+
 /* A program that changes its rights repeatedly pays for this only when half of the last extension is used. A process
  * that ends without the right to open the file leaves its length, which is therefore limited by the budget. */
 void ensio_spool_prepare_for_less(void)
@@ -434,7 +438,7 @@ static int is_exempt(uint16_t kind)
 
 struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated)
 {
-    const uint64_t asked = ensio_ticks(), wanted = bytes, most = longest_file();
+    const uint64_t asked = ensio_ticks(), wanted = bytes, most = ensio_longest_file();
     if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
     const int exempt = is_exempt(kind);

@@ -25,6 +25,12 @@ int ensio_spool_make(void);
  * ensio_with_private_files. */
 int ensio_spool_open(void);
 
+/* The same for changing it. */
+int ensio_spool_open_to_change(void);
+
+/* The most bytes that a file of this process may have: exceeding it would raise SIGXFSZ in the program. */
+uint64_t ensio_longest_file(void);
+
 /* The name of its file, without the folder. */
 const char *ensio_spool_name(void);
 
