@@ -72,14 +72,25 @@ static int find_windows(void)
     return 0;
 }
 
-/* Whether a scratch window holds events that are not yet in the summary. */
-static int on_its_way(const struct ensio_job_window *window, const void *contents, uint64_t bytes)
+static int is_scratch(const struct ensio_job_window *window)
 {
-    const struct ensio_event *events = contents;
-    if (window->window.kind == ENSIO_WINDOW_SCRATCH)
-        for (uint64_t i = window->window.summarised; i < bytes / sizeof *events; i++)
+    return window->window.kind == ENSIO_WINDOW_SCRATCH;
+}
+
+/* Whether a scratch window holds events that are not yet in the summary: 1, 0, or minus an errno. */
+static int on_its_way(const struct ensio_job_window *window)
+{
+    static struct ensio_event events[4096 / sizeof(struct ensio_event)];
+    const uint64_t end = window->position + window->window.bytes;
+    uint64_t at = window->position + ENSIO_WINDOW_HEADER_BYTES + window->window.summarised * sizeof *events;
+    for (; at + sizeof *events <= end; at += sizeof events) {
+        const int64_t got = ensio_collector_read(events, end - at < sizeof events ? end - at : sizeof events, at);
+        if (got < 0)
+            return (int)got;
+        for (int64_t i = 0; i < got / (int64_t)sizeof *events; i++)
             if (events[i].call)
                 return 1;
+    }
     return 0;
 }
 
@@ -88,18 +99,18 @@ static int keep_contents(void)
 {
     for (uint64_t i = 0; i < ensio_collector_windows(); i++) {
         const struct ensio_job_window *window = ensio_collector_window(i);
-        const int of_events = window->window.kind == ENSIO_WINDOW_EVENTS;
-        const uint64_t bytes = of_events ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+        const int is_left_out = window->window.kind == ENSIO_WINDOW_EVENTS || is_scratch(window);
+        const uint64_t bytes = is_left_out ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
         uint32_t *number = ensio_array_room(&state->contents, sizeof *number);
         void *to = state->kept.used + bytes <= MOST_KEPT_BYTES ? ensio_array_room(&state->kept, bytes) : NULL;
         if (!number || (bytes && !to) ||
-            ensio_collector_read(to, bytes, window->position + ENSIO_WINDOW_HEADER_BYTES) != (int64_t)bytes ||
-            on_its_way(window, to, bytes))
+            ensio_collector_read(to, bytes, window->position + ENSIO_WINDOW_HEADER_BYTES) != (int64_t)bytes)
             return -1;
-        *number = of_events ? 0 : ensio_collector_contents(window);
+        if (is_scratch(window) && on_its_way(window))
+            return -1;
+        *number = is_left_out ? 0 : ensio_collector_contents(window);
         state->contents.used += sizeof *number;
-        /* The contents of a scratch window are in the summary by now. */
-        state->kept.used += window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : bytes;
+        state->kept.used += bytes;
     }
     state->text_bytes = state->texts.used;
     return 0;
@@ -251,7 +262,7 @@ static int take_events(struct ensio_job_window *window)
 static int take_bytes(struct ensio_job_window *window)
 {
     const uint64_t all =
-        window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+        is_scratch(window) ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
     const uint64_t left = all - window->taken;
     const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
     if (!bytes)
@@ -454,6 +465,8 @@ static int is_more(const struct ensio_job_window *now, int known, uint64_t numbe
 {
     if (now->window.kind == ENSIO_WINDOW_EVENTS)
         return has_more_events(known ? ensio_collector_window(number) : now);
+    if (is_scratch(now))
+        return !known || on_its_way(now);
     return !known || ensio_collector_contents(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
 }
 
