@@ -343,12 +343,15 @@ static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to,
     struct ensio_array both = {0};
     if (!own)
         return 0;
-    uint8_t *all = ensio_array_room(&both, (uint64_t)shared_bytes + own);
-    if (!all)
-        return -1;
-    if (shared_bytes)
-        memcpy(all, shared, shared_bytes);
-    memcpy(all + shared_bytes, state->texts.bytes, own);
+    const uint8_t *all = state->texts.bytes;
+    if (shared_bytes) {
+        uint8_t *joined = ensio_array_room(&both, (uint64_t)shared_bytes + own);
+        if (!joined)
+            return -1;
+        memcpy(joined, shared, shared_bytes);
+        memcpy(joined + shared_bytes, all, own);
+        all = joined;
+    }
     const uint32_t coded = ensio_encode_text(&state->work->encoder, all, shared_bytes, own, to, room);
     ensio_array_free(&both);
     return coded ? (int)coded : -1;

@@ -154,8 +154,8 @@ uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, ui
     const uint32_t end = known + length, shortest = 8;
     uint32_t literal = known, at = 0;
     uint8_t *out = to;
-    int bits = 8; /* clearing more slots than a text has positions would cost more than the coding */
-    while (bits < ENSIO_MATCH_BITS && 1U << bits < end)
+    int bits = 8; /* more slots would cost more, as fresh memory, than they save */
+    while (bits < ENSIO_MATCH_BITS && 4U << bits < end)
         bits++;
     memset(encoder->matches, 0, sizeof *encoder->matches << bits); /* position + 1 */
     while (at < end) {
