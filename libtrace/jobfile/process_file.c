@@ -177,6 +177,7 @@ int ensio_process_file_write(void)
 {
     if (!is_wanted() || name_file(file.path, ".ensio") != 0 || name_file(file.temporary, ".ensio.tmp") != 0)
         return 0;
+    ensio_spool_set_state(ENSIO_STATE_ENDED); /* a kill from here on changes nothing */
     file.begun_ns = ensio_clock_ns(CLOCK_MONOTONIC);
     file.room = ensio_budget_above_floor();
     file.rest_in_spool = !ensio_thread_alone();

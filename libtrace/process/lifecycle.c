@@ -84,7 +84,7 @@ int ensio_ensure_spool(void)
     ensio_unseen_io_libraries();
 #endif
     if (ended) /* nothing will end it */
-        __atomic_store_n(&ensio_spool->state, ENSIO_STATE_ENDED, __ATOMIC_RELEASE);
+        ensio_spool_set_state(ENSIO_STATE_ENDED);
     return 0;
 }
 

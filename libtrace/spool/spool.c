@@ -584,12 +584,17 @@ void ensio_spool_touch(void)
     __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
 }
 
+void ensio_spool_set_state(uint32_t state)
+{
+    ensio_spool_touch();
+    __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
+}
+
 /* Truncates the file to its contents. A window that a thread still needs extends it again. */
 void ensio_spool_end(uint32_t state)
 {
     uint64_t length = ensio_spool->allocated_bytes;
-    ensio_spool_touch();
-    __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
+    ensio_spool_set_state(state);
     if (file.length != length && ensio_with_private_files(set_length, &length) == 0)
         file.length = length;
     ensio_budget_end();

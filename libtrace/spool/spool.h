@@ -78,6 +78,9 @@ void ensio_losses_store(void);
 /* Updates the clock in the head. The caller holds the lock. */
 void ensio_spool_touch(void);
 
+/* Sets the clock and the state (ENSIO_STATE_...) only. The caller holds the lock. */
+void ensio_spool_set_state(uint32_t state);
+
 /* The recording ends, or seems to end: sets the clock, the state (ENSIO_STATE_...) and the length of the file. The
  * caller holds the lock. */
 void ensio_spool_end(uint32_t state);

@@ -17,6 +17,8 @@ from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
 from ensembles.summaries.classes import UNKNOWN_ORDINAL
 from ensembles.summaries.from_cells import totals_from_cells
 
+pytestmark = pytest.mark.usefixtures("uncoded")
+
 COUNTS = ("count", "errors", "moved", "outer_count", "outer_moved", "min_requested", "max_requested")
 TIMES = ("time_ns", "inner_ns", "outer_ns", "min_ns", "max_ns", "start_ns")
 

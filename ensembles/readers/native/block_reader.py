@@ -92,7 +92,7 @@ class BlockReader:
                     for window in decoding.windows:
                         thread = min(decoding.first_thread + window.thread, 0xFFFF)
                         yield from self._filled_by_window(descriptor, decoding, window, thread)
-                if decoding.running and os.path.lexists(process_file_of(decoding.path)):
+                if decoding.uncoded and os.path.lexists(process_file_of(decoding.path)):
                     raise EnsioError(
                         f"{decoding.path} was coded by its process, which has ended meanwhile: open the run again"
                     )

@@ -90,7 +90,7 @@ class SpoolSource:
                 start_ns=started_ns[member.spool.path] - origin_ns,
                 flights=FlightRows(member.spool.contents, member.spool.flights),
                 wide_files=member.spool.has_wide_files,
-                running=not (member.spool.ended or member.spool.is_collected),
+                uncoded=not member.spool.is_collected,
             )
             for member in members
         ]

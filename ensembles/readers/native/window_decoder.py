@@ -51,8 +51,8 @@ class Decoding:
         Flights of requests.
     wide_files : bool
         Whether the number of a file has 32 bits, which include those of the site: there are no sites.
-    running : bool
-        Whether the process had neither ended nor coded its spool when that was read.
+    uncoded : bool
+        Whether no job file had the process when its spool was read.
     """
 
     path: str
@@ -69,7 +69,7 @@ class Decoding:
     start_ns: int
     flights: FlightRows = NO_FLIGHTS
     wide_files: bool = False
-    running: bool = False
+    uncoded: bool = True
 
     @property
     def most_ticks(self) -> int:
