@@ -153,7 +153,7 @@ def test_calls_of_threads_that_still_run_are_not_lost(recorder, tmp_path):
 
 
 def test_part_without_its_spool_is_called_partial(recorder, tmp_path):
-    execute(recorder, tmp_path, "threads", 50_000)
+    execute(recorder, tmp_path, "threads", 400_000)
     (spool,) = recorder.run.glob("*.spool")
     (part,) = recorder.run.glob("*.ensio")
     whole = len(writes(recorder.run))
@@ -163,8 +163,9 @@ def test_part_without_its_spool_is_called_partial(recorder, tmp_path):
     run = ensembles.open(recorder.run)
     coded = len(run.select(call="pwrite"))
     assert 0 < coded <= whole
-    # What both held took no space in the spool any more.
-    assert space < 48 * (whole - coded) + (1 << 20)
+    # What both held took no space in the spool any more; the last window of each thread may be a large page.
+    assert coded > 400_000
+    assert space < 48 * (whole - coded) + (8 << 20)
     assert any("is missing here" in note for note in run.notes)
 
 

@@ -222,7 +222,7 @@ def test_tail_of_a_short_run_has_its_slowest_calls(recorder, tmp_path):
 def test_tail_of_a_short_mpi_job_has_its_slowest_calls(preload, tmp_path):
     program = tmp_path / "writes"
     subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", program], check=True)
-    environment = preload.environment(ENSIO_MODE="tail", **MPI)
+    environment = preload.environment(ENSIO_MODE="tail", ENSIO_JOBFILE="1", **MPI)
     subprocess.run(["mpiexec", "-n", "2", program], env=environment, check=True, cwd=tmp_path)
     run = ensembles.open(preload.run)
     writes = run.select(call="write")
