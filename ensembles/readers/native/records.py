@@ -150,7 +150,7 @@ def _with_rest(spool: Spool) -> Spool:
 def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
     """Describe the spools on other nodes, one sentence per folder."""
     places = Counter(
-        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
+        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in sorted(links)
     )
     return [
         f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "
