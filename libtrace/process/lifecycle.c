@@ -255,11 +255,14 @@ __attribute__((constructor)) static void at_start(void)
 #ifdef ENSIO_PRELOAD
     constructed = 1;
 #endif
-    if (!ensio_ready(&ensio_thread))
-        return;
-    struct ensio_held held = ensio_lock();
-    int made = ensio_ensure_spool();
-    ensio_unlock(held);
+    int made = 0;
+    ensio_private_files_start(1);
+    if (ensio_ready(&ensio_thread)) {
+        struct ensio_held held = ensio_lock();
+        made = ensio_ensure_spool();
+        ensio_unlock(held);
+    }
+    ensio_private_files_start(0);
     if (made != 0)
         say_why_not(made);
 }

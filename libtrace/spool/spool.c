@@ -236,8 +236,6 @@ static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int6
     return *error ? NULL : part;
 }
 
-static char command[16384]; /* words with \x1f between them */
-
 static void store_properties(void)
 {
     static char text[32768];
@@ -246,20 +244,12 @@ static void store_properties(void)
     struct ensio_string ticks = ensio_string_in(step, sizeof step);
     ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
     ensio_add_number(&ticks, ensio_clock_step());
-    int fd = ensio_private_open("/proc/self/cmdline", O_RDONLY, 0);
-    long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
-    if (fd >= 0)
-        ensio_raw_close(fd);
-    command[length > 0 ? length - 1 : 0] = '\0';
-    for (long i = 0; i + 1 < length; i++)
-        if (command[i] == '\0')
-            command[i] = '\x1f';
     folder[0] = '\0';
     if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
         folder[0] = '\0';
     const char *const properties[][2] = {
         {"host", ensio_settings.host},  {"program", ensio_settings.program},
-        {"command", command},           {"cwd", folder},
+        {"command", ensio_settings.command},           {"cwd", folder},
         {"job", ensio_settings.job},    {"mode", ensio_mode_name()},
         {"recorder", ENSIO_VERSION},    {"start_unix_ns", number},
         {"clock_step_ticks", step},     {"exclude", ensio_settings.exclude},
@@ -344,11 +334,6 @@ int ensio_spool_make(void)
 const char *ensio_spool_name(void)
 {
     return ensio_base_name(spool_path);
-}
-
-const char *ensio_spool_command(void)
-{
-    return command;
 }
 
 int ensio_spool_remove(void)

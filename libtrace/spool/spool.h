@@ -58,9 +58,6 @@ int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t t
  * holds the lock. */
 void ensio_spool_prepare_for_less(void);
 
-/* The words of the program's command, separated by \x1f. */
-const char *ensio_spool_command(void);
-
 /* Adds a text entry: 0, or -1 without space. The caller holds the lock. */
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length);
 
