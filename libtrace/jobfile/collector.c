@@ -214,7 +214,9 @@ static uint32_t slots_of_events(const struct ensio_event *events, uint32_t slots
 static uint32_t without_emptied(struct ensio_event *events, uint32_t slots)
 {
     uint32_t kept = 0;
-    for (uint32_t slot = 0; slot < slots; slot++)
+    while (kept < slots && events[kept].call)
+        kept++;
+    for (uint32_t slot = kept; slot < slots; slot++)
         if (!is_emptied(&events[slot]))
             events[kept++] = events[slot];
     return kept;
