@@ -124,7 +124,8 @@ def dftracer(python: str | None, folder: Path) -> tuple[list[Way], str]:
         "DFTRACER_INC_METADATA": "1",  # sizes and offsets
         "DFTRACER_LOG_FILE": str(folder / "dftracer"),
     }
-    return [Way("DFTracer", settings)], ""
+    # Not what names no path, on a descriptor of mkstemp, nor stat.
+    return [Way("DFTracer", settings, records=("pwrite", "fwrite", "open"))], ""
 
 
 def added(way: Way, untraced: Way, key: tuple[str, int]) -> float:
