@@ -15,6 +15,27 @@ TRACE_FILE = "trace.h5"
 _LAUNCH = re.compile(r"(.+)#([1-9][0-9]{0,8})", re.DOTALL)
 
 
+def process_file_of(spool: str) -> str:
+    """Return the path of the job file that a process makes of its spool at its end.
+
+    Parameters
+    ----------
+    spool : str
+        Path of the spool.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from ensembles.files.names import process_file_of
+    >>> process_file_of("run/node1-42-7.spool")
+    'run/node1-42-7.ensio'
+    """
+    return spool.removesuffix(SPOOL_SUFFIX) + JOB_FILE_SUFFIX
+
+
 def split_launch(path: str) -> tuple[str, int]:
     """Split the name of a run in a directory that several launches recorded into.
 

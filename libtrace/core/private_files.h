@@ -16,6 +16,9 @@
  * created. */
 int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state);
 
+/* The recorder initialises itself before main, from here on or up to here. */
+void ensio_private_files_start(int begins);
+
 /* Opens a file in that context: a descriptor, or minus an errno. If the table is a full copy, one of its entries is
  * closed to make room. */
 int ensio_private_open(const char *path, int flags, unsigned mode);

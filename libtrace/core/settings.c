@@ -129,6 +129,16 @@ static int hydra_address(uint32_t parent, struct ensio_string *key)
     return 0;
 }
 
+/* Reading from /proc when this process started would take many times as long. */
+static void add_now(struct ensio_string *key)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    ensio_add_number(key, (uint64_t)now.tv_sec);
+    ensio_add(key, ".");
+    ensio_add_number(key, (uint64_t)now.tv_nsec);
+}
+
 /* Finds an identifier that all processes of this launch share: the launcher's name of the job, else its address, else
  * the parent's pid and start time. A program that no launcher started is a job by itself. */
 static void find_job(void)
@@ -148,7 +158,7 @@ static void find_job(void)
     if (ensio_settings.rank < 0) {
         ensio_add_number(&key, pid);
         ensio_add(&key, "-");
-        ensio_add_number(&key, ensio_process_start(pid));
+        add_now(&key);
         parent = pid;
     } else if (space) {
         ensio_add_name(&key, space);
@@ -228,10 +238,20 @@ static int is_unwanted_child(const char *wanted)
 
 static int is_launcher(void)
 {
-    char first[256];
-    long got = read_small("/proc/self/cmdline", first, sizeof first);
+    char word[256];
+    struct ensio_string first = ensio_string_in(word, sizeof word);
+    ensio_add_bytes(&first, ensio_settings.command, (uint32_t)strcspn(ensio_settings.command, "\x1f"));
     return ensio_word_in(ensio_base_name(ensio_settings.program), launchers) ||
-           (got > 0 && ensio_word_in(ensio_base_name(first), launchers));
+           (first.length && ensio_word_in(ensio_base_name(word), launchers));
+}
+
+static void read_command(void)
+{
+    char *const command = ensio_settings.command;
+    const long length = read_small("/proc/self/cmdline", command, sizeof ensio_settings.command);
+    for (long i = 0; i + 1 < length; i++)
+        if (command[i] == '\0')
+            command[i] = '\x1f';
 }
 
 static const char *const modes[] = {"trace", "profile", "tail"};
@@ -277,6 +297,7 @@ void ensio_settings_read(void)
         return;
     long length = ensio_raw_readlink("/proc/self/exe", ensio_settings.program, sizeof ensio_settings.program - 1);
     ensio_settings.program[length > 0 ? length : 0] = '\0';
+    read_command();
     if (is_launcher() || is_unwanted_child(getenv("ENSIO_CHILDREN"))) {
         ensio_settings.off = 1;
         return;

@@ -31,6 +31,7 @@ struct ensio_settings {
     char key[256];      /* an identifier that all processes of one launch share, and no others */
     char host[65];
     char program[ENSIO_PATH_ROOM];
+    char command[16384]; /* its words, separated by \x1f */
 };
 extern struct ensio_settings ensio_settings;
 

@@ -72,14 +72,25 @@ static int find_windows(void)
     return 0;
 }
 
-/* Whether a scratch window holds events that are not yet in the summary. */
-static int on_its_way(const struct ensio_job_window *window, const void *contents, uint64_t bytes)
+static int is_scratch(const struct ensio_job_window *window)
 {
-    const struct ensio_event *events = contents;
-    if (window->window.kind == ENSIO_WINDOW_SCRATCH)
-        for (uint64_t i = window->window.summarised; i < bytes / sizeof *events; i++)
+    return window->window.kind == ENSIO_WINDOW_SCRATCH;
+}
+
+/* Whether a scratch window holds events that are not yet in the summary: 1, 0, or minus an errno. */
+static int on_its_way(const struct ensio_job_window *window)
+{
+    static struct ensio_event events[4096 / sizeof(struct ensio_event)];
+    const uint64_t end = window->position + window->window.bytes;
+    uint64_t at = window->position + ENSIO_WINDOW_HEADER_BYTES + window->window.summarised * sizeof *events;
+    for (; at + sizeof *events <= end; at += sizeof events) {
+        const int64_t got = ensio_collector_read(events, end - at < sizeof events ? end - at : sizeof events, at);
+        if (got < 0)
+            return (int)got;
+        for (int64_t i = 0; i < got / (int64_t)sizeof *events; i++)
             if (events[i].call)
                 return 1;
+    }
     return 0;
 }
 
@@ -88,18 +99,18 @@ static int keep_contents(void)
 {
     for (uint64_t i = 0; i < ensio_collector_windows(); i++) {
         const struct ensio_job_window *window = ensio_collector_window(i);
-        const int of_events = window->window.kind == ENSIO_WINDOW_EVENTS;
-        const uint64_t bytes = of_events ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+        const int is_left_out = window->window.kind == ENSIO_WINDOW_EVENTS || is_scratch(window);
+        const uint64_t bytes = is_left_out ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
         uint32_t *number = ensio_array_room(&state->contents, sizeof *number);
         void *to = state->kept.used + bytes <= MOST_KEPT_BYTES ? ensio_array_room(&state->kept, bytes) : NULL;
         if (!number || (bytes && !to) ||
-            ensio_collector_read(to, bytes, window->position + ENSIO_WINDOW_HEADER_BYTES) != (int64_t)bytes ||
-            on_its_way(window, to, bytes))
+            ensio_collector_read(to, bytes, window->position + ENSIO_WINDOW_HEADER_BYTES) != (int64_t)bytes)
             return -1;
-        *number = of_events ? 0 : ensio_collector_contents(window);
+        if (is_scratch(window) && on_its_way(window))
+            return -1;
+        *number = is_left_out ? 0 : ensio_collector_contents(window);
         state->contents.used += sizeof *number;
-        /* The contents of a scratch window are in the summary by now. */
-        state->kept.used += window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : bytes;
+        state->kept.used += bytes;
     }
     state->text_bytes = state->texts.used;
     return 0;
@@ -110,10 +121,20 @@ static int64_t take_contents(void *unused)
     return find_windows() == 0 && keep_contents() == 0 ? 0 : -ENOMEM;
 }
 
+/* A forked child finds what its parent collected. */
+static void begin_anew(void)
+{
+    ensio_array_free(&state->windows);
+    ensio_array_free(&state->contents);
+    next_window = next_kept = 0;
+    state->failed = 0;
+}
+
 int ensio_collect_begin(void)
 {
     struct ensio_held held = ensio_lock();
     int begun = -ENOENT;
+    begin_anew();
     if (ensio_spool) {
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
@@ -193,7 +214,9 @@ static uint32_t slots_of_events(const struct ensio_event *events, uint32_t slots
 static uint32_t without_emptied(struct ensio_event *events, uint32_t slots)
 {
     uint32_t kept = 0;
-    for (uint32_t slot = 0; slot < slots; slot++)
+    while (kept < slots && events[kept].call)
+        kept++;
+    for (uint32_t slot = kept; slot < slots; slot++)
         if (!is_emptied(&events[slot]))
             events[kept++] = events[slot];
     return kept;
@@ -241,7 +264,7 @@ static int take_events(struct ensio_job_window *window)
 static int take_bytes(struct ensio_job_window *window)
 {
     const uint64_t all =
-        window->window.kind == ENSIO_WINDOW_SCRATCH ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+        is_scratch(window) ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
     const uint64_t left = all - window->taken;
     const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
     if (!bytes)
@@ -322,11 +345,15 @@ static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to,
     struct ensio_array both = {0};
     if (!own)
         return 0;
-    uint8_t *all = ensio_array_room(&both, (uint64_t)shared_bytes + own);
-    if (!all)
-        return -1;
-    memcpy(all, shared, shared_bytes);
-    memcpy(all + shared_bytes, state->texts.bytes, own);
+    const uint8_t *all = state->texts.bytes;
+    if (shared_bytes) {
+        uint8_t *joined = ensio_array_room(&both, (uint64_t)shared_bytes + own);
+        if (!joined)
+            return -1;
+        memcpy(joined, shared, shared_bytes);
+        memcpy(joined + shared_bytes, all, own);
+        all = joined;
+    }
     const uint32_t coded = ensio_encode_text(&state->work->encoder, all, shared_bytes, own, to, room);
     ensio_array_free(&both);
     return coded ? (int)coded : -1;
@@ -443,6 +470,8 @@ static int is_more(const struct ensio_job_window *now, int known, uint64_t numbe
 {
     if (now->window.kind == ENSIO_WINDOW_EVENTS)
         return has_more_events(known ? ensio_collector_window(number) : now);
+    if (is_scratch(now))
+        return !known || on_its_way(now);
     return !known || ensio_collector_contents(now) != ((uint32_t *)(void *)state->contents.bytes)[number];
 }
 
@@ -481,9 +510,14 @@ static int64_t is_unchanged(void *unused)
     return texts_now == state->text_bytes;
 }
 
+int ensio_collected(void)
+{
+    return state->in_job_file && state->in_job_file == ensio_spool_number;
+}
+
 int ensio_is_in_job_file(void)
 {
-    if (!state->in_job_file || state->in_job_file != ensio_spool_number ||
+    if (!ensio_collected() ||
         ensio_spool->dropped_events != state->head.dropped_events ||
         ensio_spool->lost_calls != state->head.lost_calls ||
         ensio_spool->unrecorded_children != state->head.unrecorded_children)

@@ -31,6 +31,9 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
 /* Ends; `written`: the job file is complete. */
 void ensio_collect_end(int written);
 
+/* Whether the spool was collected, and the job file written. The caller holds the lock. */
+int ensio_collected(void);
+
 /* Whether a job file holds everything in the spool. The caller holds the lock. */
 int ensio_is_in_job_file(void);
 

@@ -139,11 +139,11 @@ uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_e
     return assemble(encoder, &head, at, to);
 }
 
-static uint32_t match_slot(const uint8_t *at)
+static uint32_t match_slot(const uint8_t *at, int bits)
 {
     uint64_t eight;
     memcpy(&eight, at, sizeof eight);
-    return (uint32_t)(eight * 0x9e3779b97f4a7c15U >> 48);
+    return (uint32_t)(eight * 0x9e3779b97f4a7c15U >> (64 - bits));
 }
 
 /* The text is split into literal bytes and copies of at least eight earlier bytes: number of literals, literals, length
@@ -154,11 +154,14 @@ uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, ui
     const uint32_t end = known + length, shortest = 8;
     uint32_t literal = known, at = 0;
     uint8_t *out = to;
-    memset(encoder->matches, 0, sizeof encoder->matches); /* position + 1 */
+    int bits = 8; /* more slots would cost more, as fresh memory, than they save */
+    while (bits < ENSIO_MATCH_BITS && 4U << bits < end)
+        bits++;
+    memset(encoder->matches, 0, sizeof *encoder->matches << bits); /* position + 1 */
     while (at < end) {
         uint32_t found = 0, copied = 0;
         if (at + shortest <= end) {
-            uint32_t *const slot = &encoder->matches[match_slot(all + at)];
+            uint32_t *const slot = &encoder->matches[match_slot(all + at, bits)];
             found = *slot;
             *slot = at + 1;
         }

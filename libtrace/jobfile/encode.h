@@ -12,7 +12,7 @@
      6 * ENSIO_COLUMN_BYTES)
 
 #define ENSIO_TEMPLATE_SLOTS 1024 /* a power of two, well above ENSIO_BLOCK_TEMPLATES */
-#define ENSIO_MATCH_SLOTS 65536
+#define ENSIO_MATCH_BITS 16 /* of short texts fewer */
 
 struct ensio_next_place {
     uint64_t next;     /* where the last event of the file ended */
@@ -28,7 +28,7 @@ struct ensio_encoder {
     struct ensio_template templates[ENSIO_BLOCK_TEMPLATES];
     uint8_t template_of[ENSIO_BLOCK_EVENTS];
     uint8_t columns[6][ENSIO_COLUMN_BYTES];
-    uint32_t matches[ENSIO_MATCH_SLOTS];
+    uint32_t matches[1 << ENSIO_MATCH_BITS];
 };
 
 /* Codes a block of the first events to `to`, which has room for ENSIO_MOST_BLOCK_BYTES: all of them, unless they are

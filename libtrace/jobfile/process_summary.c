@@ -19,6 +19,32 @@ const struct ensio_spool *ensio_collect_head(void)
     return &state->head;
 }
 
+/* The same as in ensembles/readers/native/clock.py. */
+#define SLOWEST_NS_PER_TICK 1e3
+#define FASTEST_NS_PER_TICK 0.05
+
+double ensio_collect_rate(const struct ensio_spool *head, uint64_t *span_ns)
+{
+    const struct ensio_clock_reading *last = head->last_is_spare ? &head->spare : &head->last;
+    const uint64_t ticks = last->ticks - head->first.ticks;
+    const double rate = ticks ? (double)(last->monotonic_ns - head->first.monotonic_ns) / (double)ticks : 0;
+    const int sound = rate >= FASTEST_NS_PER_TICK && rate <= SLOWEST_NS_PER_TICK;
+    *span_ns = sound ? last->monotonic_ns - head->first.monotonic_ns : 0;
+    return sound ? rate : 0;
+}
+
+struct ensio_clock_line ensio_collect_line(void)
+{
+    uint64_t span_ns;
+    const double rate =
+        state->head.clock == ENSIO_CLOCK_MONOTONIC ? 1 : ensio_collect_rate(&state->head, &span_ns);
+    return (struct ensio_clock_line){
+        .first_ticks = state->head.first.ticks,
+        .first_unix_ns = (int64_t)state->head.first.realtime_ns,
+        .ns_per_tick = rate > 0 ? rate : 1,
+    };
+}
+
 static const struct ensio_job_window *window_of_summary(uint64_t number)
 {
     return (const struct ensio_job_window *)(void *)state->summary.bytes + number;

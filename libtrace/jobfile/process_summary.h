@@ -14,6 +14,13 @@ int ensio_collect_has_summary(void);
 /* The head of the spool when it was collected. */
 const struct ensio_spool *ensio_collect_head(void);
 
+/* The clock of a process by its readings, with nanoseconds a tick; `span_ns`: how far the readings are apart. 0: they
+ * are not sound. */
+double ensio_collect_rate(const struct ensio_spool *head, uint64_t *span_ns);
+
+/* The same for the collected process, for a job of one. */
+struct ensio_clock_line ensio_collect_line(void);
+
 /* Adds this process's cells, and keeps sums by function for its record: 0, or minus an errno. */
 int ensio_collect_summary(struct ensio_merged *merged, const struct ensio_clock_line *line);
 

@@ -87,7 +87,7 @@ static void add_command(void)
 {
     char command[256], line[LINE_ROOM];
     struct ensio_string shown_command = ensio_string_in(command, sizeof command);
-    ensio_add(&shown_command, ensio_spool_command());
+    ensio_add(&shown_command, ensio_settings.command);
     for (char *at = command; *at; at++)
         if (*at == '\x1f' || *at == '\n')
             *at = ' ';

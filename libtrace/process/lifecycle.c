@@ -15,6 +15,7 @@
 #include <files/mappings.h>
 #include <files/paths.h>
 #include <jobfile/collector.h>
+#include <jobfile/process_file.h>
 #include <sites/sites.h>
 #include <spool/run_directory.h>
 #include <spool/space_budget.h>
@@ -36,6 +37,7 @@ static int constructed;
 #endif
 
 static int begun;                         /* survives a fork, unlike *ensio_process */
+static int ended;                         /* the recording: later calls are those of destructors */
 static struct ensio_spool *parents_spool; /* in a forked child */
 static struct ensio_held held_over_fork;
 
@@ -81,6 +83,8 @@ int ensio_ensure_spool(void)
 #ifndef ENSIO_PRELOAD
     ensio_unseen_io_libraries();
 #endif
+    if (ended) /* nothing will end it */
+        ensio_spool_set_state(ENSIO_STATE_ENDED);
     return 0;
 }
 
@@ -152,6 +156,7 @@ int ensio_begin(void)
         ensio_with_private_files(begin_first, NULL);
     } else if (!ensio_process->generation) { /* a forked child makes its spool when it has something to record */
         parents_spool = ensio_spool;
+        ended = 0;
 #ifndef ENSIO_PRELOAD
         ensio_unseen_io_begin(1);
 #endif
@@ -178,6 +183,7 @@ void ensio_end(void)
     if (ensio_settings.off || !ensio_process->generation || !ensio_owns_memory())
         return;
     struct ensio_held held = ensio_lock();
+    ended = 1;
     if (ensio_spool) {
         ensio_spool->excluded_calls += ensio_thread.excluded_calls;
         ensio_thread.excluded_calls = 0;
@@ -187,7 +193,7 @@ void ensio_end(void)
         ensio_banner_at_exit();
         const int unneeded =
             ensio_settings.job_file == ENSIO_JOB_FILE && ensio_thread_alone() && ensio_is_in_job_file();
-        if (unneeded && ensio_spool_remove() == 0) {
+        if ((unneeded && ensio_spool_remove() == 0) || ensio_process_file_write()) {
             ensio_thread_leave();
         } else {
             ensio_surroundings_end();
@@ -249,11 +255,14 @@ __attribute__((constructor)) static void at_start(void)
 #ifdef ENSIO_PRELOAD
     constructed = 1;
 #endif
-    if (!ensio_ready(&ensio_thread))
-        return;
-    struct ensio_held held = ensio_lock();
-    int made = ensio_ensure_spool();
-    ensio_unlock(held);
+    int made = 0;
+    ensio_private_files_start(1);
+    if (ensio_ready(&ensio_thread)) {
+        struct ensio_held held = ensio_lock();
+        made = ensio_ensure_spool();
+        ensio_unlock(held);
+    }
+    ensio_private_files_start(0);
     if (made != 0)
         say_why_not(made);
 }

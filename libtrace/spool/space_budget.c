@@ -173,7 +173,7 @@ uint64_t ensio_budget_left(void)
     return own < node ? own : node;
 }
 
-static uint64_t left_above_floor(void)
+uint64_t ensio_budget_above_floor(void)
 {
     struct ensio_free_space space;
     if (ensio_free_space_query(&space) != 0)
@@ -187,7 +187,7 @@ uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason)
     if (taken + bytes > ALONE_BYTES)
         ensio_budget_join();
     if (!must) {
-        const uint64_t allowed = ensio_budget_left(), on_disk = left_above_floor();
+        const uint64_t allowed = ensio_budget_left(), on_disk = ensio_budget_above_floor();
         const uint64_t room = allowed < on_disk ? allowed : on_disk;
         *reason = allowed < on_disk ? ENSIO_DROPPED_BUDGET : ENSIO_DROPPED_FLOOR;
         if (bytes > room)

@@ -25,6 +25,9 @@ void ensio_budget_end(void);
 uint64_t ensio_budget_take(uint64_t bytes, int must, uint32_t *reason);
 void ensio_budget_give_back(uint64_t bytes);
 
+/* The free bytes above what is left to others in any case. The caller holds the lock. */
+uint64_t ensio_budget_above_floor(void);
+
 /* The bytes left for events. The caller holds the lock. */
 uint64_t ensio_budget_left(void);
 

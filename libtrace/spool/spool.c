@@ -85,8 +85,7 @@ static uint64_t page_bytes(void)
     return getauxval(AT_PAGESZ);
 }
 
-/* Exceeding this would raise SIGXFSZ in the program. */
-static uint64_t longest_file(void)
+uint64_t ensio_longest_file(void)
 {
     struct rlimit limit;
     if (ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur > INT64_MAX)
@@ -144,7 +143,7 @@ static uint64_t room_in_quota(int fd)
 /* The first length, as long as it is available. Reserved blocks count as used, so it is shorter then. */
 static int64_t give_first_length(int fd, uint64_t least)
 {
-    const uint64_t most = longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
+    const uint64_t most = ensio_longest_file(), wanted = file.is_reserved ? SUMMARY_BYTES : FIRST_LENGTH_BYTES;
     uint64_t length = wanted < most ? wanted : most;
     int64_t done = length < least ? -EFBIG : give_length(fd, length);
     while (done && file.is_reserved && length / 2 >= LEAST_RESERVED_BYTES)
@@ -186,7 +185,7 @@ static struct ensio_spool *map_first(int fd, int64_t *error)
 static int64_t set_length(void *length)
 {
     struct stat found;
-    int fd = ensio_private_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
+    int fd = ensio_spool_open_to_change();
     if (fd < 0)
         return fd;
     int64_t done = ENSIO_RAW(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH);
@@ -201,7 +200,7 @@ static int64_t set_length(void *length)
 /* Extends the file to at least this length: 0, or minus an errno. It doubles, so that this is rare. */
 static int64_t lengthen(uint64_t least)
 {
-    const uint64_t most = longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
+    const uint64_t most = ensio_longest_file(), step = file.is_reserved ? SUMMARY_BYTES : MOST_GROWTH_BYTES;
     const uint64_t more = file.length < step ? file.length : step;
     uint64_t length = file.length + more > least ? file.length + more : round_up(least, page_bytes());
     if (least <= file.length)
@@ -237,8 +236,6 @@ static void *map_next(uint64_t skipped, uint64_t bytes, uint64_t populated, int6
     return *error ? NULL : part;
 }
 
-static char command[16384]; /* words with \x1f between them */
-
 static void store_properties(void)
 {
     static char text[32768];
@@ -247,20 +244,12 @@ static void store_properties(void)
     struct ensio_string ticks = ensio_string_in(step, sizeof step);
     ensio_add_number(&start, ensio_clock_ns(CLOCK_REALTIME));
     ensio_add_number(&ticks, ensio_clock_step());
-    int fd = ensio_private_open("/proc/self/cmdline", O_RDONLY, 0);
-    long length = fd < 0 ? 0 : ENSIO_RAW(SYS_read, fd, command, sizeof command - 1);
-    if (fd >= 0)
-        ensio_raw_close(fd);
-    command[length > 0 ? length - 1 : 0] = '\0';
-    for (long i = 0; i + 1 < length; i++)
-        if (command[i] == '\0')
-            command[i] = '\x1f';
     folder[0] = '\0';
     if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
         folder[0] = '\0';
     const char *const properties[][2] = {
         {"host", ensio_settings.host},  {"program", ensio_settings.program},
-        {"command", command},           {"cwd", folder},
+        {"command", ensio_settings.command},           {"cwd", folder},
         {"job", ensio_settings.job},    {"mode", ensio_mode_name()},
         {"recorder", ENSIO_VERSION},    {"start_unix_ns", number},
         {"clock_step_ticks", step},     {"exclude", ensio_settings.exclude},
@@ -347,11 +336,6 @@ const char *ensio_spool_name(void)
     return ensio_base_name(spool_path);
 }
 
-const char *ensio_spool_command(void)
-{
-    return command;
-}
-
 int ensio_spool_remove(void)
 {
     const long removed = ENSIO_RAW(SYS_unlinkat, AT_FDCWD, spool_path, 0);
@@ -373,6 +357,11 @@ void ensio_spool_forget(void)
 int ensio_spool_open(void)
 {
     return ensio_private_open(spool_path, O_RDONLY | O_NOFOLLOW, 0);
+}
+
+int ensio_spool_open_to_change(void)
+{
+    return ensio_private_open(spool_path, O_RDWR | O_NOFOLLOW, 0);
 }
 
 /* A program that changes its rights repeatedly pays for this only when half of the last extension is used. A process
@@ -434,7 +423,7 @@ static int is_exempt(uint16_t kind)
 
 struct ensio_window *ensio_window_begin(uint16_t kind, uint64_t bytes, uint64_t populated)
 {
-    const uint64_t asked = ensio_ticks(), wanted = bytes, most = longest_file();
+    const uint64_t asked = ensio_ticks(), wanted = bytes, most = ensio_longest_file();
     if (asked < refused[kind].until && wanted >= refused[kind].bytes && !text_is_essential)
         return NULL;
     const int exempt = is_exempt(kind);
@@ -580,12 +569,17 @@ void ensio_spool_touch(void)
     __atomic_store_n(&ensio_spool->last_is_spare, into_spare, __ATOMIC_RELEASE);
 }
 
+void ensio_spool_set_state(uint32_t state)
+{
+    ensio_spool_touch();
+    __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
+}
+
 /* Truncates the file to its contents. A window that a thread still needs extends it again. */
 void ensio_spool_end(uint32_t state)
 {
     uint64_t length = ensio_spool->allocated_bytes;
-    ensio_spool_touch();
-    __atomic_store_n(&ensio_spool->state, state, __ATOMIC_RELEASE);
+    ensio_spool_set_state(state);
     if (file.length != length && ensio_with_private_files(set_length, &length) == 0)
         file.length = length;
     ensio_budget_end();

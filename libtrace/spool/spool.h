@@ -25,6 +25,12 @@ int ensio_spool_make(void);
  * ensio_with_private_files. */
 int ensio_spool_open(void);
 
+/* The same for changing it. */
+int ensio_spool_open_to_change(void);
+
+/* The most bytes that a file of this process may have: exceeding it would raise SIGXFSZ in the program. */
+uint64_t ensio_longest_file(void);
+
 /* The name of its file, without the folder. */
 const char *ensio_spool_name(void);
 
@@ -52,9 +58,6 @@ int ensio_window_populate(struct ensio_window *window, uint64_t from, uint64_t t
  * holds the lock. */
 void ensio_spool_prepare_for_less(void);
 
-/* The words of the program's command, separated by \x1f. */
-const char *ensio_spool_command(void);
-
 /* Adds a text entry: 0, or -1 without space. The caller holds the lock. */
 int ensio_text_store(uint16_t kind, uint32_t id, const char *text, uint32_t length);
 
@@ -71,6 +74,9 @@ void ensio_losses_store(void);
 
 /* Updates the clock in the head. The caller holds the lock. */
 void ensio_spool_touch(void);
+
+/* Sets the clock and the state (ENSIO_STATE_...) only. The caller holds the lock. */
+void ensio_spool_set_state(uint32_t state);
 
 /* The recording ends, or seems to end: sets the clock, the state (ENSIO_STATE_...) and the length of the file. The
  * caller holds the lock. */

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from places import BUILD, ENSIO_CC, PRELOAD, PROGRAMS
@@ -28,6 +29,9 @@ class Recorder:
     folder : Path
         Where programs and run directories go.
     """
+
+    settings: ClassVar[dict[str, str]] = {}
+    """Settings of all recordings of a test, by environment variable."""
 
     def __init__(self, way: str, folder: Path):
         self.way = way
@@ -61,7 +65,7 @@ class Recorder:
         """The environment of a recorded program."""
         clean = {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")}
         preload = {"LD_PRELOAD": str(self.library)} if self.way == "preloaded" else {}
-        return clean | preload | {"ENSIO_DIR": str(self.run)} | more
+        return clean | preload | {"ENSIO_DIR": str(self.run)} | self.settings | more
 
     def execute(self, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a program to its end, recorded into `run`."""
@@ -78,6 +82,12 @@ class Recorder:
         return subprocess.run(
             [str(word) for word in command], env=environment, capture_output=True, **options
         )
+
+
+@pytest.fixture
+def uncoded(monkeypatch) -> None:
+    """Processes leave their spools as they are at their end."""
+    monkeypatch.setattr(Recorder, "settings", {"ENSIO_JOBFILE": "0"})
 
 
 @pytest.fixture(params=WAYS)

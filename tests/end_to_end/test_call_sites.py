@@ -168,8 +168,8 @@ def test_a_collected_run_keeps_its_lines_without_the_program(preload):
     assert main(["collect", str(path)]) == 0
     before = [site.label for site in ensembles.open(path).sites]
     program.unlink()
-    for spool in path.glob("*.spool"):
-        spool.unlink()
+    for record in (*path.glob("*.spool"), *path.glob("*.ensio")):
+        record.unlink()
     assert [site.label for site in ensembles.open(path).sites] == before
     assert any("write_some, site_calls.c:" in label for label in before)
 

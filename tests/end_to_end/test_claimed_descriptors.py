@@ -41,7 +41,7 @@ def test_no_file_is_opened_for_windows(preload, tmp_path):
     log = tmp_path / "strace"
     traced = subprocess.run(
         ["strace", "-f", "-e", "trace=open,openat,creat", "-o", log, program, "last", "20", tmp_path],
-        env=preload.environment(),
+        env=preload.environment(ENSIO_JOBFILE="0"),
         capture_output=True,
     )
     assert traced.returncode == 4, traced.stderr

@@ -17,6 +17,8 @@ from ensembles.summaries.cells import CENTRAL, KEYS, CellSummary
 from ensembles.summaries.classes import UNKNOWN_ORDINAL
 from ensembles.summaries.from_cells import totals_from_cells
 
+pytestmark = pytest.mark.usefixtures("uncoded")
+
 COUNTS = ("count", "errors", "moved", "outer_count", "outer_moved", "min_requested", "max_requested")
 TIMES = ("time_ns", "inner_ns", "outer_ns", "min_ns", "max_ns", "start_ns")
 
@@ -220,7 +222,7 @@ def test_tail_of_a_short_run_has_its_slowest_calls(recorder, tmp_path):
 def test_tail_of_a_short_mpi_job_has_its_slowest_calls(preload, tmp_path):
     program = tmp_path / "writes"
     subprocess.run(["mpicc", PROGRAMS / "mpi_writes.c", "-o", program], check=True)
-    environment = preload.environment(ENSIO_MODE="tail", **MPI)
+    environment = preload.environment(ENSIO_MODE="tail", ENSIO_JOBFILE="1", **MPI)
     subprocess.run(["mpiexec", "-n", "2", program], env=environment, check=True, cwd=tmp_path)
     run = ensembles.open(preload.run)
     writes = run.select(call="write")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
+from ensembles.files.names import process_file_of
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import MISSING
@@ -79,21 +81,21 @@ class BlockReader:
         for decoding in decodings:
             if not decoding.windows and not decoding.coded:
                 continue
-            path = decoding.job_path or decoding.path
-            try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError as error:
-                raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
             self._flights = self._flights_of(decoding)
-            try:
-                for window in decoding.windows:
-                    thread = min(decoding.first_thread + window.thread, 0xFFFF)
-                    yield from self._filled_by_window(descriptor, decoding, window, thread)
-                for block in decoding.coded:
-                    thread = min(decoding.first_thread + block.thread, 0xFFFF)
-                    yield from self._filled_by_block(descriptor, decoding, block, thread)
-            finally:
-                os.close(descriptor)
+            if decoding.coded:
+                with _opened(decoding.job_path) as descriptor:
+                    for block in decoding.coded:
+                        thread = min(decoding.first_thread + block.thread, 0xFFFF)
+                        yield from self._filled_by_block(descriptor, decoding, block, thread)
+            if decoding.windows:
+                with _opened(decoding.path) as descriptor:
+                    for window in decoding.windows:
+                        thread = min(decoding.first_thread + window.thread, 0xFFFF)
+                        yield from self._filled_by_window(descriptor, decoding, window, thread)
+                if decoding.uncoded and os.path.lexists(process_file_of(decoding.path)):
+                    raise EnsioError(
+                        f"{decoding.path} was coded by its process, which has ended meanwhile: open the run again"
+                    )
 
     def _filled_by_window(
         self, descriptor: int, decoding: Decoding, window: Window, thread: int
@@ -168,6 +170,18 @@ class BlockReader:
                 columns[name][low : low + count] = MISSING[name]
         if self._flights is not None:
             self._flights.fill(thread, columns, low, low + count)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:

@@ -1,4 +1,4 @@
-"""Read a job file, which the ranks of a job write together in MPI_Finalize.
+"""Read a job file, which the ranks of a job write together in MPI_Finalize, or a process at its end.
 
 It contains the content of the spool of each process. The file is untrusted: it may be damaged, truncated, or
 not a job file.
@@ -155,6 +155,7 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
                 raise _damaged(path) from None
             notes.append(f"{os.path.basename(path)} is damaged: the record of one process cannot be read")
             continue
+        spool.rest_in_spool = head.rest_in_spool != 0
         spools.append(spool)
         if number == 0:
             shared = text[: head.shared_bytes]
@@ -222,6 +223,7 @@ def _find_data(spool: Spool, windows: np.ndarray, data: np.ndarray, data_end: in
         own = pieces[at : at + count]
         at += count
         if window.kind in _OF_EVENTS:
+            spool.taken[int(windows["position"][number]) + HEADER_BYTES] = int(windows["taken"][number])
             _add_events(spool, window, own)
         else:
             _add_contents(spool, window, int(windows["position"][number]) + HEADER_BYTES, own)

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from ensembles.files.names import JOB_FILE_SUFFIX
+from ensembles.files.names import JOB_FILE_SUFFIX, process_file_of
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import few
 from ensembles.readers.native import job_file
@@ -32,7 +32,11 @@ def open_spool(path: str) -> SpoolSource:
     EnsioError
         The file cannot be read or is not a valid spool.
     """
-    return SpoolSource([read_spool(path)])
+    spool = read_spool(path)
+    process_file = process_file_of(path)
+    if os.path.exists(process_file):
+        spool.leave_to(job_file.read_job_file(process_file)[0])
+    return SpoolSource([spool])
 
 
 def open_job_file(path: str) -> SpoolSource:
@@ -51,14 +55,15 @@ def open_job_file(path: str) -> SpoolSource:
     EnsioError
         The file cannot be read or is not a valid job file.
     """
-    return SpoolSource(job_file.read_job_file(path))
+    return SpoolSource([_with_rest(spool) for spool in job_file.read_job_file(path)])
 
 
 def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     """Open all spools and job files in a directory as one run.
 
     A spool contains everything that its process recorded. It takes precedence over the job file's record of
-    the same process, because the process may have written to the spool later.
+    the same process, because the process may have written to the spool later. Only of a spool that its process
+    coded in part, the coded events come from the job file.
 
     Parameters
     ----------
@@ -90,7 +95,8 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
             if record_path.endswith(JOB_FILE_SUFFIX):
                 collected.update((spool.name, spool) for spool in job_file.read_job_file(record_path))
             else:
-                spools[os.path.basename(record_path)] = read_spool(record_path)
+                spool = _spool_or_process_file(record_path)
+                (collected if spool.job_path else spools)[os.path.basename(record_path)] = spool
         except EnsioError as error:
             failures.append((record_path, str(error)))
     # A spool that disappeared in the meantime is in the job file by now.
@@ -102,7 +108,7 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     sentences = [*foreign, *sentences, *_notes_on_other_nodes(elsewhere, path)]
     for name in collected.keys() & spools.keys():
         spools[name].leave_to(collected[name])
-    everything = list((collected | spools).values())
+    everything = [_with_rest(spool) for spool in (collected | spools).values()]
     if not everything:
         if len(sentences) == 1:
             raise EnsioError(sentences[0])
@@ -114,10 +120,37 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     return SpoolSource(everything, few(sentences, "spools cannot be read"))
 
 
+def _spool_or_process_file(path: str) -> Spool:
+    """Read a spool, or the job file that its process made of it since the directory was listed."""
+    try:
+        return read_spool(path)
+    except EnsioError:
+        process_file = process_file_of(path)
+        if os.path.lexists(path) or not os.path.exists(process_file):
+            raise
+        return job_file.read_job_file(process_file)[0]
+
+
+def _with_rest(spool: Spool) -> Spool:
+    """Join the record of a job file with the spool that holds the rest of its events, or note that it is gone."""
+    if not spool.rest_in_spool:
+        return spool
+    try:
+        rest = read_spool(spool.path)
+    except EnsioError:
+        spool.notes.append(
+            f"{os.path.basename(spool.job_path)} holds only the first calls of its process: the others are in "
+            f"{spool.name}, which is missing here"
+        )
+        return spool
+    rest.leave_to(spool)
+    return rest
+
+
 def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
     """Describe the spools on other nodes, one sentence per folder."""
     places = Counter(
-        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in links
+        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in sorted(links)
     )
     return [
         f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "

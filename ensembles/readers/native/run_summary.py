@@ -154,7 +154,7 @@ def _rest(spool: Spool, decoding: Decoding) -> Decoding:
     """Select the events that the summary of the process does not include."""
     if spool.job_path:
         return replace(decoding, windows=[], coded=() if spool.is_summarised else spool.coded)
-    return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch])
+    return replace(decoding, windows=[window.rest for window in spool.windows + spool.scratch], coded=())
 
 
 def _job_summaries(

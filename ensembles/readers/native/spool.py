@@ -74,6 +74,14 @@ class Window(NamedTuple):
         position = self.position + self.summarised * EVENT.size
         return Window(position, self.slots - self.summarised, self.thread, 0, self.rate)
 
+    def from_slot(self, first: int) -> Window:
+        """The slots from a number on."""
+        first = min(first, self.slots)
+        position = self.position + first * EVENT.size
+        return Window(
+            position, self.slots - first, self.thread, max(self.summarised - first, 0), self.rate
+        )
+
 
 class SummaryPart(NamedTuple):
     """Location of `length` cells, blocks of bins, or samples of counters from byte `position` on."""
@@ -145,6 +153,14 @@ class Spool:
         Path of the job file that was read; "": the spool was read.
     coded : list of Coded
         Locations of events in the job file.
+    coded_path : str
+        Path of the job file that holds the first events of a spool that was read; "": none does.
+    taken : dict of int to int
+        By location in the spool: number of slots of a window whose events are in the job file.
+    rest_in_spool : bool
+        Whether the spool holds events that the job file lacks.
+    is_collected : bool
+        Whether a job file has the same process, when its spool was read.
     pieces : list of Piece
         Locations of other contents in the job file.
     job_summary : JobSummary or None
@@ -180,6 +196,10 @@ class Spool:
     unknown: int = 0
     job_path: str = ""
     coded: list[Coded] = field(default_factory=list)
+    coded_path: str = ""
+    taken: dict[int, int] = field(default_factory=dict)
+    rest_in_spool: bool = False
+    is_collected: bool = False
     pieces: list[Piece] = field(default_factory=list)
     job_summary: JobSummary | None = None
     call_rows: np.ndarray | None = None
@@ -232,15 +252,23 @@ class Spool:
         return bool(self.cells) or self.job_summary is not None
 
     def leave_to(self, collected: Spool) -> None:
-        """Use the summary of a job file for the calls that it includes.
+        """Leave to a job file what only it holds, or what it summarised.
 
-        Only the cells of later calls remain in this record; they are in windows that were added later.
+        If a process coded a part of its spool, the events of that part come from the job file. Else the summary
+        of the job file is used for the calls that it includes, and only the cells of later calls remain in this
+        record; they are in windows that were added later.
 
         Parameters
         ----------
         collected : Spool
             The same process in the job file.
         """
+        self.is_collected = True
+        if collected.rest_in_spool:
+            self.coded, self.coded_path = collected.coded, collected.job_path
+            self.windows = [window.from_slot(collected.taken.get(window.position, 0)) for window in self.windows]
+            self.has_events |= collected.has_events
+            return
         if collected.job_summary is None:
             return
         self.job_summary, self.call_rows = collected.job_summary, collected.call_rows

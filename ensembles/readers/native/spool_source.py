@@ -77,7 +77,7 @@ class SpoolSource:
         decodings = [
             Decoding(
                 path=member.spool.path,
-                job_path=member.spool.job_path,
+                job_path=member.spool.job_path or member.spool.coded_path,
                 windows=member.spool.windows,
                 coded=member.spool.coded,
                 rank=member.rank,
@@ -90,6 +90,7 @@ class SpoolSource:
                 start_ns=started_ns[member.spool.path] - origin_ns,
                 flights=FlightRows(member.spool.contents, member.spool.flights),
                 wide_files=member.spool.has_wide_files,
+                uncoded=not member.spool.is_collected,
             )
             for member in members
         ]

@@ -30,7 +30,7 @@ class Decoding:
     path : str
         Path of the spool.
     job_path : str
-        Path of the job file that is read in its place, or "".
+        Path of the job file with the coded events, or "".
     windows : list of Window
         Locations of events in the spool.
     coded : list of Coded
@@ -51,6 +51,8 @@ class Decoding:
         Flights of requests.
     wide_files : bool
         Whether the number of a file has 32 bits, which include those of the site: there are no sites.
+    uncoded : bool
+        Whether no job file had the process when its spool was read.
     """
 
     path: str
@@ -67,6 +69,7 @@ class Decoding:
     start_ns: int
     flights: FlightRows = NO_FLIGHTS
     wide_files: bool = False
+    uncoded: bool = True
 
     @property
     def most_ticks(self) -> int:

@@ -1,4 +1,5 @@
-/* jobfile.h: the layout of a job file, into which the ranks of a job put their spools at MPI_Finalize.
+/* jobfile.h: the layout of a job file, into which the ranks of a job put their spools at MPI_Finalize, and a process
+ * without MPI its own when it ends.
  *
  * This header and event.h are the only definition of it; Python parses both. A job file consists of
  *
@@ -68,7 +69,8 @@ struct ensio_job {
     uint32_t summary_coded; /* its length, and the CRC-32 of that */
     uint32_t summary_checksum;
     uint32_t summary_bytes; /* its length, uncoded */
-    uint32_t reserved;      /* 0 */
+    /* 1: of windows that a spool still holds, events from slot `taken` on are there only */
+    uint32_t rest_in_spool;
 };
 
 /* The head of a record. */

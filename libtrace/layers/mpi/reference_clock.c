@@ -1,11 +1,11 @@
 #include "reference_clock.h"
 
+#include <jobfile/process_summary.h>
+
 #include <stddef.h>
 
 /* The same as in ensembles/readers/native/clock.py and clock_alignment.py, which explain it. */
 #define PRECISE_NS 1000000000U
-#define SLOWEST_NS_PER_TICK 1e3
-#define FASTEST_NS_PER_TICK 0.05
 #define READING_NS 500
 #define FASTEST_DRIFT 1e-3
 #define MOST_TICKS (1ULL << 63)
@@ -25,23 +25,13 @@ struct offset {
     double low, high, at;
 };
 
-static double own_rate(const struct ensio_spool *head, uint64_t *span_ns)
-{
-    const struct ensio_clock_reading *last = head->last_is_spare ? &head->spare : &head->last;
-    const uint64_t ticks = last->ticks - head->first.ticks;
-    const double rate = ticks ? (double)(last->monotonic_ns - head->first.monotonic_ns) / (double)ticks : 0;
-    const int sound = rate >= FASTEST_NS_PER_TICK && rate <= SLOWEST_NS_PER_TICK;
-    *span_ns = sound ? last->monotonic_ns - head->first.monotonic_ns : 0;
-    return sound ? rate : 0;
-}
-
 /* A process that has run long enough has its own rate. Others use the rate of the rank of their node whose readings are
  * farthest apart. */
 static double find_rate(struct ensio_node_gather *all, const struct ensio_spool *head)
 {
     const struct ensio_mpi *mpi = all->mpi;
     uint64_t span_ns = 0, longest_ns = 0;
-    const double own = own_rate(head, &span_ns);
+    const double own = ensio_collect_rate(head, &span_ns);
     ENSIO_PMPI(Allreduce)(&span_ns, &longest_ns, 1, mpi->uint64, mpi->max, all->node);
     double offered = span_ns == longest_ns ? own : 0, best = own;
     ENSIO_PMPI(Allreduce)(&offered, &best, 1, mpi->float64, mpi->max, all->node);

@@ -1,0 +1,10 @@
+/* process_file.h: a process of its own codes its spool at its end, into a job file of one process beside it. */
+#ifndef ENSIO_JOBFILE_PROCESS_FILE_H
+#define ENSIO_JOBFILE_PROCESS_FILE_H
+
+/* Writes the file, and removes the spool if the file holds all of it: 1, or 0 if the spool stays. Then the file holds
+ * the first events of its windows, or there is no file. The caller holds the lock, and ends the spool or lets its
+ * thread leave it. */
+int ensio_process_file_write(void);
+
+#endif
