@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tabulate import tabulate
+
+from calibration.workers import processor_s
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference" / "calibration"
@@ -49,7 +50,7 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
     commit : str
         Result of `version` when the calibration began.
     began : float
-        ``time.process_time()`` at the beginning, in seconds.
+        `processor_s` at the beginning, in seconds.
 
     Returns
     -------
@@ -57,7 +58,7 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
         The page.
     """
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    spent_s = time.process_time() - began
+    spent_s = processor_s() - began
     made = f"Made by `{command}` on {date}, at commit {commit}, in {spent_s:.0f} s of processor time."
     begin, end = BEGIN.format(name=name), END.format(name=name)
     page = FOLDER / f"{name}.md"
