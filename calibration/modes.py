@@ -268,9 +268,7 @@ def small(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             1.0,
         ),
         "70 % log-normal 0.3, 30 % six times as slow": (
-            lambda phase: np.exp(
-                rng.normal(0, 0.3, len(phase)) + np.log(6) * (rng.random(len(phase)) < 0.3)
-            ),
+            lambda phase: np.exp(rng.normal(0, 0.3, len(phase)) + np.log(6) * (rng.random(len(phase)) < 0.3)),
             1.0,
         ),
         "log-normal 0.3, the first phase three times as slow": (

@@ -135,13 +135,9 @@ def trends(times: int, times_of_power: int) -> None:
         "the last three times as slow (no trend)": lambda p: np.append(np.ones(p - 1), 3),
     }
     named = [(p, what) for p in (4, 8, 16, 64) for what in shapes]
-    cases = [
-        (shapes[what](p).tolist(), common, times_of_power) for p, what in named for common in (0.0, 0.1)
-    ]
+    cases = [(shapes[what](p).tolist(), common, times_of_power) for p, what in named for common in (0.0, 0.1)]
     cells = list(in_order(found_with, cases))
-    rows = [
-        [f"{p} ordinals, {what}", *cells[2 * row : 2 * row + 2]] for row, (p, what) in enumerate(named)
-    ]
+    rows = [[f"{p} ordinals, {what}", *cells[2 * row : 2 * row + 2]] for row, (p, what) in enumerate(named)]
     show(rows, ("trend", "found, no common effect", "found, common effects of σ = 0.1"))
 
 

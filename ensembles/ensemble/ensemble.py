@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.ensemble.call_scale import MIB, bytes_of_each, step_of_events, with_step
 from ensembles.ensemble.consecutive import ConsecutiveCalls, dependence_of, tasks_of
 from ensembles.ensemble.display import ensemble_html, ensemble_text
-from ensembles.ensemble.inputs import as_column, as_integers, checked_per, describe_calls
+from ensembles.ensemble.inputs import as_integers, as_seconds, checked_per, describe_calls
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
@@ -39,7 +39,8 @@ class Ensemble:
     Parameters
     ----------
     durations_s : array_like of float, shape (n,)
-        Durations in seconds; with ``per="MiB"``, in seconds per MiB.
+        Durations in seconds, or differences of times as those of NumPy and pandas; with ``per="MiB"``, in
+        seconds per MiB.
     phase : array_like of int, shape (n,), optional
         Phase of each call, numbered in the order of time; -1: in no phase.
     rank : array_like of int, shape (n,), optional
@@ -80,7 +81,7 @@ class Ensemble:
     >>> durations_s = np.repeat([1.0, 0.5], [700, 300]) * random.lognormal(0.0, 0.05, 1000)
     >>> ensemble = en.Ensemble(durations_s, name="write")
     >>> ensemble
-    Ensemble of write: 1,000 calls, phases not known; median 971 ms, from 419 ms to 1.17 s
+    Ensemble of write: 1,000 calls, phases not known; median 972 ms, from 419 ms to 1.17 s
     >>> [round(mode.t_s, 1) for mode in ensemble.modes().modes]
     [0.5, 1.0]
     """
@@ -124,7 +125,7 @@ class Ensemble:
         notes: Iterable[str] = (),
         resolution_s: float | None = None,
     ) -> None:
-        self.durations_s = durations = as_column("durations_s", durations_s, np.float64)
+        self.durations_s = durations = as_seconds("durations_s", durations_s)
         n = len(durations)
         self.phase = as_integers("phase", phase, n)
         self.rank = as_integers("rank", rank, n)
@@ -319,13 +320,13 @@ class Ensemble:
         return compute_robust(self.atoms, level=level, seed=seed)
 
     def quantiles(
-        self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
+        self, quantiles: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
     ) -> Quantiles:
         """Compute quantiles of the durations, each with an interval.
 
         Parameters
         ----------
-        quantiles : sequence of float
+        quantiles : float or sequence of float
             Probabilities between 0 and 1.
         level : float
             Confidence level of the intervals.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
@@ -23,15 +24,41 @@ def as_column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDAr
     Raises
     ------
     EnsioError
-        `values` is not a flat array of numbers.
+        `values` is not a flat array of real numbers, or some of them are masked.
     """
     try:
+        if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+            raise EnsioError(
+                f"{name} has masked values: leave these calls out of all columns, for example by column[~mask]"
+            )
         column = np.asarray(values)
+        if column.dtype.kind in "cmM":
+            raise EnsioError(f"{name} has the type {column.dtype}: give plain numbers")
         if column.ndim != 1 and column.size:
             raise EnsioError(f"{name} has {column.ndim} dimensions: an ensemble takes arrays of shape (n,)")
         return column.reshape(-1).astype(dtype, copy=False)
     except (TypeError, ValueError) as error:
         raise EnsioError(f"{name} is not an array of numbers: {error}") from error
+
+
+def as_seconds(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Convert `values` to an array of seconds, shape (n,); differences of times by their own unit.
+
+    Raises
+    ------
+    EnsioError
+        `values` is not a flat array of real numbers or differences of times, or some of them are masked.
+    """
+    if np.ma.isMaskedArray(values):
+        return as_column(name, values, np.float64)
+    column = np.asarray(values)
+    if column.dtype.kind == "O" and column.size and isinstance(column.flat[0], timedelta):
+        column = column.astype("timedelta64[us]")
+    if column.dtype.kind == "m":
+        if np.isnat(column).any():
+            raise EnsioError(f"{name} has missing values (NaT): leave these calls out of all columns")
+        column = column / np.timedelta64(1, "s")
+    return as_column(name, column, np.float64)
 
 
 def as_integers(name: str, values: npt.ArrayLike | None, n: int) -> npt.NDArray[np.int64] | None:
