@@ -29,7 +29,7 @@ def as_column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDAr
     try:
         if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
             raise EnsioError(
-                f"{name} has masked values: leave these calls out of all columns, for example by column[~mask]"
+                f"{name} has masked values: leave these calls out of all columns (column[~mask])"
             )
         column = np.asarray(values)
         if column.dtype.kind in "cmM":

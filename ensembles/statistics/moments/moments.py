@@ -153,7 +153,8 @@ class Moments:
             return "moments: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
         lines = [
-            f"moments of {count_text(self.n, 'call')}, with {self.level:.0%} confidence intervals by resampling {of}"
+            f"moments of {count_text(self.n, 'call')}, with {self.level:.0%} confidence intervals by "
+            f"resampling {of}"
         ]
         notes = (f"  note: {note}" for note in self.notes)
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])

@@ -64,8 +64,8 @@ def interval_text(low: float, high: float, text: Callable[[float], str], least: 
 
     Examples
     --------
-    >>> interval_text(1.0, 2.0, str), interval_text(-math.inf, 2.0, str), interval_text(math.nan, math.nan, str)
-    ('1.0 to 2.0', '2.0 or less', 'interval not determined')
+    >>> interval_text(1.0, 2.0, str), interval_text(-math.inf, 2.0, str)
+    ('1.0 to 2.0', '2.0 or less')
     """
     bounded_low, bounded_high = math.isfinite(low) and low > least, math.isfinite(high)
     if bounded_low and bounded_high:

@@ -88,7 +88,7 @@ def test_equation_1_never_exceeds_what_was_seen():
 
 
 def test_equation_1_says_how_many_phases_its_interval_is_of():
-    """Calls of four phases end at one limit: together they look as if the slowest were known to a microsecond."""
+    """Calls of four phases end at one limit: together they look as if the slowest were known exactly."""
     rng = np.random.default_rng(8)
     limit_s = np.repeat([13.42, 13.42, 13.33, 13.42, 13.42], 400)
     durations_s = limit_s - 1e-3 * rng.exponential(size=2000)
