@@ -33,9 +33,14 @@ def say(sentence: str) -> None:
 
 
 def version() -> str:
-    """Return the commit of the code, with a mark if files differ from it."""
-    words = ["git", "describe", "--always", "--abbrev=10", "--dirty=, changed since"]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    """Return the commit of the code, with a mark if files of the code differ from it."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "ensembles", "calibration", "tests/unit")
+    return git("describe", "--always", "--abbrev=10") + (", changed since" if changed else "")
 
 
 def write(name: str, command: str, commit: str, began: float) -> Path:
