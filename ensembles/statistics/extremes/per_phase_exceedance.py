@@ -109,7 +109,7 @@ def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> 
 
 _MEANS = np.linspace(-1.2, 1.2, 17)
 _WEIGHTS = np.exp(np.linspace(np.log(0.2), np.log(1e5), 33))
-_MOST_PHASES = 256
+_MOST_PHASES = 128
 """Phases of which the likelihood is computed."""
 
 
