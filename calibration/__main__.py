@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import time
 
 from calibration.page import version, write
+from calibration.workers import Workers, processor_s
 
 NAMES = ("compare", "history", "modes", "moments", "readahead", "split", "structure", "tail")
 
@@ -24,7 +24,9 @@ def main() -> None:
         action="store_true",
         help="write the tables to the page of NAME, docs/reference/calibration/NAME.md",
     )
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="number of processes (default: 2)")
     options = parser.parse_args()
+    Workers.jobs = max(options.jobs, 1)
     unknown = [name for name in options.names if name not in NAMES]
     if unknown:
         parser.error(f"unknown calibration {unknown[0]}: choose from {', '.join(NAMES)}")
@@ -32,7 +34,7 @@ def main() -> None:
         parser.error("--write takes one NAME, because each calibration has one page")
     for name in options.names or NAMES:
         print(f"== {name}", flush=True)
-        commit, began = version(), time.process_time()
+        commit, began = version(), processor_s()
         importlib.import_module(f"calibration.{name}").main(quick=options.quick)
         if options.write:
             command = f"./dev calibrate {name} --write" + " --quick" * options.quick

@@ -12,6 +12,7 @@ import numpy as np
 
 import ensembles as en
 from calibration.page import say, show
+from calibration.workers import in_order
 from ensembles.comparison.compare_samples import compare_samples
 from ensembles.comparison.report import Comparison
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -27,16 +28,26 @@ Make = Callable[[np.random.Generator], list[list[CountedDurations]]]
 
 def main(quick: bool = False) -> None:
     """Print one table: claim, measured, goal."""
-    trials = 20 if quick else 120
-    rows: list[Row] = []
-    for part in (alike, alike_single_runs, moved, slower_single_runs, real_tables):
-        rows += part(trials)
+    trials = 20 if quick else 500
+    cases = [
+        *((alike, number, trials) for number in range(len(ALIKE))),
+        *((alike_single_runs, number, trials) for number in range(len(SINGLE))),
+        *((moved, number, trials) for number in range(len(MOVED))),
+        *((slower_single_runs, number, trials) for number in range(len(SLOWER_SINGLE))),
+        *((real_table, name, min(trials, 120)) for name in REAL),
+    ]
+    rows = list(in_order(case_of, cases))
     rows += speed()
-    show(rows, ("claim", "measured", "interval of the first mode: width, holds it", "goal"))
+    show(rows, ("claim", "measured", "interval of the last mode: width, holds it", "goal"))
     say(
         "± is one standard error. Widths are medians of high over low. Runs have 1,000 calls of two or three "
-        "log-normal modes, or phases of 64 calls that are correlated with the phase before."
+        f"log-normal modes, or phases of 64 calls that are correlated with the phase before; {trials} trials."
     )
+
+
+def case_of(part: Callable[..., Row], which: int | str, trials: int) -> Row:
+    """Measure one case."""
+    return part(which, trials)
 
 
 def modes_of(
@@ -92,144 +103,154 @@ def measure(seed: int, make: Make, trials: int, truth: float) -> tuple[list[Comp
     return found, held
 
 
-def alike(trials: int) -> list[Row]:
+ALIKE: dict[str, Make] = {
+    "4 + 1 runs, 5 % common to a run": modes_of((4, 1), common=0.05),
+    "4 + 1 runs, 5 % in each phase's run": phases_of((4, 1), 0.05),
+    "2 + 1 runs, 5 % common to a run": modes_of((2, 1), common=0.05),
+    "3 + 3 runs, 5 % of each mode": modes_of((3, 3), own=0.05),
+    "4 + 4 runs, 5 % common to a run": modes_of((4, 4), common=0.05),
+    "4 + 4 runs, 5 % of each mode": modes_of((4, 4), own=0.05),
+    "5 + 5 runs, 2 % of each mode": modes_of((5, 5), own=0.02),
+    "5 + 5 runs, 20 % of each mode": modes_of((5, 5), own=0.2),
+    "5 + 5 runs, 20 % common to a run": modes_of((5, 5), common=0.2),
+    "5 + 5 runs, heavy-tailed": heavy_modes((5, 5)),
+    "1 + 1 runs, 5 % between runs": phases_of((1, 1), 0.05),
+    "1 + 1 runs, 10 % between runs": phases_of((1, 1), 0.1),
+}
+"""Groups of runs of one program."""
+
+
+def alike(number: int, trials: int) -> Row:
     """Compare groups of runs of one program."""
-    cases = {
-        "4 + 1 runs, 5 % common to a run": modes_of((4, 1), common=0.05),
-        "4 + 1 runs, 5 % in each phase's run": phases_of((4, 1), 0.05),
-        "2 + 1 runs, 5 % common to a run": modes_of((2, 1), common=0.05),
-        "3 + 3 runs, 5 % of each mode": modes_of((3, 3), own=0.05),
-        "4 + 4 runs, 5 % common to a run": modes_of((4, 4), common=0.05),
-        "4 + 4 runs, 5 % of each mode": modes_of((4, 4), own=0.05),
-        "5 + 5 runs, 2 % of each mode": modes_of((5, 5), own=0.02),
-        "5 + 5 runs, 20 % of each mode": modes_of((5, 5), own=0.2),
-        "5 + 5 runs, 20 % common to a run": modes_of((5, 5), common=0.2),
-        "5 + 5 runs, heavy-tailed": heavy_modes((5, 5)),
-        "1 + 1 runs, 5 % between runs": phases_of((1, 1), 0.05),
-        "1 + 1 runs, 10 % between runs": phases_of((1, 1), 0.1),
-    }
-    rows = []
-    for number, (name, make) in enumerate(cases.items()):
-        found, held = measure(number, make, trials, 1.0)
-        goal = "different ≤ 5 %" + (", same ≥ 80 %" if name.startswith("4 + 4") else "")
-        rows.append((f"alike: {name}", told(found), held, goal))
-    return rows
+    name = list(ALIKE)[number]
+    found, held = measure(number, ALIKE[name], trials, 1.0)
+    goal = "different ≤ 5 %" + (", same ≥ 80 %" if name.startswith("4 + 4") else "")
+    return f"alike: {name}", told(found), held, goal
 
 
-def moved(trials: int) -> list[Row]:
+MOVED: dict[str, tuple[Make, float, str]] = {
+    "5 times slower, 4 + 1 runs": (modes_of((4, 1), (5.0, 5.0), common=0.05), 5.0, "always"),
+    "mode 2 doubled, 3 + 3 runs": (modes_of((3, 3), (1.0, 2.0), own=0.05), 2.0, "always"),
+    "mode 2 a fifth longer, 5 + 5 runs": (modes_of((5, 5), (1.0, 1.2), own=0.05), 1.2, "≥ 80 %"),
+    "mode 2 a tenth longer, 5 + 5 runs": (modes_of((5, 5), (1.0, 1.1), own=0.05), 1.1, ""),
+    "mode 2 a tenth longer, 5 + 5 runs, common factor": (
+        modes_of((5, 5), (1.0, 1.1), own=0.01, common=0.05),
+        1.1,
+        "",
+    ),
+    "all a tenth shorter, as the margin just allows, 4 + 4 runs": (
+        modes_of((4, 4), (0.9, 0.9), common=0.05),
+        0.9,
+        "same ≤ 10 %",
+    ),
+    "all a fifth longer, 4 + 4 runs": (modes_of((4, 4), (1.2, 1.2), common=0.05), 1.2, "same ≤ 10 %"),
+}
+"""Groups of runs of which a mode, or all, moved; by how much the last mode did; and the goal."""
+
+
+def moved(number: int, trials: int) -> Row:
     """Compare groups of runs of which a mode, or all, moved."""
-    cases = {
-        "5 times slower, 4 + 1 runs": (modes_of((4, 1), (5.0, 5.0), common=0.05), 5.0, "always"),
-        "mode 2 doubled, 3 + 3 runs": (modes_of((3, 3), (1.0, 2.0), own=0.05), 2.0, "always"),
-        "mode 2 a fifth longer, 5 + 5 runs": (modes_of((5, 5), (1.0, 1.2), own=0.05), 1.2, "≥ 80 %"),
-        "mode 2 a tenth longer, 5 + 5 runs": (modes_of((5, 5), (1.0, 1.1), own=0.05), 1.1, ""),
-        "mode 2 a tenth longer, 5 + 5 runs, common factor": (
-            modes_of((5, 5), (1.0, 1.1), own=0.01, common=0.05),
-            1.1,
-            "",
-        ),
-        "all a tenth shorter than the margin allows, 4 + 4 runs": (
-            modes_of((4, 4), (0.9, 0.9), common=0.05),
-            0.9,
-            "same ≤ 10 %",
-        ),
-        "all a fifth longer, 4 + 4 runs": (modes_of((4, 4), (1.2, 1.2), common=0.05), 1.2, "same ≤ 10 %"),
-    }
-    rows = []
-    for number, (name, (make, truth, goal)) in enumerate(cases.items(), 100):
-        found, held = measure(number, make, trials, truth)
-        right = [one.direction == ("slower" if truth > 1 else "faster") for one in found if one.moved]
-        direction = f"; direction right {share(right)}" if right else ""
-        rows.append((f"{name}, 5 % between runs", told(found) + direction, held, goal))
-    return rows
+    name = list(MOVED)[number]
+    make, truth, goal = MOVED[name]
+    found, held = measure(100 + number, make, trials, truth)
+    right = [one.direction == ("slower" if truth > 1 else "faster") for one in found if one.moved]
+    direction = f"; direction right {share(right)}" if right else ""
+    return f"{name}, 5 % between runs", told(found) + direction, held, goal
 
 
-def alike_single_runs(trials: int) -> list[Row]:
+SINGLE = (
+    (8, 0.95, False),
+    (16, 0.0, False),
+    (16, 0.8, True),
+    (40, 0.0, True),
+    (40, 0.5, False),
+    (160, 0.0, False),
+    (160, 0.5, True),
+    (160, 0.8, False),
+    (160, 0.95, False),
+)
+"""Phases of a run, their correlation, and whether their tails are heavy."""
+
+
+def alike_single_runs(number: int, trials: int) -> Row:
     """Compare single runs whose phases are slow or fast, and correlated in time."""
-    rows = []
-    for phases, memory, heavy in (
-        (8, 0.95, False),
-        (16, 0.0, False),
-        (16, 0.8, True),
-        (40, 0.0, True),
-        (40, 0.5, False),
-        (160, 0.0, False),
-        (160, 0.5, True),
-        (160, 0.8, False),
-        (160, 0.95, False),
-    ):
-        rng = np.random.default_rng([2002, phases, int(100 * memory)])
-        found = [
-            compare_samples([[run_of_phases(rng, phases, memory=memory, heavy=heavy)] for _ in range(2)])
-            for _ in range(trials)
-        ]
-        name = f"alike: one run per group, {phases} phases, correlation {memory:g}" + ", heavy tails" * heavy
-        rows.append((name, told(found), "", "different ≤ 5 %"))
-    return rows
+    phases, memory, heavy = SINGLE[number]
+    rng = np.random.default_rng([2002, phases, int(100 * memory)])
+    found = [
+        compare_samples([[run_of_phases(rng, phases, memory=memory, heavy=heavy)] for _ in range(2)])
+        for _ in range(trials)
+    ]
+    name = f"alike: one run per group, {phases} phases, correlation {memory:g}" + ", heavy tails" * heavy
+    return name, told(found), "", "different ≤ 5 %"
 
 
-def slower_single_runs(trials: int) -> list[Row]:
+SLOWER_SINGLE = ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8))
+
+
+def slower_single_runs(number: int, trials: int) -> Row:
     """Compare single runs of which one takes twice as long."""
-    rows = []
-    for phases, memory in ((24, 0.0), (40, 0.0), (160, 0.5), (160, 0.8)):
-        rng = np.random.default_rng([2006, phases, int(100 * memory)])
-        found = [
-            compare_samples([[run_of_phases(rng, phases, memory=memory, factor=f)] for f in (1.0, 2.0)])
-            for _ in range(trials)
-        ]
-        rows.append(
-            (
-                f"twice as long, one run per group, {phases} phases, correlation {memory:g}",
-                told(found),
-                "",
-                "",
-            )
-        )
-    return rows
+    phases, memory = SLOWER_SINGLE[number]
+    rng = np.random.default_rng([2006, phases, int(100 * memory)])
+    found = [
+        compare_samples([[run_of_phases(rng, phases, memory=memory, factor=f)] for f in (1.0, 2.0)])
+        for _ in range(trials)
+    ]
+    name = f"twice as long, one run per group, {phases} phases, correlation {memory:g}"
+    return name, told(found), "", ""
 
 
-def real_tables(trials: int) -> list[Row]:
-    """Compare random halves of a real run's phases, and repetitions of a benchmark."""
+REAL = (
+    "VPIC write 512 KiB",
+    "VPIC read 512 KiB",
+    "VPIC write 54 KiB",
+    "local_bufwr256k_6runs, 3 + 3",
+    "local_bufwr256k_6runs, 1 + 1",
+    "local_dirwr64k_6runs, 3 + 3",
+    "local_dirwr64k_6runs, 1 + 1",
+)
+
+
+def real_table(name: str, trials: int) -> Row:
+    """Compare random halves of a real run's phases, or repetitions of a benchmark."""
     folder = Path(os.environ.get("ENSIO_DATA") or ROOT.parent / "shared" / "data") / "tables"
     if not folder.is_dir():
-        return [("real tables: not measured, since ENSIO_DATA names no folder with tables", "", "", "")]
-    rows = []
+        return f"{name}: not measured, since ENSIO_DATA names no folder with tables", "", "", ""
+    if name.startswith("VPIC"):
+        return _halves_of_vpic(folder, name, trials)
+    table, _, design = name.partition(", ")
+    runs = _repetitions(folder / f"{table}.npz")
+    if design == "3 + 3":
+        found = [en.compare(runs[:3], runs[3:]), en.compare(runs[::2], runs[1::2])]
+        return f"{table}: 3 against 3 repetitions, two ways", told(found), "", "never different"
+    pairs = [en.compare(a, b) for i, a in enumerate(runs) for b in runs[:i]]
+    return f"{table}: pairs of single repetitions", told(pairs), "", "fewer than 15 of 15 different"
+
+
+def _halves_of_vpic(folder: Path, name: str, trials: int) -> Row:
     with np.load(folder / "vpic_hdf5_summit_gpfs_192.npz") as table:
         table = dict(table)
-    for op, size, name in (
-        (1, 1 << 19, "write 512 KiB"),
-        (0, 1 << 19, "read 512 KiB"),
-        (1, 55296, "write 54 KiB"),
-    ):
-        mine = (table["op"] == op) & (table["length"] == size) & (table["layer"] == 0)
-        duration_s, phase = (
-            (table["end"] - table["start"])[mine],
-            ordinals(table["rank"][mine], table["start"][mine]),
-        )
-        rng = np.random.default_rng([2004, op, size])
-        found = []
-        for _ in range(trials):
-            side = rng.permutation(phase.max() + 1) % 2
-            sides = [side[phase] == number for number in (0, 1)]
-            found.append(en.compare(*(en.Ensemble(duration_s[here], phase=phase[here]) for here in sides)))
-        rows.append(
-            (f"VPIC {name}: {phase.max() + 1} phases dealt out at random", told(found), "", "different ≤ 5 %")
-        )
-    for name in ("local_bufwr256k_6runs", "local_dirwr64k_6runs"):
-        with np.load(folder / f"{name}.npz") as table:
-            table = dict(table)
-        runs = []
-        for number in np.unique(table["run"]):
-            mine = table["run"] == number
-            columns = {"rank": table["rank"][mine], "start_ns": np.rint(table["start"][mine] * 1e9)}
-            runs.append(en.Ensemble((table["end"] - table["start"])[mine], **columns))
-        found = [en.compare(runs[:3], runs[3:]), en.compare(runs[::2], runs[1::2])]
-        rows.append((f"{name}: 3 against 3 repetitions, two ways", told(found), "", "never different"))
-        pairs = [en.compare(a, b) for i, a in enumerate(runs) for b in runs[:i]]
-        rows.append(
-            (f"{name}: pairs of single repetitions", told(pairs), "", "fewer than 15 of 15 different")
-        )
-    return rows
+    op, size = int("write" in name), 55296 if "54 KiB" in name else 1 << 19
+    mine = (table["op"] == op) & (table["length"] == size) & (table["layer"] == 0)
+    duration_s = (table["end"] - table["start"])[mine]
+    phase = ordinals(table["rank"][mine], table["start"][mine])
+    rng = np.random.default_rng([2004, op, size])
+    found = []
+    for _ in range(trials):
+        side = rng.permutation(phase.max() + 1) % 2
+        sides = [side[phase] == number for number in (0, 1)]
+        found.append(en.compare(*(en.Ensemble(duration_s[here], phase=phase[here]) for here in sides)))
+    return f"{name}: {phase.max() + 1} phases dealt out at random", told(found), "", "different ≤ 5 %"
+
+
+def _repetitions(path: Path) -> list[en.Ensemble]:
+    with np.load(path) as table:
+        table = dict(table)
+    runs = []
+    for number in np.unique(table["run"]):
+        mine = table["run"] == number
+        columns = {"rank": table["rank"][mine], "start_ns": np.rint(table["start"][mine] * 1e9)}
+        runs.append(en.Ensemble((table["end"] - table["start"])[mine], **columns))
+    return runs
 
 
 def ordinals(rank: np.ndarray, start: np.ndarray) -> np.ndarray:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tabulate import tabulate
+
+from calibration.workers import processor_s
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference" / "calibration"
@@ -32,9 +33,14 @@ def say(sentence: str) -> None:
 
 
 def version() -> str:
-    """Return the commit of the code, with a mark if files differ from it."""
-    words = ["git", "describe", "--always", "--abbrev=10", "--dirty=, changed since"]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    """Return the commit of the code, with a mark if files of the code differ from it."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "ensembles", "calibration", "tests/unit")
+    return git("describe", "--always", "--abbrev=10") + (", changed since" if changed else "")
 
 
 def write(name: str, command: str, commit: str, began: float) -> Path:
@@ -49,7 +55,7 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
     commit : str
         Result of `version` when the calibration began.
     began : float
-        ``time.process_time()`` at the beginning, in seconds.
+        `processor_s` at the beginning, in seconds.
 
     Returns
     -------
@@ -57,7 +63,7 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
         The page.
     """
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    spent_s = time.process_time() - began
+    spent_s = processor_s() - began
     made = f"Made by `{command}` on {date}, at commit {commit}, in {spent_s:.0f} s of processor time."
     begin, end = BEGIN.format(name=name), END.format(name=name)
     page = FOLDER / f"{name}.md"

@@ -10,11 +10,13 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from calibration.page import say, show
+from calibration.workers import in_order
 from ensembles.statistics.resampling.dependence import estimate_dependence
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.sums.split import predict_split
 
 CALLS = (1, 2, 4, 8)
+SEED = 5
 
 
 def _log_normal(score: np.ndarray) -> np.ndarray:
@@ -41,9 +43,10 @@ def draw(
     return shape(score + np.sqrt(1 - by_phase - by_task) * rng.normal(size=(phases, tasks, k)))
 
 
-def coverage(shape, phases: int, by_phase: float, by_task: float, trials: int, seed: int) -> dict[int, tuple]:
-    """Share of new phases whose slowest task lies in the 90 % interval, its error, and the width."""
-    rng, tasks, found = np.random.default_rng(seed), 64, {k: [] for k in CALLS}
+def coverage(name: str, phases: int, by_phase: float, by_task: float, trials: int) -> dict[int, tuple]:
+    """Share of new phases whose slowest task lies in the 90 % interval, its error, width and refusals."""
+    shape = SHAPES[name]
+    rng, tasks, found = np.random.default_rng([SEED, phases]), 64, {k: [] for k in CALLS}
     for _ in range(trials):
         measured = draw(rng, shape, phases, tasks, 4, by_phase, by_task)
         phase, rank, _ = (index.ravel() for index in np.indices(measured.shape))
@@ -63,25 +66,36 @@ def coverage(shape, phases: int, by_phase: float, by_task: float, trials: int, s
             np.mean([one[0] for one in each]),
             np.std([one[0] for one in each], ddof=1) / len(each) ** 0.5,
             np.median([one[1] for one in each]),
+            1 - len(each) / trials,
         )
         for k, each in found.items()
+        if len(each) > 1
     }
 
 
 def main(quick: bool = False) -> None:
     """Print the table."""
+    trials = 10 if quick else 80
+    cases = [
+        (name, phases, by_phase, by_task, trials)
+        for name in SHAPES
+        for by_phase, by_task in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.3))
+        for phases in (5, 20)
+    ]
     rows = []
-    for name, shape in SHAPES.items():
-        for by_phase, by_task in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.3)):
-            for phases in (5, 20):
-                found = coverage(shape, phases, by_phase, by_task, 10 if quick else 40, seed=phases)
-                cells = [f"{found[k][0]:.2f} ± {found[k][1]:.2f} (x {found[k][2]:.2f})" for k in CALLS]
-                rows.append((name, by_phase, by_task, phases, *cells))
+    for (name, phases, by_phase, by_task, _), found in zip(cases, in_order(coverage, cases), strict=True):
+        cells = [_cell(found[k]) if k in found else "refused" for k in CALLS]
+        rows.append((name, by_phase, by_task, phases, *cells))
     say(
         "Slowest of 64 tasks that make k calls: coverage of the 90 % interval, its standard error, and the "
-        "median width (high / low); 40 trials of 50 new phases."
+        f"median width (high / low); {trials} trials of 50 new phases."
     )
     show(rows, ("calls", "by phase", "by task", "phases", *(f"k = {k}" for k in CALLS)))
+
+
+def _cell(found: tuple) -> str:
+    share, error, width, refused = found
+    return f"{share:.2f} ± {error:.2f} (x {width:.2f}{f', {refused:.0%} refused' if refused else ''})"
 
 
 if __name__ == "__main__":

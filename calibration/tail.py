@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from calibration.cases.tail_cases import (
 )
 from calibration.cases.tail_tables import TABLES, ensembles_of, folder
 from calibration.page import say, show
-from ensembles.statistics.extremes.backtest import run_backtest
-from ensembles.statistics.extremes.exchangeability import CallAttributes
+from calibration.workers import in_order
+from ensembles.statistics.extremes.backtest import Backtest, run_backtest
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 RATIOS = (0.1, 1.0, 10.0, 100.0)
@@ -33,15 +33,15 @@ SEED = 20100604
 
 def main(quick: bool = False) -> None:
     """Print the tables."""
-    trials = 20 if quick else 150
+    trials = 20 if quick else 300
     say(
         "Coverage of intervals at 90 %, with the median width (high / low) in brackets. Refused: no "
         "interval, or one wider than a factor of 30."
     )
     independent_rows(trials, (1000,) if quick else (100, 1000))
-    small_shape_rows(8 if quick else 60)
-    phased_rows(8 if quick else 40)
-    drift_rows(8 if quick else 40)
+    small_shape_rows(8 if quick else 80)
+    phased_rows(8 if quick else 60)
+    drift_rows(8 if quick else 60)
     real_rows(quick)
 
 
@@ -52,10 +52,11 @@ def independent_rows(trials: int, sizes: tuple[int, ...]) -> None:
             f"Independent calls, n = {calls:,}, {trials} trials: the standard error of a share of 0.9 is "
             f"{(0.09 / trials) ** 0.5:.3f}."
         )
-        rows = []
-        for name, truth in INDEPENDENT.items():
-            counts = independent_coverage(truth, calls, RATIOS, trials, SEED + calls)
-            rows.append([name, *(_cell(count) for count in counts)])
+        cases = [(truth, calls, RATIOS, trials, SEED + calls) for truth in INDEPENDENT.values()]
+        rows = [
+            [name, *(_cell(count) for count in counts)]
+            for name, counts in zip(INDEPENDENT, in_order(independent_coverage, cases), strict=True)
+        ]
         show(rows, ("calls", *(f"N = {ratio:g} n" for ratio in RATIOS)))
 
 
@@ -68,23 +69,22 @@ def small_shape_rows(trials: int) -> None:
         "better."
     )
     rows, worse = [], 0
-    for kind in KINDS:
-        for shape in SHAPES:
-            ours, student, farther = small_rows(kind, shape, trials, SEED)
-            ratio, error = score_ratio(ours, student)
-            worse += ratio - 2 * error > 1
-            rows.append(
-                [
-                    kind,
-                    f"{shape[0]} x {shape[1]}",
-                    ours.text,
-                    student.text,
-                    f"{ratio:.2f} ± {error:.2f}",
-                    f"{ours.refused / trials:.0%}",
-                    farther.text,
-                    f"{farther.refused / trials:.0%}",
-                ]
-            )
+    cases = [(kind, shape, trials, SEED) for kind in KINDS for shape in SHAPES]
+    for (kind, shape, *_), (ours, student, farther) in zip(cases, in_order(small_rows, cases), strict=True):
+        ratio, error = score_ratio(ours, student)
+        worse += ratio - 2 * error > 1
+        rows.append(
+            [
+                kind,
+                f"{shape[0]} x {shape[1]}",
+                ours.text,
+                student.text,
+                f"{ratio:.2f} ± {error:.2f}" if np.isfinite(ratio) else "-",
+                f"{ours.refused / trials:.0%}",
+                farther.text,
+                f"{farther.refused / trials:.0%}",
+            ]
+        )
     header = ("phases", "shape", "ours", "Student's t", "score", "refused", "ours, 8 x", "refused")
     show(rows, header)
     say(f"In {worse} of {len(rows)} rows the score is over two standard errors above that of Student's t.")
@@ -93,13 +93,16 @@ def small_shape_rows(trials: int) -> None:
 def phased_rows(trials: int) -> None:
     """Measure coverage for new phases with as many calls as past ones, or other N."""
     say(f"Phases with random location and spread, {trials} trials of 20 new phases each.")
-    rows = []
+    cases = []
     for within in WITHIN:
         for phases, calls in ((20, 64), (60, 256)):
             slow = 0.1 if calls != 256 else 0.0
             truth = Phased(within, phases, calls, location=0.3 if slow else 0.1, spread=0.25, slow=slow)
-            counts = phased_coverage(truth, STEPS, trials, SEED + phases)
-            rows.append([within, f"{phases} x {calls}", *(_cell(count) for count in counts)])
+            cases.append((truth, STEPS, trials, SEED + phases))
+    rows = [
+        [truth.within, f"{truth.phases} x {truth.calls}", *(_cell(count) for count in counts)]
+        for (truth, *_), counts in zip(cases, in_order(phased_coverage, cases), strict=True)
+    ]
     show(rows, ("calls within a phase", "shape", *(f"N = {step:g} x" for step in STEPS)))
 
 
@@ -110,23 +113,22 @@ def drift_rows(trials: int) -> None:
         "coverage, and the median width beside that of an oracle that knows the process and its jumps."
     )
     rows = []
-    for phases in (40, 160):
-        for name in DRIFTS:
-            found = next_phases(name, phases, trials, SEED + phases)
-            coverage = np.array([one.coverage for one in found])
-            width = float(np.exp(np.mean([np.log(one.width) for one in found])))
-            oracle = oracle_width(name, phases)
-            rows.append(
-                [
-                    name,
-                    phases,
-                    f"{coverage.mean():.3f} ± {coverage.std(ddof=1) / trials**0.5:.3f}",
-                    f"{np.mean((coverage >= 0.8) & (coverage <= 0.96)):.2f}",
-                    f"x {width:.2f}",
-                    f"x {oracle:.2f}",
-                    f"{width / oracle:.2f}",
-                ]
-            )
+    cases = [(name, phases, trials, SEED + phases) for phases in (40, 160) for name in DRIFTS]
+    for (name, phases, *_), found in zip(cases, in_order(next_phases, cases), strict=True):
+        coverage = np.array([one.coverage for one in found])
+        width = float(np.exp(np.mean([np.log(one.width) for one in found])))
+        oracle = oracle_width(name, phases)
+        rows.append(
+            [
+                name,
+                phases,
+                f"{coverage.mean():.3f} ± {coverage.std(ddof=1) / trials**0.5:.3f}",
+                f"{np.mean((coverage >= 0.8) & (coverage <= 0.96)):.2f}",
+                f"x {width:.2f}",
+                f"x {oracle:.2f}",
+                f"{width / oracle:.2f}",
+            ]
+        )
     header = ("run", "phases", "coverage", "runs in 0.80 to 0.96", "width", "oracle's", "ratio")
     show(rows, header)
 
@@ -139,8 +141,8 @@ def real_rows(quick: bool) -> None:
     rows: list[list[str]] = []
     verdicts: dict[str, list[str]] = {}
     widths: dict[str, list[float]] = {}
-    for what, calls in _real_ensembles(quick):
-        found = run_backtest(CountedDurations.from_durations(calls.durations_s, calls.phase), calls=calls)
+    tables = [(name,) for name in (TABLES[:1] if quick else TABLES)]
+    for what, found in itertools.chain.from_iterable(in_order(backtests_of, tables)):
         row = [what]
         for kind in found.kinds:
             if kind.coverage is None or kind.width is None or kind.refused > kind.trials:
@@ -160,9 +162,12 @@ def real_rows(quick: bool) -> None:
         say(f"{kind}, goal 0.80 to 0.96: {parts}; median width x {wide:.3g}.")
 
 
-def _real_ensembles(quick: bool) -> Iterator[tuple[str, CallAttributes]]:
-    for name in TABLES[:1] if quick else TABLES:
-        yield from ensembles_of(name)
+def backtests_of(name: str) -> list[tuple[str, Backtest]]:
+    """Return the backtests of the ensembles of one table."""
+    return [
+        (what, run_backtest(CountedDurations.from_durations(calls.durations_s, calls.phase), calls=calls))
+        for what, calls in ensembles_of(name)
+    ]
 
 
 def _cell(count: Count) -> str:

@@ -32,6 +32,10 @@ _MOST_SITES = 5
 _LEAST_SHARE = 0.05
 
 
+_FEW = 0.1
+"""Least share of a further mode from which on the calls are too few to count modes: 60 calls or fewer."""
+
+
 def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     """Format the modes: a title, a table, the test of unimodality, clusters, harmonics and sizes."""
     if modes.refused:
@@ -47,7 +51,10 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
         lines.append(f"Unimodality rejected (p {_bound_text(modes.p_one_mode)}).")
     else:
         least = f"{100 * modes.least_share:.2g} %"
-        lines.append(f"No evidence of a further mode. One of less than {least} would not be seen.")
+        said = (
+            "No evidence of a further mode." if modes.least_share < _FEW else "Too few calls to count modes."
+        )
+        lines.append(f"{said} One of less than {least} would not be seen.")
     if modes.resolution_s:
         per = " per MiB" if per_mib else ""
         lines.append(f"Timer resolution: {seconds_text(modes.resolution_s)}{per}.")

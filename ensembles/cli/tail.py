@@ -84,7 +84,11 @@ def tail_text(tail: Tail, unit: str = "") -> str:
             "show (95 %)."
         )
     if tail.equation1 is not None:
-        lines.append("Equation 1 assumes i.i.d. calls and is bounded by the observed maximum.")
+        line = "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum."
+        made = tail.equation1.phases
+        if made is not None and tail.phases is not None and made < tail.phases:
+            line += f" Its interval has calls of {made} of {count_text(tail.phases, 'phase')}."
+        lines.append(line)
     return "\n".join(lines)
 
 

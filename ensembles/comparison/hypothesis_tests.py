@@ -25,20 +25,20 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
     -------
     float
         Of Wilcoxon, Mann and Whitney for two groups (exact without ties), of Kruskal and Wallis for more; nan
-        if a group is empty, 1 if all values are equal.
+        if a group is empty, 1 if all values are equal, or two groups have one each.
 
     Examples
     --------
     >>> rank_test([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])])
     0.1
     """
-    from scipy.stats import kruskal, mannwhitneyu
-
     values = [group[np.isfinite(group)] for group in values]
     if min(len(group) for group in values) == 0:
         return float("nan")
-    if np.ptp(np.concatenate(values)) == 0:
+    if np.ptp(np.concatenate(values)) == 0 or list(map(len, values)) == [1, 1]:
         return 1.0
+    from scipy.stats import kruskal, mannwhitneyu  # a third of a second
+
     if len(values) == 2:
         return float(mannwhitneyu(*values, alternative="two-sided", method="auto").pvalue)
     return float(kruskal(*values).pvalue)

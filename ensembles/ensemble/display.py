@@ -20,10 +20,12 @@ def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
         facts.append(("tasks", f"{len(np.unique(ensemble.rank)):,}"))
     facts.append(("phases", f"{len(sample.phase):,}" if sample.phases_known else "not known"))
     if ensemble.n:
+        from ensembles.statistics.moments.quantiles import quantile_s
+
         per = "/MiB" if rates else ""
         for what, value_s in (
             ("shortest", sample.min_s.min()),
-            ("median", sample.quantile_s([0.5])[0]),
+            ("median", quantile_s(ensemble.atoms, [0.5])[0]),
             ("longest", sample.max_s.max()),
         ):
             rate = f" ({1 / value_s:.4g} MiB/s)" if rates and value_s > 0 else ""

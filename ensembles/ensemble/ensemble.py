@@ -41,7 +41,8 @@ class Ensemble:
     Parameters
     ----------
     durations_s : array_like of float, shape (n,)
-        Durations in seconds; with ``per="MiB"``, in seconds per MiB.
+        Durations in seconds, or differences of times as those of NumPy and pandas; with ``per="MiB"``, in
+        seconds per MiB.
     phase : array_like of int, shape (n,), optional
         Phase of each call, numbered in the order of time; -1: in no phase.
     rank : array_like of int, shape (n,), optional
@@ -82,7 +83,7 @@ class Ensemble:
     >>> durations_s = np.repeat([1.0, 0.5], [700, 300]) * random.lognormal(0.0, 0.05, 1000)
     >>> ensemble = en.Ensemble(durations_s, name="write")
     >>> ensemble
-    Ensemble of write: 1,000 calls, phases not known; median 971 ms, from 419 ms to 1.17 s
+    Ensemble of write: 1,000 calls, phases not known; median 972 ms, from 419 ms to 1.17 s
     >>> [round(mode.t_s, 1) for mode in ensemble.modes().modes]
     [0.5, 1.0]
     """
@@ -317,13 +318,13 @@ class Ensemble:
         return compute_robust(self.atoms, level=level, seed=seed)
 
     def quantiles(
-        self, quantiles: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
+        self, quantiles: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
     ) -> Quantiles:
         """Compute quantiles of the durations, each with an interval.
 
         Parameters
         ----------
-        quantiles : sequence of float
+        quantiles : float or sequence of float
             Probabilities between 0 and 1.
         level : float
             Confidence level of the intervals.

@@ -27,15 +27,18 @@ from ensembles.summaries.bins import bin_edges_s
 class Equation1:
     """The slowest of N calls by Equation 1, in seconds.
 
-    The central interval from `low_s` to `high_s` has the probability ``level``.
+    The central interval from `low_s` to `high_s` has the probability ``level``, if calls are independent and
+    of one distribution. `phases` is the number of phases that made the calls in it: if these are few, the
+    assumption is wrong, and the interval is too narrow. None: phases are unknown, or there is one.
     """
 
     median_s: float
     mean_s: float
     low_s: float
     high_s: float
+    phases: int | None = None
 
-    def to_json(self) -> dict[str, float]:
+    def to_json(self) -> dict[str, float | int | None]:
         """Return the numbers by name."""
         return asdict(self)
 
@@ -76,7 +79,10 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
     edges = bin_edges_s()
     middle = np.clip(0.5 * (edges[:-1] + edges[1:]), sample.min_s.min(), sample.max_s.max())
     mean = float(np.diff(below) @ middle)
-    return Equation1(float(median), mean, float(low), float(high))
+    phases = None
+    if sample.phases_known and len(sample.n) > 1:
+        phases = int(np.count_nonzero(sample.max_s >= min(low, sample.max_s.max())))
+    return Equation1(float(median), mean, float(low), float(high), phases)
 
 
 def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:

@@ -91,15 +91,38 @@ def _variance(value: np.ndarray, weight: np.ndarray) -> float:
 def _shares(number: np.ndarray, calls: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw each phase's share of slow calls, shape (p, parts), from its posterior.
 
-    The prior is fitted to all phases by moments (empirical Bayes).
+    The prior is a beta distribution, and each part has one drawn from the posterior of its mean and weight
+    (a + b) on a grid, with priors flat in the mean and in the root of 1 / weight (A. Gelman et al., "Bayesian
+    Data Analysis", 2013, section 5.3). Few phases leave much doubt about the share of phases without any slow
+    call, which the moments of shares do not show.
     """
     n = calls.astype(np.float64)
-    mean = float(number.sum() / n.sum())
-    excess = float(((number - n * mean) ** 2).sum() - n.sum() * mean * (1 - mean))
-    variance = max(excess / max(float((n**2 - n).sum()), 1.0), 1e-12)
-    weight = np.clip(mean * (1 - mean) / variance - 1.0, 0.5, 1e7)
-    slow, fast = weight * mean + number, weight * (1 - mean) + n - number
-    return np.clip(rng.beta(slow[:, None], fast[:, None], (len(n), _PARTS)), 1e-12, 1.0 - 1e-9)
+    mean = float(number.sum() / n.sum()) * np.exp(_MEANS)[:, None]
+    mean = np.minimum(mean, 0.9)
+    slow, fast = np.ravel(mean * _WEIGHTS), np.ravel((1 - mean) * _WEIGHTS)
+    chance = _likelihood(number, n, slow, fast) * slow / (slow + fast) ** 1.5
+    place = rng.choice(len(chance), _PARTS, p=chance / chance.sum())
+    a, b = slow[place] + number[:, None], fast[place] + (n - number)[:, None]
+    shares: np.ndarray = np.clip(rng.beta(a, b), 1e-12, 1.0 - 1e-9)
+    return shares
+
+
+_MEANS = np.linspace(-1.2, 1.2, 17)
+_WEIGHTS = np.exp(np.linspace(np.log(0.2), np.log(1e5), 33))
+_MOST_PHASES = 128
+"""Phases of which the likelihood is computed."""
+
+
+def _likelihood(number: np.ndarray, n: np.ndarray, slow: np.ndarray, fast: np.ndarray) -> np.ndarray:
+    """Return likelihoods of beta-binomial distributions, relative to the largest: shape (k,)."""
+    from scipy.special import betaln
+
+    some = np.linspace(0, len(n) - 1, min(len(n), _MOST_PHASES)).astype(np.int64)
+    pairs, often = np.unique(np.column_stack([number[some], n[some]]), axis=0, return_counts=True)
+    x, m = pairs.T[:, :, None]
+    log = often @ (betaln(slow + x, fast + m - x) - betaln(slow, fast))
+    found: np.ndarray = np.exp(log - log.max())
+    return found
 
 
 def _log_quantile(mode: CountedDurations, tail: ParetoTail, chance: np.ndarray) -> np.ndarray:

@@ -164,6 +164,9 @@ FEWEST_PHASES = 5
 each, the tests have little power.
 """
 
+ENOUGH_PHASES = 20
+"""From this number on, order statistics of phases bound a central 90 % interval."""
+
 MOST_STEP = 1024
 """Largest ratio of N to the calls of a phase to which the tail of a phase is extrapolated."""
 
@@ -405,6 +408,12 @@ class SlowestOfN:
         else:
             width = f"more than a factor of {MOST_WIDTH:g}"
         what = f"the slowest of {count_text(tasks, 'call')} is known within {width} only"
+        if tasks <= reach and self._by_phase and len(self.sample.n) < ENOUGH_PHASES:
+            seen = count_text(len(self.sample.n), "phase")
+            return (
+                f"{what} from {seen}: record {ENOUGH_PHASES} phases or more, or choose calls of one kind, "
+                "for example by --call and --size"
+            )
         if tasks <= reach:
             return (
                 f"{what}: choose calls of one kind, for example by --call and --size, or record more of them"

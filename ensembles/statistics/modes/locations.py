@@ -175,7 +175,9 @@ def measured(
     Estimate and interval come from the same estimator, applied to the calls and to each replicate. With few
     phases, the distance of a percentile of the replicates from the estimate is too short: by the root of
     k / (k - 1), because the variance of k resampled phases has the divisor k; and by the ratio of Student's
-    quantile to the normal one, because it is estimated from k phases.
+    quantile to the normal one, because it is estimated from k phases. The shorter side of the interval of a
+    place is at least the geometric mean of both: of few calls, the estimate is drawn towards the heavier
+    flank, and so are the replicates, so that the short side is the one that misses.
     """
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([cells.counts[None, :].astype(np.float64), replicates(sample, cells, size, rng)])
@@ -199,6 +201,9 @@ def measured(
     blur = cell**2 / (4 * width[:, 0] + 1e-9)
     stretch = _stretch(resampled_phases(sample), level)
     places, weights, widths = (_with_interval(values, level, stretch) for values in (place, weight, width))
+    beside = np.abs(places[:, 1:] - places[:, :1])
+    beside = np.maximum(beside, np.sqrt(beside.prod(axis=1, keepdims=True)))
+    places[:, 1:] = places[:, :1] + beside * [-1, 1]
     widths += np.outer(np.minimum(blur, 0.5 * width[:, 0]), [0, -1, 1])
     return ModeEstimates(places, np.clip(weights, 0, 1), np.maximum(widths, 0), bounds[:, 0])
 

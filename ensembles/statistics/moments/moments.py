@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.units import count_text
 from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
@@ -152,7 +153,8 @@ class Moments:
             return "moments: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
         lines = [
-            f"moments of {self.n:,} calls, with {self.level:.0%} confidence intervals by resampling {of}"
+            f"moments of {count_text(self.n, 'call')}, with {self.level:.0%} confidence intervals by "
+            f"resampling {of}"
         ]
         notes = (f"  note: {note}" for note in self.notes)
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])
@@ -245,9 +247,10 @@ def _estimates(
     low, high = np.minimum(low, values), np.maximum(high, values)
     one_sided = []
     for i in (3, 4):
-        if units.is_governed(i, LARGEST_PART):
+        upward = i == 4 or units.longer_side > 0
+        if not np.isnan(low[i] if upward else high[i]) and units.is_governed(i, LARGEST_PART):
             one_sided.append(NAMES[i])
-            if i == 4 or units.longer_side > 0:
+            if upward:
                 high[i] = np.inf
             else:
                 low[i] = -np.inf

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
-from ensembles.statistics.samples.estimate import Estimate, finite
+from ensembles.statistics.samples.estimate import Estimate, finite, interval_text
 from ensembles.statistics.samples.level import check_level
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -68,23 +68,24 @@ class Quantiles:
         if not self.n:
             return "quantiles: no calls"
         of = f"of {self.phases:,} phases" if self.method == "phases" else "of independent calls"
-        lines = [f"quantiles of {self.n:,} calls, with {self.level:.0%} confidence intervals {of}"]
+        lines = [
+            f"quantiles of {count_text(self.n, 'call')}, with {self.level:.0%} confidence intervals {of}"
+        ]
         for quantile, found in zip(self.quantiles, self.estimates, strict=True):
-            high = f"to {seconds_text(found.high)}" if np.isfinite(found.high) else "or more"
-            text = f"{seconds_text(found.value)}  ({seconds_text(found.low)} {high})"
-            lines.append(f"  {100 * quantile:6.4g} %  {text}")
+            ends = interval_text(found.low, found.high, seconds_text, least=0.0)
+            lines.append(f"  {100 * quantile:6.4g} %  {seconds_text(found.value)}  ({ends})")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
 def compute_quantiles(
-    data: CountedDurations | WeightedValues, quantiles: Sequence[float] = LEVELS, level: float = 0.9
+    data: CountedDurations | WeightedValues, quantiles: float | Sequence[float] = LEVELS, level: float = 0.9
 ) -> Quantiles:
     """Compute quantiles of an ensemble, with intervals.
 
     Parameters
     ----------
     data : CountedDurations or WeightedValues
-    quantiles : sequence of float
+    quantiles : float or sequence of float
         Probabilities, 0 to 1.
     level : float
         Confidence level of the intervals, between 0 and 1.
@@ -96,7 +97,7 @@ def compute_quantiles(
     Raises
     ------
     EnsioError
-        A probability is not between 0 and 1.
+        A probability is not a number between 0 and 1.
 
     Notes
     -----
@@ -128,7 +129,12 @@ def compute_quantiles(
     (51.0, 42.0, 60.0)
     """
     level = check_level(level)
-    quantiles = tuple(float(q) for q in quantiles)
+    try:
+        quantiles = tuple(float(q) for q in np.atleast_1d(quantiles))
+    except (TypeError, ValueError):
+        raise EnsioError(
+            f"the quantiles {quantiles!r} are not numbers: give for example [0.5, 0.99]"
+        ) from None
     for q in quantiles:
         if not 0 <= q <= 1:
             raise EnsioError(f"the quantile {q} is not between 0 and 1: give for example 0.5 for the median")

@@ -170,7 +170,8 @@ def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
 
     The scales are the logarithm for location and scale, and the inverse hyperbolic tangent for ratios. With p
     the shares of the calls and F the shares below, b_r = Σ p x F^r; the influence of a call at x on b_r is x
-    F^r + r Σ_{y > x} p y F^(r-1) - (r + 1) b_r.
+    F^r + r Σ_{y > x} p y F^(r-1) - (r + 1) b_r. F^r of equal calls is its mean over their ranks, as with few
+    values (a coarse clock) the power of the mean rank is another number.
 
     Parameters
     ----------
@@ -186,17 +187,20 @@ def _on_scale(value: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
     R. J. Serfling, Approximation Theorems of Mathematical Statistics, 1980, chapter 8: L-estimates.
     """
     share = counts / counts.sum(axis=1, keepdims=True)
-    below = np.cumsum(share, axis=1) - share / 2
+    after = np.cumsum(share, axis=1)
+    below = after - share / 2
     b, added = [], []
-    before, power = below, np.ones_like(below)
+    before = np.ones_like(below)
     for r in range(4):
-        b.append((power * share) @ value)
-        call = value * power
+        ranks = np.diff(after ** (r + 1), axis=1, prepend=0.0) / (r + 1)
+        b.append(ranks @ value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            call = value * np.where(share > 0, ranks / share, below**r)
         if r:
             term = value * before * share
             call += r * (np.cumsum(term[:, ::-1], axis=1)[:, ::-1] - term / 2)
+            before = before * below
         added.append(call - (r + 1) * b[r][:, None])
-        before, power = power, power * below
     moments, influences = _l_moments_of(b), _l_moments_of(added)
     found = [np.log(moments[0]), np.log(moments[1])]
     influence = [influences[i] / moments[i][:, None] for i in range(2)]

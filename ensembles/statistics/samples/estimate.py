@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ensembles.model.units import seconds_text
@@ -35,7 +35,10 @@ class Estimate:
         return {name: finite(getattr(self, name)) for name in ("value", "low", "high")}
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+        text = "{:.4g}".format
+        if not math.isfinite(self.value):
+            return "not determined"
+        return f"{text(self.value)} ({interval_text(self.low, self.high, text)})"
 
 
 def finite(value: float) -> float | None:
@@ -43,18 +46,43 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def interval_text(low: float, high: float, text: Callable[[float], str], least: float = -math.inf) -> str:
+    """Format an interval whose ends may be unknown.
+
+    Parameters
+    ----------
+    low, high : float
+        NaN or infinite: the data give no bound.
+    text : callable
+        Formats a finite number.
+    least : float
+        No value is below it: an end there is not a bound.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> interval_text(1.0, 2.0, str), interval_text(-math.inf, 2.0, str)
+    ('1.0 to 2.0', '2.0 or less')
+    """
+    bounded_low, bounded_high = math.isfinite(low) and low > least, math.isfinite(high)
+    if bounded_low and bounded_high:
+        return f"{text(low)} to {text(high)}"
+    if bounded_high:
+        return f"{text(high)} or less"
+    return f"{text(low)} or more" if bounded_low else "interval not determined"
+
+
 def estimates_lines(estimates: Mapping[str, Estimate]) -> list[str]:
     """Format each estimate as a line with its name; names that end in ``_s`` are in seconds."""
     lines = []
     for name, found in estimates.items():
-        in_s = name.endswith("_s")
-        texts = [
-            seconds_text(value) if in_s and math.isfinite(value) else f"{value:.4g}"
-            for value in (found.value, found.low, found.high)
-        ]
+        text: Callable[[float], str] = seconds_text if name.endswith("_s") else "{:.4g}".format
         plain = name.removesuffix("_s").replace("l_", "L-").replace("_", " ")
-        ends = f"{texts[1]} to {texts[2]}"
-        if found.high == math.inf or found.low == -math.inf:
-            ends = f"{texts[1]} or more" if found.low > -math.inf else f"{texts[2]} or less"
-        lines.append(f"  {plain:<20} {texts[0]}  ({ends})")
+        value = text(found.value) if math.isfinite(found.value) else "not determined"
+        ends = interval_text(found.low, found.high, text)
+        known = math.isfinite(found.value)
+        lines.append(f"  {plain:<20} {value}" + (f"  ({ends})" if known else ""))
     return lines

@@ -85,3 +85,15 @@ def test_equation_1_never_exceeds_what_was_seen():
     found = compute_equation1(CountedDurations.from_durations(seen), 10**6)
     assert found.high_s == pytest.approx(seen.max())
     assert found.low_s == pytest.approx(seen.max())
+
+
+def test_equation_1_says_how_many_phases_its_interval_is_of():
+    """Calls of four phases end at one limit: together they look as if the slowest were known exactly."""
+    rng = np.random.default_rng(8)
+    limit_s = np.repeat([13.42, 13.42, 13.33, 13.42, 13.42], 400)
+    durations_s = limit_s - 1e-3 * rng.exponential(size=2000)
+    phase = np.repeat(np.arange(5), 400)
+    found = compute_equation1(CountedDurations.from_durations(durations_s, phase), 1000)
+    assert found.high_s - found.low_s < 1e-3 * found.low_s
+    assert found.phases == 4
+    assert compute_equation1(CountedDurations.from_durations(durations_s), 1000).phases is None

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
 from ensembles.statistics.extremes.phase_maxima import (
     PhaseMaxima,
     effective_number,
@@ -105,3 +106,15 @@ def test_phases_of_nearly_as_many_calls_keep_their_slowest_where_others_have_few
     seen = np.log(sample.max_s[whole])[:, None]
     np.testing.assert_allclose(found[whole], np.broadcast_to(seen, found[whole].shape))
     assert np.all(found[~whole].mean(1) > np.log(sample.max_s[~whole]))
+
+
+@pytest.mark.parametrize("seed", [7, 12, 13])
+def test_phases_without_a_slow_call_are_expected_among_larger_ones(seed):
+    """By moments of the shares of slow calls, half as many were expected."""
+    rng = np.random.default_rng(seed)
+    share = np.repeat(rng.beta(0.5, 24.5, 20), 64)
+    durations_s = 1e-3 * np.exp(rng.normal(0, 0.2, 1280) + np.log(8) * (rng.random(1280) < share))
+    sample = CountedDurations.from_durations(durations_s, np.repeat(np.arange(20), 64))
+    log_s = maximum_by_share(sample, np.zeros(20) + np.log(1e-3), 512)
+    none = float(np.mean(np.exp(log_s) < 3e-3))
+    assert 0.12 < none < 0.4  # 0.21 of such phases have none

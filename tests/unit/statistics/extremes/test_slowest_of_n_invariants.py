@@ -185,3 +185,13 @@ def test_data_of_pictures_show_a_tail_that_fits_and_one_that_does_not():
     assert found.shape.mean() > 0.15  # the shape of a power law of exponent 2 is 0.5
     assert np.all(np.diff(found.observed_s) <= 0)
     np.testing.assert_allclose(np.log(found.observed_s[5:] / found.expected_s[5:]), 0, atol=0.4)
+
+
+def test_a_refusal_of_few_phases_says_to_record_more_phases():
+    """One phase of five is 30 times slower: more calls of the same phases would not help."""
+    rng = np.random.default_rng(64)
+    phase = np.repeat(np.arange(5), 64)
+    durations_s = 1e-3 * rng.lognormal(0, 0.1, 320) * np.where(phase == 4, 30, 1)
+    found = Ensemble(durations_s, phase).tail(64)
+    assert found.low_s is None
+    assert "from 5 phases: record 20 phases or more" in found.refused

@@ -94,6 +94,26 @@ def test_intervals_of_small_samples_hold_the_mode(phases, calls, sigma_of_phases
     assert held >= 0.75 * found
 
 
+@pytest.mark.parametrize(
+    ("draw", "mode_s"),
+    [
+        (lambda rng: 0.5 * rng.gamma(2, size=40), 1.0),
+        (lambda rng: rng.weibull(3, 40), 1.0),
+    ],
+)
+def test_intervals_of_forty_calls_of_a_skewed_density_hold_the_mode(draw, mode_s):
+    """Estimate and replicates are drawn towards the heavier flank: the short side of the interval missed."""
+    rng = np.random.default_rng(40)
+    phase = np.repeat(np.arange(5), 8)
+    held = []
+    for _ in range(120):
+        modes = fit_modes(CountedDurations.from_durations(1e-3 * draw(rng), phase)).modes
+        if modes:
+            mode = max(modes, key=lambda mode: mode.weight)
+            held.append(mode.low_s <= 1e-3 * mode_s <= mode.high_s)
+    assert np.mean(held) >= 0.84
+
+
 def test_forty_uniform_durations_have_no_mode_at_the_longest():
     rng = np.random.default_rng(2)
     found = [

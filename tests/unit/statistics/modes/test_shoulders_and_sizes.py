@@ -91,4 +91,4 @@ def test_text_of_one_mode_claims_no_more_than_the_calls_show():
     text = modes_text(ensemble.modes(), ensemble)
     assert "100.0 %" in text
     assert "(100.0 % – 100.0 %)" not in text
-    assert "No evidence of a further mode. One of less than 15 % would not be seen." in text
+    assert "Too few calls to count modes. One of less than 15 % would not be seen." in text
