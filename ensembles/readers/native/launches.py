@@ -11,14 +11,17 @@ from ensembles.model.units import count_text
 from ensembles.readers.native.spool import Spool
 
 _MOST_LISTED = 20
+_FIRST_WITH_LAUNCHES = 4
+"""Version of spools from which on ``ensio run`` gives its programs one key."""
 
 
 def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> list[Spool]:
     """Choose the processes of one launch.
 
     All processes that a launcher started together have one key (property ``launch``). If a directory has
-    ranks of several launches, each of them is a run, and so are all processes without a rank together.
-    Otherwise the directory is one run.
+    ranks of several launches, each of them is a run. Processes without a rank belong together if ``ensio run``
+    started them at once, if one is the parent of the other, or if they ran at the same time; other groups of
+    them are separate runs, unless ranks of exactly one launch are there too.
 
     Parameters
     ----------
@@ -67,18 +70,63 @@ def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:
             found[spool.properties.get(b"launch", b"")].append(spool)
         else:
             without.append(spool)
-    if len(found) < 2:
+    if len(found) == 1:
         return [list(spools)]
     launches = list(found.values())
     if any(spool.has_events for spool in without):
-        launches.append(without)
-    else:
+        launches += _programs(without)
+    elif launches:
         launches[0].extend(without)
+    else:
+        return [list(spools)]
     return sorted(launches, key=lambda launch: min(_start_ns(spool) for spool in launch))
+
+
+def _programs(spools: Sequence[Spool]) -> list[list[Spool]]:
+    """Group processes without a rank by what started them."""
+    if any(spool.head.version < _FIRST_WITH_LAUNCHES for spool in spools):
+        return [list(spools)]
+    group = list(range(len(spools)))
+
+    def representative(place: int) -> int:
+        while group[place] != place:
+            group[place] = group[group[place]]
+            place = group[place]
+        return place
+
+    known: dict[tuple[bytes, ...] | tuple[bytes, int], int] = {}
+    order = sorted(range(len(spools)), key=lambda place: _start_ns(spools[place]))
+    for place in order:
+        spool = spools[place]
+        host = spool.properties.get(b"host", b"")
+        for key in ((spool.properties.get(b"launch", b""),), (host, spool.head.pid)):
+            group[representative(place)] = representative(known.setdefault(key, place))
+        parent = known.get((host, spool.head.parent_pid))
+        if parent is not None:
+            group[representative(place)] = representative(parent)
+    latest = order[0]
+    for place in order[1:]:
+        if _start_ns(spools[place]) <= _end_ns(spools[latest]):
+            group[representative(place)] = representative(latest)
+        if _end_ns(spools[place]) > _end_ns(spools[latest]):
+            latest = place
+    programs: defaultdict[int, list[Spool]] = defaultdict(list)
+    for place, spool in enumerate(spools):
+        programs[representative(place)].append(spool)
+    groups = list(programs.values())
+    made_calls = [group for group in groups if any(spool.has_events for spool in group)]
+    made_calls[0].extend(spool for group in groups if group not in made_calls for spool in group)
+    return made_calls
 
 
 def _start_ns(spool: Spool) -> int:
     return int(spool.head.first_realtime_ns)
+
+
+def _end_ns(spool: Spool) -> int:
+    """Return when the process ended; of one that was killed or still runs, a moment at which it ran."""
+    last = int(spool.head.last_realtime_ns)
+    return last if spool.ended else max(last, spool.status.st_mtime_ns)
 
 
 def _described(launch: Sequence[Spool]) -> str:

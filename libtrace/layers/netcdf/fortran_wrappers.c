@@ -31,7 +31,7 @@ __attribute__((unused)) static uint64_t region_bytes(struct ensio_netcdf_call *c
     for (int i = 0; i < regions; i++) {
         uint64_t here = 1;
         for (int at = 0; at < dimensions; at++)
-            here *= counts[at] > 0 ? (uint64_t)counts[at] : 0;
+            here = ensio_netcdf_product(here, counts[at] > 0 ? (uint64_t)counts[at] : 0);
         elements += here;
         counts += dimensions;
     }

@@ -96,7 +96,7 @@ uint64_t ensio_netcdf_closed(struct ensio_netcdf_call *call, int id, int result)
     return 0;
 }
 
-static uint64_t product(uint64_t one, uint64_t other)
+uint64_t ensio_netcdf_product(uint64_t one, uint64_t other)
 {
     uint64_t result;
     return __builtin_mul_overflow(one, other, &result) || result > INT64_MAX ? INT64_MAX : result;
@@ -117,7 +117,7 @@ static uint64_t whole(const struct ensio_netcdf *netcdf, int file, int variable)
         return 0;
     for (int i = 0; i < dimensions; i++) {
         length = 0;
-        elements = netcdf->inq_dimlen(file, ids[i], &length) == 0 ? product(elements, length) : 0;
+        elements = netcdf->inq_dimlen(file, ids[i], &length) == 0 ? ensio_netcdf_product(elements, length) : 0;
     }
     return elements;
 }
@@ -126,7 +126,7 @@ static uint64_t elements_of(int dimensions, const int64_t *count)
 {
     uint64_t elements = dimensions >= 0;
     for (int i = 0; i < dimensions && count; i++)
-        elements = product(elements, count[i] > 0 ? (uint64_t)count[i] : 0);
+        elements = ensio_netcdf_product(elements, count[i] > 0 ? (uint64_t)count[i] : 0);
     return elements;
 }
 
@@ -143,7 +143,7 @@ uint64_t ensio_netcdf_elements(struct ensio_netcdf_call *call, int file, int var
         bytes = bytes_of[type];
     else if (!netcdf->inq_type || netcdf->inq_type(file, type, NULL, &bytes) != 0)
         return 0;
-    return product(elements, bytes);
+    return ensio_netcdf_product(elements, bytes);
 }
 
 uint64_t ensio_netcdf_whole(struct ensio_netcdf_call *call, int file, int variable)
@@ -165,7 +165,7 @@ uint64_t ensio_netcdf_regions(struct ensio_netcdf_call *call, int file, int vari
 {
     const int dimensions = dimensions_of(call->netcdf, file, variable);
     uint64_t elements = 0;
-    for (int i = 0; i < regions; i++)
+    for (int i = 0; dimensions >= 0 && i < regions; i++)
         elements += elements_of(dimensions, counts ? counts[i] : NULL);
     return ensio_netcdf_elements(call, file, variable, elements);
 }

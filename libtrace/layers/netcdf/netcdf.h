@@ -63,6 +63,9 @@ uint64_t ensio_netcdf_opened_id(struct ensio_netcdf_call *call, const int *id);
 /* The call ended a file, if it returned 0. Returns 0, its bytes. */
 uint64_t ensio_netcdf_closed(struct ensio_netcdf_call *call, int id, int result);
 
+/* At most INT64_MAX. */
+uint64_t ensio_netcdf_product(uint64_t one, uint64_t other);
+
 /* Bytes of elements of a variable, in the variable's own type; for strings and variable-length data, those of the
  * references in memory. 0: the variable is unknown. */
 uint64_t ensio_netcdf_elements(struct ensio_netcdf_call *call, int file, int variable, uint64_t elements);
