@@ -165,12 +165,10 @@ def test_programs_without_ranks_in_a_row_are_runs(recorder, tmp_path):
 
 
 def test_programs_without_ranks_at_one_time_are_a_run(recorder, tmp_path):
-    """Each ends only when the next has begun."""
-    script = 'mkfifo go; (sh -c 'read x < go'; "$0" out1 5) & "$0" out2 6; '
-    program = recorder.build("hold")
+    program = recorder.build("limits")
     held = [
         subprocess.Popen(
-            [program, tmp_path / f"out{number}"],
+            [program, "homeless", tmp_path / f"out{number}"],
             env=recorder.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
