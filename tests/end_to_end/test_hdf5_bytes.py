@@ -53,7 +53,8 @@ def assert_written(recorder, expected: int):
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize("by", ["H5Dclose", "H5Fflush", "H5Idec_ref", "H5close"])
 def test_chunks_that_a_later_call_moves(recorder, tmp_path, by, mode):
-    library = static if recorder.way == "relinked" else shared  # the linker does not see into a shared library
+    # The linker does not see into a shared library.
+    library = static if recorder.way == "relinked" else shared
     program = recorder.build("hdf5_chunks", *flags("cflags"), *library())
     recorder.execute(program, by, cwd=tmp_path, check=True, timeout=600, environment={"ENSIO_MODE": mode})
     if mode == "trace":

@@ -19,9 +19,9 @@ def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> li
     """Choose the processes of one launch.
 
     All processes that a launcher started together have one key (property ``launch``). If a directory has
-    ranks of several launches, each of them is a run. Processes without a rank belong together if ``ensio run``
-    started them at once, if one is the parent of the other, or if they ran at the same time; other groups of
-    them are separate runs, unless ranks of exactly one launch are there too.
+    ranks of several launches, each of them is a run. Processes without a rank belong together if one
+    ``ensio run`` started them, if one is the parent of the other, or if they ran at the same time; other
+    groups of them are separate runs, unless ranks of exactly one launch are there too.
 
     Parameters
     ----------
@@ -83,40 +83,48 @@ def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:
 
 
 def _programs(spools: Sequence[Spool]) -> list[list[Spool]]:
-    """Group processes without a rank by what started them."""
+    """Group processes without a rank; those that made no calls come to the first group."""
     if any(spool.head.version < _FIRST_WITH_LAUNCHES for spool in spools):
         return [list(spools)]
+    groups: defaultdict[int, list[Spool]] = defaultdict(list)
+    in_order = sorted(spools, key=_start_ns)
+    for spool, place in zip(in_order, _groups(in_order), strict=True):
+        groups[place].append(spool)
+    active = [group for group in groups.values() if any(spool.has_events for spool in group)]
+    for group in groups.values():
+        if not any(spool.has_events for spool in group):
+            active[0].extend(group)
+    return active
+
+
+def _groups(spools: Sequence[Spool]) -> list[int]:
+    """Return for each process, in the order of their starts, the place of one that stands for its group."""
     group = list(range(len(spools)))
 
-    def representative(place: int) -> int:
+    def of(place: int) -> int:
         while group[place] != place:
             group[place] = group[group[place]]
             place = group[place]
         return place
 
-    known: dict[tuple[bytes, ...] | tuple[bytes, int], int] = {}
-    order = sorted(range(len(spools)), key=lambda place: _start_ns(spools[place]))
-    for place in order:
-        spool = spools[place]
-        host = spool.properties.get(b"host", b"")
-        for key in ((spool.properties.get(b"launch", b""),), (host, spool.head.pid)):
-            group[representative(place)] = representative(known.setdefault(key, place))
-        parent = known.get((host, spool.head.parent_pid))
-        if parent is not None:
-            group[representative(place)] = representative(parent)
-    latest = order[0]
-    for place in order[1:]:
-        if _start_ns(spools[place]) <= _end_ns(spools[latest]):
-            group[representative(place)] = representative(latest)
-        if _end_ns(spools[place]) > _end_ns(spools[latest]):
-            latest = place
-    programs: defaultdict[int, list[Spool]] = defaultdict(list)
+    launches: dict[bytes, int] = {}
+    processes: dict[tuple[bytes, int], int] = {}
+    latest = 0
     for place, spool in enumerate(spools):
-        programs[representative(place)].append(spool)
-    groups = list(programs.values())
-    made_calls = [group for group in groups if any(spool.has_events for spool in group)]
-    made_calls[0].extend(spool for group in groups if group not in made_calls for spool in group)
-    return made_calls
+        host = spool.properties.get(b"host", b"")
+        same = [
+            launches.setdefault(spool.properties.get(b"launch", b""), place),
+            processes.get((host, spool.head.pid), place),
+            processes.get((host, spool.head.parent_pid), place),
+        ]
+        if _start_ns(spool) <= _end_ns(spools[latest]):
+            same.append(latest)
+        for other in same:
+            group[of(place)] = of(other)
+        processes[host, spool.head.pid] = place
+        if _end_ns(spool) > _end_ns(spools[latest]):
+            latest = place
+    return [of(place) for place in range(len(spools))]
 
 
 def _start_ns(spool: Spool) -> int:
