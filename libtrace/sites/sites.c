@@ -158,7 +158,7 @@ struct walk {
  * itself. */
 static void walk_up(uintptr_t caller, const char *frame, struct walk *walk)
 {
-    struct ensio_module module = {NULL, NULL, 0, NULL, NULL};
+    struct ensio_module module;
     walk->frames[0] = frame ? ensio_caller_of(frame) : (struct ensio_frame){.address = caller};
     walk->count = 1;
     walk->first = walk->named = 0;
