@@ -165,7 +165,7 @@ uint64_t ensio_netcdf_regions(struct ensio_netcdf_call *call, int file, int vari
 {
     const int dimensions = dimensions_of(call->netcdf, file, variable);
     uint64_t elements = 0;
-    for (int i = 0; dimensions >= 0 && i < regions; i++)
+    for (int i = 0; dimensions >= 0 && i < regions; i++) /* else the library has not read the list */
         elements += elements_of(dimensions, counts ? counts[i] : NULL);
     return ensio_netcdf_elements(call, file, variable, elements);
 }
