@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -204,6 +205,7 @@ def traced_environment(
     preloaded = [os.fsencode(library), *filter(None, [environment.get(b"LD_PRELOAD")])]
     environment[b"LD_PRELOAD"] = b":".join(preloaded)
     environment[b"ENSIO_DIR"] = os.fsencode(directory)
+    environment[b"ENSIO_LAUNCH"] = f"{os.getpid()}-{time.time_ns()}".encode()
     if layers is not None:
         environment[b"ENSIO_LAYERS"] = os.fsencode(layers)
     if mode is not None:

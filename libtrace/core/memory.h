@@ -1,4 +1,4 @@
-/* memory.h: arrays that grow, in memory that the recorder maps for itself. */
+/* memory.h: arrays that grow, and tables that few programs need, in memory that the recorder maps for itself. */
 #ifndef ENSIO_CORE_MEMORY_H
 #define ENSIO_CORE_MEMORY_H
 
@@ -39,6 +39,23 @@ static inline void ensio_array_free(struct ensio_array *array)
     if (array->bytes)
         ensio_raw_unmap(array->bytes, array->room);
     *array = (struct ensio_array){0};
+}
+
+/* A table of zeros at `*place`, mapped by its first user; NULL without memory. Takes no lock and preserves errno. A
+ * forked child has its parent's table. */
+static inline void *ensio_table(void **place, uint64_t bytes)
+{
+    void *table = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (table)
+        return table;
+    const int error = errno;
+    void *made = ensio_raw_memory(bytes);
+    if (made && !__atomic_compare_exchange_n(place, &table, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        ensio_raw_unmap(made, bytes);
+        made = table;
+    }
+    errno = error;
+    return made;
 }
 
 #endif

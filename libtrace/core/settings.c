@@ -140,7 +140,8 @@ static void add_now(struct ensio_string *key)
 }
 
 /* Finds an identifier that all processes of this launch share: the launcher's name of the job, else its address, else
- * the parent's pid and start time. A program that no launcher started is a job by itself. */
+ * the parent's pid and start time. A program that no launcher started is a job by itself, unless `ensio run` started
+ * it. */
 static void find_job(void)
 {
     struct ensio_string job = ensio_string_in(ensio_settings.job, sizeof ensio_settings.job);
@@ -153,12 +154,17 @@ static void find_job(void)
     uint32_t pid = ensio_raw_pid(), parent = (uint32_t)syscall(SYS_getppid);
     const char *space = getenv("PMIX_NAMESPACE"), *launcher = getenv("OMPI_MCA_orte_hnp_uri");
     const char *step = getenv("SLURM_STEP_ID"), *application = getenv("ALPS_APP_ID");
+    const char *launch = getenv("ENSIO_LAUNCH"); /* ensio run: one for all that a command starts */
     ensio_add_name(&key, ensio_settings.job);
     ensio_add(&key, "-");
     if (ensio_settings.rank < 0) {
-        ensio_add_number(&key, pid);
-        ensio_add(&key, "-");
-        add_now(&key);
+        if (launch) {
+            ensio_add_name(&key, launch);
+        } else {
+            ensio_add_number(&key, pid);
+            ensio_add(&key, "-");
+            add_now(&key);
+        }
         parent = pid;
     } else if (space) {
         ensio_add_name(&key, space);

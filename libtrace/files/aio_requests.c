@@ -1,5 +1,6 @@
 #include "aio_requests.h"
 
+#include <core/memory.h>
 #include <core/rawsys.h>
 #include <spool/spool.h>
 
@@ -11,16 +12,19 @@
 #define PLACES 4096
 #define NEIGHBOURS 32
 
-static struct ensio_request requests[PLACES + NEIGHBOURS];
+struct table {
+    struct ensio_request requests[PLACES + NEIGHBOURS];
+};
+static void *table;      /* NULL until the first request */
 static uint32_t pending; /* number of requests */
 uint32_t ensio_request_syncs;
 
 #define LOAD(member) __atomic_load_n(&(member), __ATOMIC_ACQUIRE)
 
-static struct ensio_request *first_place(const void *block)
+static struct ensio_request *first_place(struct table *of, const void *block)
 {
     uint64_t mixed = (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15U;
-    return &requests[mixed >> 52];
+    return &of->requests[mixed >> 52];
 }
 
 static void drop(void)
@@ -31,8 +35,9 @@ static void drop(void)
 
 static struct ensio_request *claim(const void *block)
 {
-    struct ensio_request *place = first_place(block);
-    for (int i = 0; i < NEIGHBOURS; i++, place++) {
+    struct table *const found = ensio_table(&table, sizeof *found);
+    struct ensio_request *place = found ? first_place(found, block) : NULL;
+    for (int i = 0; found && i < NEIGHBOURS; i++, place++) {
         const void *nobody = NULL;
         if (__atomic_compare_exchange_n(&place->block, &nobody, block, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             return place;
@@ -64,9 +69,10 @@ void ensio_request_begin(const void *block, const struct ensio_request *request)
 
 struct ensio_request *ensio_request_find(const void *block)
 {
-    if (!__atomic_load_n(&pending, __ATOMIC_RELAXED))
+    struct table *const found = __atomic_load_n(&pending, __ATOMIC_RELAXED) ? LOAD(table) : NULL;
+    if (!found)
         return NULL;
-    struct ensio_request *place = first_place(block);
+    struct ensio_request *place = first_place(found, block);
     for (int i = 0; i < NEIGHBOURS; i++, place++)
         if (LOAD(place->block) == block)
             return place;
@@ -114,9 +120,10 @@ static int blocks_all_signals(void)
 int ensio_request_carried_out(int fd)
 {
     const int error = errno;
+    const struct table *const all = LOAD(table);
     int found = 0;
-    for (uint32_t i = 0; i < sizeof requests / sizeof *requests && !found; i++)
-        found = LOAD(requests[i].block) && requests[i].descriptor == fd && !requests[i].flying.completed;
+    for (uint32_t i = 0; all && i < PLACES + NEIGHBOURS && !found; i++)
+        found = LOAD(all->requests[i].block) && all->requests[i].descriptor == fd && !all->requests[i].flying.completed;
     found = found && blocks_all_signals();
     errno = error;
     return found;
@@ -125,9 +132,9 @@ int ensio_request_carried_out(int fd)
 static void take_all(void (*each)(void))
 {
     struct ensio_request taken;
-    struct ensio_request *const end = requests + sizeof requests / sizeof *requests;
-    for (struct ensio_request *place = requests; place < end && LOAD(pending); place++)
-        if (LOAD(place->block) && ensio_request_take(place, &taken) && each)
+    struct table *const all = LOAD(table);
+    for (uint32_t i = 0; all && i < PLACES + NEIGHBOURS && LOAD(pending); i++)
+        if (LOAD(all->requests[i].block) && ensio_request_take(&all->requests[i], &taken) && each)
             each();
 }
 

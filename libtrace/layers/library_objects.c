@@ -5,6 +5,7 @@
 
 #include <core/bounded_string.h>
 #include <core/lock.h>
+#include <core/memory.h>
 #include <core/recorder.h>
 #include <core/settings.h>
 #include <files/descriptors.h>
@@ -21,12 +22,12 @@ struct slot {
     uint64_t version; /* odd while it is written */
     uint64_t words[WORDS];
 };
-static struct slot slots[SETS][WAYS];
+static void *slots; /* SETS times WAYS of them; NULL until the first object */
 _Static_assert(WORDS * sizeof(uint64_t) == sizeof(struct ensio_object), "objects are kept as whole words");
 
-static struct slot *set_of(int64_t id, uint32_t library)
+static struct slot *set_of(struct slot *of, int64_t id, uint32_t library)
 {
-    return slots[((uint64_t)id ^ (uint64_t)id >> 56 ^ (uint64_t)library << 7) % SETS];
+    return of + ((uint64_t)id ^ (uint64_t)id >> 56 ^ (uint64_t)library << 7) % SETS * WAYS;
 }
 
 static int read_slot(const struct slot *slot, struct ensio_object *object)
@@ -53,8 +54,9 @@ static void write_slot(struct slot *slot, const struct ensio_object *object)
 
 static struct slot *slot_of(int64_t id, uint32_t library, struct ensio_object *object)
 {
-    struct slot *set = set_of(id, library);
-    for (int way = 0; way < WAYS; way++)
+    struct slot *const all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE), *const set =
+                                                                            all ? set_of(all, id, library) : NULL;
+    for (int way = 0; set && way < WAYS; way++)
         if (read_slot(&set[way], object) && object->id == id && object->library == library)
             return &set[way];
     return NULL;
@@ -102,7 +104,10 @@ struct ensio_object ensio_object_find(uint32_t library, int64_t id)
 void ensio_object_keep(const struct ensio_object *object)
 {
     struct ensio_object other;
-    struct slot *set = set_of(object->id, object->library), *slot = slot_of(object->id, object->library, &other);
+    struct slot *const all = ensio_table(&slots, SETS * WAYS * sizeof *all);
+    if (!all)
+        return;
+    struct slot *set = set_of(all, object->id, object->library), *slot = slot_of(object->id, object->library, &other);
     for (int way = 0; way < WAYS && !slot; way++)
         if (!read_slot(&set[way], &other))
             slot = &set[way];
@@ -126,7 +131,8 @@ void ensio_object_forget_all(uint32_t library)
 {
     const struct ensio_object nothing = {.generation = 0};
     struct ensio_object object;
-    for (unsigned at = 0; at < SETS * WAYS; at++)
-        if (read_slot(&slots[at / WAYS][at % WAYS], &object) && object.library == library)
-            write_slot(&slots[at / WAYS][at % WAYS], &nothing);
+    struct slot *const all = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+    for (unsigned at = 0; all && at < SETS * WAYS; at++)
+        if (read_slot(&all[at], &object) && object.library == library)
+            write_slot(&all[at], &nothing);
 }

@@ -166,7 +166,7 @@ static const struct ensio_loaded *make_library(struct ensio_library_kind *kind, 
     if (made) {
         made->object = *object;
         made->probe = probe;
-        kind->fill(made->part, handle, __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED));
+        kind->fill(kind, made->part, handle, __atomic_fetch_add(&numbers, 1, __ATOMIC_RELAXED));
     }
     if (handle)
         dlclose(handle);

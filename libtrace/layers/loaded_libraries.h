@@ -17,7 +17,7 @@ struct ensio_library_kind {
     const char *named; /* in the file names of libraries with versioned symbols */
     size_t part_bytes;
     /* Fills a library's part from a handle of dlopen. Numbers of libraries are unique in the process. */
-    void (*fill)(void *part, void *handle, uint32_t number);
+    void (*fill)(const struct ensio_library_kind *kind, void *part, void *handle, uint32_t number);
     const struct ensio_loaded *libraries; /* NULL at first, like the next */
     const struct ensio_caller *callers;
 };

@@ -49,6 +49,7 @@ int ensio_module_at(uintptr_t address, struct ensio_module *module)
                                     map && map->l_name ? map->l_name : "", found.dlfo_eh_frame};
     return 0;
 #else
+    /* cppcheck-suppress ctuuninitvar ; holds() fills it */
     struct search search = {address, module};
     return dl_iterate_phdr(holds, &search) == 1 ? 0 : -1;
 #endif

@@ -49,6 +49,7 @@ struct path {
     uintptr_t base;    /* of the object that it lies in */
     struct site *site; /* NULL: there are too many */
     uint32_t frames;
+    int is_gone; /* it leads through an object that was unloaded */
     struct {
         uintptr_t address;
         uintptr_t distance;
@@ -90,11 +91,42 @@ static uint32_t bucket_of(uint64_t key)
     return (uint32_t)(key * 0x9e3779b97f4a7c15U >> 54);
 }
 
+/* A part of this thread's stack that walks and comparisons have found to be there. A frame of a function may be shorter
+ * than it was when a path was walked, and the stack of this thread than that of another: a word elsewhere is read by a
+ * system call that refuses addresses without memory. */
+static _Thread_local struct {
+    const char *low, *high;
+} stack;
+
+/* 0, or -1. Where system calls of this kind are forbidden, no path was walked but those of the caller alone. */
+static int word_at(const char *place, uintptr_t *word)
+{
+    if (ENSIO_UNLIKELY(place < stack.low || place + sizeof *word > stack.high)) {
+        const int error = errno, found = ensio_read_word((uintptr_t)place, word);
+        errno = error;
+        if (found == 0 || found == -EFAULT)
+            return found ? -1 : 0;
+    }
+    memcpy(word, place, sizeof *word);
+    return 0;
+}
+
+/* All that lies between two frames of a stack is there. */
+static void note_stack(const char *low, const char *high)
+{
+    const int overlaps = low <= stack.high && high >= stack.low;
+    stack.low = overlaps && stack.low < low ? stack.low : low;
+    stack.high = overlaps && stack.high > high ? stack.high : high;
+}
+
 static int matches(const struct path *path, const char *frame)
 {
+    uintptr_t word;
     for (uint32_t i = 0; i < path->frames; i++)
-        if (*(const uintptr_t *)(const void *)(frame + path->at[i].distance) != path->at[i].address)
+        if (word_at(frame + path->at[i].distance, &word) != 0 || word != path->at[i].address)
             return 0;
+    if (path->frames && ENSIO_UNLIKELY(frame < stack.low || frame >= stack.high))
+        note_stack(frame, frame + path->at[path->frames - 1].distance + sizeof word);
     return 1;
 }
 
@@ -102,9 +134,10 @@ static int matches(const struct path *path, const char *frame)
 static const char *frame_of(const struct ensio_thread *thread)
 {
     const char *const here = __builtin_frame_address(0), *const frame = thread->outermost;
-    if (frame <= here || frame - here > FARTHEST || ((const uintptr_t *)(const void *)frame)[1] != thread->caller)
+    uintptr_t caller;
+    if (frame <= here || frame - here > FARTHEST || word_at(frame + sizeof caller, &caller) != 0)
         return NULL;
-    return frame;
+    return caller == thread->caller ? frame : NULL;
 }
 
 static struct path *known_path(uintptr_t caller, const char *frame)
@@ -124,6 +157,7 @@ struct walk {
     struct ensio_frame frames[MOST_FRAMES]; /* the first is that of the caller */
     uint32_t count;
     uint32_t first, named; /* the callers that make the site */
+    uintptr_t base;        /* of the object of the caller */
 };
 
 /* The site consists of the first callers outside of libraries that serve them; without such a caller, of the caller
@@ -138,6 +172,8 @@ static void walk_up(uintptr_t caller, const char *frame, struct walk *walk)
         const struct ensio_frame *last = &walk->frames[walk->count - 1];
         const int is_known = ensio_module_at(last->address - 1, &module) == 0;
         const int serves = is_known && ensio_module_serves(&module);
+        if (walk->count == 1)
+            walk->base = is_known ? module.base : 0;
         if (walk->named && serves) { /* that called main, a thread, or the program's function */
             walk->count--;
             return;
@@ -218,15 +254,13 @@ static int is_stored(struct site *site)
 static void add_path(uintptr_t caller, const char *frame, const struct walk *walk, struct site *site)
 {
     const uint32_t frames = walk->count - 1;
-    struct ensio_module module = {0};
-    (void)ensio_module_at(caller - 1, &module);
     if (path_count == MOST_PATHS)
         return;
     struct path *path = room_for((uint32_t)(sizeof *path + frames * sizeof *path->at));
     if (!path)
         return;
     struct path **const bucket = &paths[bucket_of(caller)];
-    *path = (struct path){.next = *bucket, .caller = caller, .base = module.base, .site = site, .frames = frames};
+    *path = (struct path){.next = *bucket, .caller = caller, .base = walk->base, .site = site, .frames = frames};
     for (uint32_t i = 0; i < frames; i++) {
         path->at[i].address = walk->frames[i + 1].address;
         path->at[i].distance = walk->frames[i + 1].slot - (uintptr_t)frame;
@@ -255,6 +289,8 @@ static uint16_t new_path(uintptr_t caller, const char *frame)
         return 0;
     struct ensio_string text = ensio_string_in(scratch->text, sizeof scratch->text);
     walk_up(caller, frame, &scratch->walk);
+    if (frame)
+        note_stack(frame, (const char *)scratch->walk.frames[scratch->walk.count - 1].slot + sizeof caller);
     describe(&scratch->walk, &text);
     struct ensio_held held = ensio_lock();
     uint16_t number = 0;
@@ -333,12 +369,18 @@ static int is_loaded(const struct path *path)
     return ensio_module_at(path->caller - 1, &module) == 0 && module.base == path->base;
 }
 
+/* Paths stay where they are for good, so they are looked through without the lock (modules.h). */
 void ensio_sites_check(void)
 {
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        for (struct path *path = __atomic_load_n(&paths[i], __ATOMIC_ACQUIRE); path;
+             path = __atomic_load_n(&path->next, __ATOMIC_ACQUIRE))
+            if (!is_loaded(path))
+                __atomic_store_n(&path->is_gone, 1, __ATOMIC_RELAXED);
     struct ensio_held held = ensio_lock();
     for (uint32_t i = 0; i < BUCKETS; i++)
         for (struct path **link = &paths[i]; *link;)
-            if (is_loaded(*link))
+            if (!__atomic_load_n(&(*link)->is_gone, __ATOMIC_RELAXED))
                 link = &(*link)->next;
             else
                 __atomic_store_n(link, (*link)->next, __ATOMIC_RELEASE); /* others may still be looking at it */

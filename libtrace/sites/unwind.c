@@ -15,10 +15,11 @@
 int ensio_copy_memory(uintptr_t from, void *to, size_t bytes)
 {
     const struct iovec here = {to, bytes}, there = {(void *)from, bytes};
-    return ENSIO_RAW(SYS_process_vm_readv, ensio_raw_pid(), &here, 1UL, &there, 1UL, 0UL) == (long)bytes ? 0 : -1;
+    const long got = ENSIO_RAW(SYS_process_vm_readv, ensio_raw_pid(), &here, 1UL, &there, 1UL, 0UL);
+    return got == (long)bytes ? 0 : got < 0 ? (int)got : -EFAULT;
 }
 
-static int read_word(uintptr_t from, uintptr_t *word)
+int ensio_read_word(uintptr_t from, uintptr_t *word)
 {
     return ensio_copy_memory(from, word, sizeof *word);
 }
@@ -344,11 +345,12 @@ int ensio_unwind(struct ensio_frame *frame)
                            : rules.base == FRAME_POINTER ? frame->pointer
                                                          : 0;
     uintptr_t start = base + (uintptr_t)rules.offset;
-    if (!base || (rules.is_indirect && read_word(start, &start) != 0) || start <= frame->stack)
+    if (!base || (rules.is_indirect && ensio_read_word(start, &start) != 0) || start <= frame->stack)
         return -1;
     uintptr_t pointer = frame->pointer, address;
     const uintptr_t kept_at = rules.is_saved == AT_POINTER ? frame->pointer : start + (uintptr_t)rules.saved_at;
-    if ((rules.is_saved && read_word(kept_at, &pointer) != 0) || read_word(start - sizeof address, &address) != 0)
+    if ((rules.is_saved && ensio_read_word(kept_at, &pointer) != 0) ||
+        ensio_read_word(start - sizeof address, &address) != 0)
         return -1;
     *frame = (struct ensio_frame){address, start, pointer, start - sizeof address};
     return address ? 0 : -1;
@@ -360,8 +362,8 @@ int ensio_unwind(struct ensio_frame *frame)
 int ensio_unwind(struct ensio_frame *frame)
 {
     uintptr_t pointer, address;
-    if (frame->pointer <= frame->slot || read_word(frame->pointer, &pointer) != 0 ||
-        read_word(frame->pointer + sizeof address, &address) != 0 || !address)
+    if (frame->pointer <= frame->slot || ensio_read_word(frame->pointer, &pointer) != 0 ||
+        ensio_read_word(frame->pointer + sizeof address, &address) != 0 || !address)
         return -1;
     *frame = (struct ensio_frame){address, frame->pointer, pointer, frame->pointer + sizeof address};
     return 0;

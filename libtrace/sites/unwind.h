@@ -16,6 +16,9 @@ struct ensio_frame {
     uintptr_t slot;    /* where `address` lies */
 };
 
+/* Reads a word that may not be there: 0, or minus an errno. */
+int ensio_read_word(uintptr_t from, uintptr_t *word);
+
 /* The frame of the caller of a wrapper; `frame`: __builtin_frame_address(0) of the wrapper. */
 struct ensio_frame ensio_caller_of(const void *frame);
 

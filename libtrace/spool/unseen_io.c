@@ -58,20 +58,31 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *state)
     return 0;
 }
 
+/* Libraries are listed once, at the beginning: later, another thread may hold the dynamic linker's lock and wait for
+ * the recorder's. */
+static char libraries[2048];
+static uint32_t libraries_bytes;
+
+static void list_libraries(void)
+{
+    struct ensio_string all = ensio_string_in(libraries, sizeof libraries);
+    ensio_add(&all, "libraries=");
+    dl_iterate_phdr(add_library, &all);
+    ensio_add_bytes(&all, "", 1);
+    libraries_bytes = all.length;
+}
+
 void ensio_unseen_io_begin(int forked)
 {
     static const struct counts none;
     at_begin = forked ? none : counted();
+    if (!forked)
+        list_libraries();
 }
 
 void ensio_unseen_io_libraries(void)
 {
-    static char text[2048];
-    struct ensio_string all = ensio_string_in(text, sizeof text);
-    ensio_add(&all, "libraries=");
-    dl_iterate_phdr(add_library, &all);
-    ensio_add_bytes(&all, "", 1);
-    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, text, all.length);
+    ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 }
 
 void ensio_unseen_io_store(void)

@@ -277,3 +277,10 @@ def test_copies_of_a_program_are_found_by_their_own_path(preload, tmp_path):
     copy = tmp_path / "elsewhere"
     shutil.copy(program, copy)
     check(preload, preload.source("site_calls"), copy)
+
+
+def test_a_path_of_long_frames_is_not_looked_for_behind_a_short_stack(recorder, tmp_path):
+    program = recorder.build("site_stacks", "-g")
+    done = recorder.execute(program, tmp_path / "out", environment={"ENSIO_CALLPATH": "2"}, timeout=600)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(ensembles.open(recorder.run).select(call="write")) == 3

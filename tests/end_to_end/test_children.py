@@ -72,7 +72,8 @@ def test_programs_of_a_script_are_nobodys_children(preload, tmp_path):
     script = tmp_path / "script.sh"
     script.write_text(f"#!/bin/sh\n{DD}\ncp data copy\n({DD}) &\nwait\n")
     script.chmod(0o755)
-    done = preload.execute(script, cwd=tmp_path, environment={"ENSIO_CHILDREN": "none"})
+    more = {"ENSIO_CHILDREN": "none", "ENSIO_LAUNCH": "script"}
+    done = preload.execute(script, cwd=tmp_path, environment=more)
     assert (done.returncode, done.stderr) == (0, b"")
     assert programs(preload.run) == ["cp", "dd"]
 

@@ -155,6 +155,49 @@ def test_launches_in_one_directory_are_runs_that_are_never_mixed(recorder, tmp_p
         assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
+def test_programs_without_ranks_in_a_row_are_runs(recorder, tmp_path):
+    program = recorder.build("acknowledge")
+    for calls in (5, 6):
+        recorder.execute(program, tmp_path / "out", calls, check=True)
+    with pytest.raises(ensembles.EnsioError, match=r"holds 2 runs, name one of them: .*#1 .*without ranks"):
+        ensembles.open(recorder.run)
+    assert [len(ensembles.open(f"{recorder.run}#{number}").events) for number in (1, 2)] == [6, 7]
+
+
+def test_programs_without_ranks_at_one_time_are_a_run(recorder, tmp_path):
+    program = recorder.build("limits")
+    held = [
+        subprocess.Popen(
+            [program, "homeless", tmp_path / f"out{number}"],
+            env=recorder.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        for number in range(3)
+    ]
+    for process in held:
+        assert process.stdout.readline() == b"ready\n"
+    for process in held:
+        process.communicate(b"go\n", timeout=600)
+    assert ensembles.open(recorder.run).tasks == 3
+
+
+def test_programs_of_one_command_are_a_run(preload, tmp_path):
+    program = preload.build("acknowledge")
+    script = f"{program} out 5; {program} out 6"
+    for _ in range(2):
+        subprocess.run(
+            ["ensio", "run", "-o", preload.run, "--extend", "--", "sh", "-c", script],
+            env=environment_of_tools(),
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+    for number in (1, 2):
+        run = ensembles.open(f"{preload.run}#{number}")
+        assert (run.tasks, len(run.events)) == (2, 6 + 7)
+
+
 def environment_of_tools():
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {key: value for key, value in os.environ.items() if not key.startswith("ENSIO_")} | {"PATH": path}

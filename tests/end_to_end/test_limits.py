@@ -63,12 +63,11 @@ def test_program_gets_the_memory_that_it_gets_without_us(recorder, tmp_path):
     assert len(run.select(call="pwrite")) + run.dropped_events >= CALLS
 
 
-@pytest.mark.parametrize("spare_mib", [7, 9])
+@pytest.mark.parametrize("spare_mib", [5, 8])
 def test_little_address_space_from_the_start(recorder, tmp_path, spare_mib):
     """The least in which the program runs alone, and as little more as the recorder may need.
 
-    The preload library itself takes 6.0 MiB: 1.5 of code, half of it wrappers of NetCDF and PnetCDF, and 4.2
-    of tables, most of them never touched.
+    The preload library itself takes 4.5 MiB: 1.2 of code, and 3.2 of tables, most of them never touched.
     """
     program = recorder.build("limits")
 
@@ -118,14 +117,11 @@ def as_nobody(recorder, tmp_path):
     return {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def test_all_memory_locked(request, recorder, tmp_path):
+def test_all_memory_locked(recorder, tmp_path):
     """Locked memory is limited for all but root: a new window may not be had."""
     user = as_nobody(recorder, tmp_path)
     recorder.run = tmp_path / "data" / "run"
     limit = limited(resource.RLIMIT_MEMLOCK, 8 << 20)
-    if recorder.way == "preloaded":
-        reason = "the program and the preload library, 6.0 MiB of it, are larger than Linux lets a user lock"
-        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
     traced = assert_same(recorder, "locked", tmp_path / "data" / "out", preexec_fn=limit, **user)
     assert b"mlockall 0" in traced.stdout
     run = ensembles.open(recorder.run)

@@ -92,6 +92,15 @@ def test_fortran_names_regions_with_a_nul_or_without(recorder, flavour):
             "step",
         ]
         assert len(run.select(call="MPI_Barrier", rank=str(rank), region="solve")) == 1
+        barriers = run.select(call="MPI_Barrier", rank=str(rank))
+        assert len(barriers) == 2  # one is called as PMPI_Barrier
+        assert not barriers.depth.any()
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_barriers_of_both_names_in_the_newer_fortran_binding(recorder, flavour):
+    run = executed(recorder, flavour, "barrier_f08", "mpif90")
+    assert [len(run.select(call="MPI_Barrier", rank=rank)) for rank in ("0", "1")] == [3, 3]
 
 
 OTHER_TOOL = """

@@ -1,5 +1,6 @@
 """Calls of PnetCDF and of parallel NetCDF in all ranks of MPI programs."""
 
+import errno
 import os
 import re
 import subprocess
@@ -63,6 +64,13 @@ def test_calls_of_pnetcdf_are_what_the_program_did(recorder, tmp_path, linking):
     assert {run.files[number] for number in here.file[here.error == 0]} == {str(tmp_path / "a.nc")}
     assert run.notes == []
     check_flights(run, posts=9, waited=8)  # one is cancelled
+
+
+def test_lists_of_a_refused_call_are_not_read(recorder, tmp_path):
+    program = recorder.build("pnetcdf_refused", "-lpnetcdf", compiler="mpicc.openmpi")
+    assert execute(recorder, program, tasks=1) == [("refused", 4)]
+    here = ensembles.open(recorder.run).select(layer="pnetcdf")
+    assert (len(here), set(here.error.tolist())) == (4, {errno.EBADF})
 
 
 def test_bytes_of_requests_count_when_they_are_posted(preload, tmp_path):

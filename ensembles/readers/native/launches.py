@@ -11,14 +11,17 @@ from ensembles.model.units import count_text
 from ensembles.readers.native.spool import Spool
 
 _MOST_LISTED = 20
+_FIRST_WITH_LAUNCHES = 4
+"""Version of spools from which on ``ensio run`` gives its programs one key."""
 
 
 def spools_of_launch(spools: Sequence[Spool], directory: str, number: int) -> list[Spool]:
     """Choose the processes of one launch.
 
     All processes that a launcher started together have one key (property ``launch``). If a directory has
-    ranks of several launches, each of them is a run, and so are all processes without a rank together.
-    Otherwise the directory is one run.
+    ranks of several launches, each of them is a run. Processes without a rank belong together if one
+    ``ensio run`` started them, if one is the parent of the other, or if they ran at the same time; other
+    groups of them are separate runs, unless ranks of exactly one launch are there too.
 
     Parameters
     ----------
@@ -67,18 +70,71 @@ def _launches(spools: Sequence[Spool]) -> list[list[Spool]]:
             found[spool.properties.get(b"launch", b"")].append(spool)
         else:
             without.append(spool)
-    if len(found) < 2:
+    if len(found) == 1:
         return [list(spools)]
     launches = list(found.values())
     if any(spool.has_events for spool in without):
-        launches.append(without)
-    else:
+        launches += _programs(without)
+    elif launches:
         launches[0].extend(without)
+    else:
+        return [list(spools)]
     return sorted(launches, key=lambda launch: min(_start_ns(spool) for spool in launch))
+
+
+def _programs(spools: Sequence[Spool]) -> list[list[Spool]]:
+    """Group processes without a rank; those that made no calls come to the first group."""
+    if any(spool.head.version < _FIRST_WITH_LAUNCHES for spool in spools):
+        return [list(spools)]
+    groups: defaultdict[int, list[Spool]] = defaultdict(list)
+    in_order = sorted(spools, key=_start_ns)
+    for spool, place in zip(in_order, _groups(in_order), strict=True):
+        groups[place].append(spool)
+    active = [group for group in groups.values() if any(spool.has_events for spool in group)]
+    for group in groups.values():
+        if not any(spool.has_events for spool in group):
+            active[0].extend(group)
+    return active
+
+
+def _groups(spools: Sequence[Spool]) -> list[int]:
+    """Return for each process, in the order of their starts, the place of one that stands for its group."""
+    group = list(range(len(spools)))
+
+    def of(place: int) -> int:
+        while group[place] != place:
+            group[place] = group[group[place]]
+            place = group[place]
+        return place
+
+    launches: dict[bytes, int] = {}
+    processes: dict[tuple[bytes, int], int] = {}
+    latest = 0
+    for place, spool in enumerate(spools):
+        host = spool.properties.get(b"host", b"")
+        same = [
+            launches.setdefault(spool.properties.get(b"launch", b""), place),
+            processes.get((host, spool.head.pid), place),
+            processes.get((host, spool.head.parent_pid), place),
+        ]
+        if _start_ns(spool) <= _end_ns(spools[latest]):
+            same.append(latest)
+        for other in same:
+            group[of(place)] = of(other)
+        processes[host, spool.head.pid] = place
+        if _end_ns(spool) > _end_ns(spools[latest]):
+            latest = place
+    return [of(place) for place in range(len(spools))]
 
 
 def _start_ns(spool: Spool) -> int:
     return int(spool.head.first_realtime_ns)
+
+
+def _end_ns(spool: Spool) -> int:
+    """Return when the process ended; of one that was killed or still runs, a moment at which it ran."""
+    last = int(spool.head.last_realtime_ns)
+    return last if spool.ended else max(last, spool.status.st_mtime_ns)
 
 
 def _described(launch: Sequence[Spool]) -> str:

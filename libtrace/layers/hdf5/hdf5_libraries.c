@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-static void fill(void *part, void *handle, uint32_t number)
+static void fill(const struct ensio_library_kind *kind, void *part, void *handle, uint32_t number)
 {
     static const char *const names[] = {
 #define SYMBOL(symbol) #symbol,

@@ -18,22 +18,6 @@ enum {
 #undef CALL
 #undef SYMBOL
 
-/* Reads and writes count the bytes of the reading or writing calls inside them. */
-enum {
-    OP_read = ENSIO_CARRIES_READ,
-    OP_write = ENSIO_CARRIES_WRITE,
-    OP_open = 0,
-    OP_close = 0,
-    OP_sync = 0,
-    OP_meta = 0
-};
-enum {
-#define CALL(number, call, op) CARRIES_##call = OP_##op,
-#include <calls/hdf5.def>
-};
-#undef CALL
-#undef SYMBOL
-
 /* hdf5: the library, whose functions REAL calls. A program that checks for HDF5 finds the preloaded wrappers; without
  * HDF5 they fail. */
 #ifdef ENSIO_PRELOAD
@@ -79,9 +63,12 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     struct ensio_object name = ensio_hdf5_object(hdf5, (id)); \
     errno = error_before
 
-#define TIMED_OUTERMOST(carries, result, call) \
+/* All calls carry their bytes in both directions: HDF5 moves data when it sees fit, also in calls that close or flush,
+ * and the data have counted when the program read or wrote them. */
+#define CARRIES (ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE)
+#define TIMED_OUTERMOST(result, call) \
     ensio_hdf5_frame = __builtin_frame_address(0); \
-    TIMED_CARRYING(thread, carries, result, call); \
+    TIMED_CARRYING(thread, CARRIES, result, call); \
     ensio_hdf5_frame = NULL; \
     const int error = errno; \
     const int64_t failure = (result) < 0 ? -EIO : 0
@@ -99,7 +86,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
     { \
         RECORD_OR_PASS_REAL(call, symbol, arguments); \
         int64_t result; \
-        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
         const struct ensio_object file = ensio_hdf5_file_opened(hdf5, result, name); \
         ensio_object_store(thread, CALL_##call, &file, -1, 0, failure, start, duration); \
         errno = error; \
@@ -112,7 +99,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         RECORD_OR_PASS_REAL(call, symbol, arguments); \
         KNOWN(from, location); \
         int64_t result; \
-        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
         if (result >= 0) \
             from = ensio_hdf5_opened(hdf5, result, &from); \
         ensio_object_store(thread, CALL_##call, &from, -1, 0, failure, start, duration); \
@@ -126,7 +113,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         RECORD_OR_PASS_REAL(call, symbol, arguments); \
         KNOWN(known, id); \
         int result; \
-        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
         ensio_object_store(thread, CALL_##call, &known, -1, 0, failure, start, duration); \
         errno = error; \
         return result; \
@@ -138,7 +125,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         RECORD_OR_PASS_REAL(call, symbol, arguments); \
         KNOWN(object, id); \
         int result; \
-        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol) arguments); \
+        TIMED_OUTERMOST(result, REAL(symbol) arguments); \
         const int64_t stack = result < 0 ? hdf5->Eget_current_stack() : -1; \
         const struct ensio_hdf5_amount amount = (amount_); \
         if (stack >= 0) \
@@ -155,7 +142,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         RECORD_OR_PASS_REAL(call, symbol, (id)); \
         KNOWN(object, id); \
         int result; \
-        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
+        TIMED_OUTERMOST(result, REAL(symbol)(id)); \
         if (result >= 0) \
             ensio_object_forget(hdf5->number, id); \
         ensio_object_store(thread, CALL_##call, &object, -1, 0, failure, start, duration); \
@@ -172,7 +159,7 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         if (!object.generation) \
             return REAL(symbol)(id); \
         int result; \
-        TIMED_OUTERMOST(CARRIES_##call, result, REAL(symbol)(id)); \
+        TIMED_OUTERMOST(result, REAL(symbol)(id)); \
         if (result == 0) \
             ensio_object_forget(hdf5->number, id); \
         if (result <= 0) \
@@ -181,11 +168,19 @@ static inline int recorded(const struct ensio_hdf5 *hdf5, struct ensio_thread *t
         return result; \
     }
 
+/* Closes all files, whose bytes it carries. It is not in the table, so no event is around those of the calls inside. */
 #define RESTART(symbol) \
     WRAPPER(int, symbol, (void)) \
     { \
         FIND_LIBRARY(symbol); \
-        const int result = REAL(symbol)(); \
+        struct ensio_thread *thread = &ensio_thread; \
+        int result; \
+        if (recorded(hdf5, thread, CALL_H5Fclose, __builtin_frame_address(0))) { \
+            TIMED_CARRYING(thread, CARRIES, result, REAL(symbol)()); \
+            (void)duration; \
+        } else { \
+            result = REAL(symbol)(); \
+        } \
         ensio_object_forget_all(hdf5->number); \
         return result; \
     }

@@ -6,6 +6,7 @@
 
 #include <core/bounded_string.h>
 #include <core/lock.h>
+#include <core/memory.h>
 #include <core/settings.h>
 #include <files/descriptors.h>
 #include <files/paths.h>
@@ -38,7 +39,7 @@ struct open_file {
     uint8_t split;      /* a split collective is pending */
     struct ensio_io begun;
 };
-static struct open_file files[SLOTS];
+static void *files; /* SLOTS open files; NULL until the first one */
 
 static unsigned first_slot(uintptr_t handle)
 {
@@ -47,21 +48,24 @@ static unsigned first_slot(uintptr_t handle)
 
 static struct open_file *find(uintptr_t handle)
 {
-    for (unsigned i = 0, at = first_slot(handle); handle && i < SLOTS; i++, at = (at + 1) % SLOTS) {
-        const uintptr_t found = __atomic_load_n(&files[at].handle, __ATOMIC_ACQUIRE);
+    struct open_file *const slots = __atomic_load_n(&files, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0, at = first_slot(handle); slots && handle && i < SLOTS; i++, at = (at + 1) % SLOTS) {
+        const uintptr_t found = __atomic_load_n(&slots[at].handle, __ATOMIC_ACQUIRE);
         if (found == handle)
-            return &files[at];
+            return &slots[at];
         if (!found)
             return NULL;
     }
     return NULL;
 }
 
-/* If more files are open than there are slots, calls on further files are recorded without their file. */
+/* If more files are open than there are slots, or memory is short, calls on further files are recorded without their
+ * file. */
 static void add(struct open_file new)
 {
-    for (unsigned i = 0, at = first_slot(new.handle); i < SLOTS; i++, at = (at + 1) % SLOTS) {
-        struct open_file *slot = &files[at];
+    struct open_file *const slots = ensio_table(&files, SLOTS * sizeof *slots);
+    for (unsigned i = 0, at = first_slot(new.handle); slots && i < SLOTS; i++, at = (at + 1) % SLOTS) {
+        struct open_file *slot = &slots[at];
         if (slot->handle && slot->handle != GAP && slot->handle != new.handle)
             continue;
         const uintptr_t handle = new.handle;

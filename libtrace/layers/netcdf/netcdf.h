@@ -8,6 +8,7 @@
 #include <core/recorder.h>
 #include <layers/library_objects.h>
 
+#include <limits.h>
 #include <stddef.h>
 
 /* QUERY(function, parameters): the name without its nc_ or ncmpi_. The length of a path is a size_t in NetCDF and an
@@ -21,38 +22,61 @@
 
 #define ENSIO_NETCDF_MEMBER(name, parameters) int(*name) parameters;
 
+enum ensio_netcdf_layer { ENSIO_NETCDF, ENSIO_PNETCDF, ENSIO_NETCDF_LAYERS };
+
 /* A library, or one of its interfaces. An id is valid only in the library that created it. */
 struct ensio_netcdf {
     uint32_t number; /* number of the library in the process */
-    int id_shift;    /* bits of an id below those of the file; NetCDF has groups there */
+    enum ensio_netcdf_layer layer;
+    int id_shift; /* bits of an id below those of the file; NetCDF has groups there */
     ENSIO_NETCDF_QUERIES(ENSIO_NETCDF_MEMBER)
     int (*inq_type)(int file, int type, char *name, size_t *bytes); /* NULL: there are no types but the usual ones */
 };
 
-/* The stack frames of the outermost wrappers of this thread; calls below them are internal calls of the library. */
-enum ensio_netcdf_layer { ENSIO_NETCDF, ENSIO_PNETCDF, ENSIO_NETCDF_LAYERS };
-extern _Thread_local char *ensio_netcdf_frames[ENSIO_NETCDF_LAYERS];
+/* A call of the program, from the entry of its wrapper on. There are 2,000 wrappers, so each is as small as can be: it
+ * begins the call, calls the real function, and hands over what only its own arguments say. */
+struct ensio_netcdf_call {
+    struct ensio_thread *thread; /* NULL: the call is not recorded */
+    const struct ensio_netcdf *netcdf;
+    struct ensio_object file;
+    uint64_t start, duration;
+    uint32_t depth;
+    uint16_t number;
+    int error; /* errno as the library left it */
+};
+#define ENSIO_NETCDF_NO_FILE INT_MIN /* no id is negative */
 
-/* The file of an id; asks the library for the path of an unknown one. These functions may change errno. */
-struct ensio_object ensio_netcdf_file(const struct ensio_netcdf *netcdf, int id);
+/* Begins a call on the file `id`. `frame`: of the wrapper. */
+void ensio_netcdf_begin(struct ensio_netcdf_call *call, const struct ensio_netcdf *netcdf, uint16_t number, int id,
+                        void *frame);
 
-/* The file that was opened at `path`; `id` is NULL if that failed. */
-struct ensio_object ensio_netcdf_opened(const struct ensio_netcdf *netcdf, const int *id, const char *path);
+/* The real function has returned. Returns whether the call is recorded; the following functions are for such calls
+ * alone. They may change errno, except for the last, which ends the call. */
+int ensio_netcdf_returned(struct ensio_netcdf_call *call);
 
-void ensio_netcdf_forget(const struct ensio_netcdf *netcdf, int id);
+/* The file that the call opened at `path`; `id` is NULL if that failed. Returns 0, the bytes of such a call. */
+uint64_t ensio_netcdf_opened(struct ensio_netcdf_call *call, const int *id, const char *path);
 
-/* Numbers of elements: of a whole variable, of a region, of several regions. 0: the variable is unknown. */
-uint64_t ensio_netcdf_whole(const struct ensio_netcdf *netcdf, int file, int variable);
-uint64_t ensio_netcdf_region(const struct ensio_netcdf *netcdf, int file, int variable, const int64_t *count);
-uint64_t ensio_netcdf_regions(const struct ensio_netcdf *netcdf, int file, int variable, int regions,
+/* The same for an interface whose calls give no C string: the library is asked. */
+uint64_t ensio_netcdf_opened_id(struct ensio_netcdf_call *call, const int *id);
+
+/* The call ended a file, if it returned 0. Returns 0, its bytes. */
+uint64_t ensio_netcdf_closed(struct ensio_netcdf_call *call, int id, int result);
+
+/* At most INT64_MAX. */
+uint64_t ensio_netcdf_product(uint64_t one, uint64_t other);
+
+/* Bytes of elements of a variable, in the variable's own type; for strings and variable-length data, those of the
+ * references in memory. 0: the variable is unknown. */
+uint64_t ensio_netcdf_elements(struct ensio_netcdf_call *call, int file, int variable, uint64_t elements);
+
+/* The same of a whole variable, of a region, of several regions. */
+uint64_t ensio_netcdf_whole(struct ensio_netcdf_call *call, int file, int variable);
+uint64_t ensio_netcdf_region(struct ensio_netcdf_call *call, int file, int variable, const int64_t *count);
+uint64_t ensio_netcdf_regions(struct ensio_netcdf_call *call, int file, int variable, int regions,
                               const int64_t *const *counts);
 
-/* The bytes of elements of a variable, in the variable's own type. For strings and variable-length data, those of the
- * references in memory. */
-uint64_t ensio_netcdf_bytes(const struct ensio_netcdf *netcdf, int file, int variable, uint64_t elements);
-
-/* Stores a call that returned `result`. */
-void ensio_netcdf_store(struct ensio_thread *thread, uint16_t call, const struct ensio_object *file, uint64_t bytes,
-                        int result, uint64_t start, uint64_t duration);
+/* Stores a call that returned `result`, and returns that. */
+int ensio_netcdf_end(struct ensio_netcdf_call *call, int result, uint64_t bytes);
 
 #endif

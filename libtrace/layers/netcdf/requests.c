@@ -7,6 +7,7 @@
 #include <threads/thread.h>
 #include <time/clock.h>
 
+#include <errno.h>
 #include <limits.h>
 
 enum { ALL_REQUESTS = -1, ALL_READS = -2, ALL_WRITES = -3, NULL_REQUEST = -1, UNNAMED = INT_MIN };
@@ -49,11 +50,13 @@ static struct ensio_netcdf_request *fresh(void)
     return request;
 }
 
-void ensio_netcdf_posted(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, uint16_t call, int file,
-                         const int *number, uint64_t start, uint64_t duration)
+static void posted(const struct ensio_netcdf_call *call, int file, const int *number)
 {
-    const uint8_t direction = ensio_call_ops[call] == ENSIO_OP_READ ? ENSIO_CARRIED_READ : ENSIO_CARRIED_WRITE;
-    struct ensio_flying flying = ensio_flight_begin(start, direction);
+    struct ensio_thread *const thread = call->thread;
+    const struct ensio_netcdf *const netcdf = call->netcdf;
+    const uint64_t duration = call->duration;
+    const uint8_t direction = ensio_call_ops[call->number] == ENSIO_OP_READ ? ENSIO_CARRIED_READ : ENSIO_CARRIED_WRITE;
+    struct ensio_flying flying = ensio_flight_begin(call->start, direction);
     flying.idle = flying.is_stored = 1;
     flying.thread = ensio_number_of_thread(thread);
     ensio_io_blocks(thread->depth, duration);
@@ -70,16 +73,25 @@ void ensio_netcdf_posted(struct ensio_thread *thread, const struct ensio_netcdf 
                                                      .depth = thread->depth,
                                                      .file = file,
                                                      .number = number ? *number : UNNAMED,
-                                                     .call = call};
+                                                     .call = call->number};
             *bucket = request;
             __atomic_fetch_add(&pending, 1, __ATOMIC_RELAXED);
         }
         ensio_unlock(held);
     }
     if (!request) { /* there was nothing to move */
-        flying.completed = start + duration;
-        ensio_flight_end(thread, &flying, call, thread->depth, 0);
+        flying.completed = call->start + duration;
+        ensio_flight_end(thread, &flying, call->number, thread->depth, 0);
     }
+}
+
+int ensio_netcdf_end_post(struct ensio_netcdf_call *call, int result, uint64_t bytes, int file, const int *request)
+{
+    (void)ensio_netcdf_end(call, result, bytes);
+    if (result == 0)
+        posted(call, file, request);
+    errno = call->error;
+    return result;
 }
 
 static int is_meant(const struct ensio_netcdf_request *request, int count)
@@ -99,30 +111,39 @@ static void claim(struct ensio_netcdf_wait *wait, struct ensio_netcdf_request *r
 static struct ensio_netcdf_request *find(uint32_t library, int file, int number)
 {
     struct ensio_netcdf_request *request = *bucket_of(library, file);
-    while (request && (request->library != library || request->file != file || request->number != number ||
-                       request->is_claimed))
+    while (request &&
+           (request->library != library || request->file != file || request->number != number || request->is_claimed))
         request = request->next;
     return request;
 }
 
-struct ensio_netcdf_wait ensio_netcdf_wait_begin(const struct ensio_netcdf *netcdf, uint16_t call, int file, int count,
-                                                 const int *requests)
+static void claim_requests(struct ensio_netcdf_wait *wait, const struct ensio_netcdf *netcdf, int file, int count)
 {
-    struct ensio_netcdf_wait wait = {.call = call, .all = count < 0, .requests = requests};
+    const int *const requests = wait->requests;
     if (!__atomic_load_n(&pending, __ATOMIC_RELAXED) || (!requests && count >= 0))
-        return wait;
+        return;
     struct ensio_held held = ensio_lock();
     for (int place = 0; place < count; place++) {
         struct ensio_netcdf_request *const request = find(netcdf->number, file, requests[place]);
         if (request)
-            claim(&wait, request, place);
+            claim(wait, request, place);
     }
     if (count < 0)
         for (struct ensio_netcdf_request *request = *bucket_of(netcdf->number, file); request; request = request->next)
             if (request->library == netcdf->number && request->file == file && !request->is_claimed &&
                 is_meant(request, count))
-                claim(&wait, request, 0);
+                claim(wait, request, 0);
     ensio_unlock(held);
+}
+
+struct ensio_netcdf_wait ensio_netcdf_wait_begin(struct ensio_netcdf_call *call, int completes, int file, int count,
+                                                 const int *requests)
+{
+    struct ensio_netcdf_wait wait = {.completes = completes, .all = count < 0, .requests = requests};
+    if (call->thread) {
+        claim_requests(&wait, call->netcdf, file, count);
+        call->start = ensio_ticks();
+    }
     return wait;
 }
 
@@ -141,11 +162,11 @@ static struct ensio_netcdf_request take(struct ensio_netcdf_request *request)
 }
 
 /* The Fortran interface leaves the numbers of completed requests as they are. */
-void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, int result, uint64_t start,
-                           uint64_t duration)
+static void land(const struct ensio_netcdf_call *call, int result, struct ensio_netcdf_wait *wait)
 {
-    if (wait->claimed && wait->call)
-        ensio_io_blocks(thread->depth, duration);
+    struct ensio_thread *const thread = call->thread;
+    if (wait->claimed && wait->completes)
+        ensio_io_blocks(thread->depth, call->duration);
     struct ensio_netcdf_request *next;
     for (struct ensio_netcdf_request *request = wait->claimed; request; request = next) {
         next = request->next_claimed;
@@ -154,20 +175,29 @@ void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait
         request->is_claimed = 0;
         struct ensio_netcdf_request taken = is_over ? take(request) : *request;
         ensio_unlock(held);
-        if (!is_over || !wait->call)
+        if (!is_over || !wait->completes)
             continue;
-        taken.flying.completed = start + duration;
-        taken.flying.wait_start = start;
-        taken.flying.wait = duration;
-        taken.flying.wait_call = wait->call;
+        taken.flying.completed = call->start + call->duration;
+        taken.flying.wait_start = call->start;
+        taken.flying.wait = call->duration;
+        taken.flying.wait_call = call->number;
         taken.flying.wait_thread = ensio_number_of_thread(thread);
         ensio_flight_end(thread, &taken.flying, taken.call, taken.depth, 0);
     }
 }
 
+int ensio_netcdf_end_wait(struct ensio_netcdf_call *call, int result, struct ensio_netcdf_wait *wait)
+{
+    (void)ensio_netcdf_end(call, result, 0);
+    land(call, result, wait);
+    errno = call->error;
+    return result;
+}
+
 void ensio_netcdf_give_up(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, int file)
 {
-    struct ensio_netcdf_wait rest = ensio_netcdf_wait_begin(netcdf, 0, file, ALL_REQUESTS, NULL);
+    struct ensio_netcdf_wait rest = {.all = 1};
+    claim_requests(&rest, netcdf, file, ALL_REQUESTS);
     struct ensio_netcdf_request *next;
     for (struct ensio_netcdf_request *request = rest.claimed; request; request = next) {
         next = request->next_claimed;

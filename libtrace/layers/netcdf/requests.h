@@ -10,23 +10,21 @@
 
 /* A call that completes or cancels requests. */
 struct ensio_netcdf_wait {
-    uint16_t call;                         /* 0: it cancels them */
-    int all;                               /* it names no requests, but a kind of them */
-    const int *requests;                   /* of the program; in C, completed ones become null requests */
-    struct ensio_netcdf_request *claimed;  /* those among them that are known */
+    int completes;                        /* 0: it cancels them */
+    int all;                              /* it names no requests, but a kind of them */
+    const int *requests;                  /* of the program; in C, completed ones become null requests */
+    struct ensio_netcdf_request *claimed; /* those among them that are known */
 };
 
-/* After the event of a call that posted a request. `request`: where the library put its number; NULL: nowhere. */
-void ensio_netcdf_posted(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, uint16_t call, int file,
-                         const int *request, uint64_t start, uint64_t duration);
+/* Ends a call that posted a request, if it returned 0. `request`: where the library put its number; NULL: nowhere. */
+int ensio_netcdf_end_post(struct ensio_netcdf_call *call, int result, uint64_t bytes, int file, const int *request);
 
-/* Before a call on `count` requests of a file, or on all of a kind if `count` is negative. */
-struct ensio_netcdf_wait ensio_netcdf_wait_begin(const struct ensio_netcdf *netcdf, uint16_t call, int file, int count,
+/* Before a call on `count` requests of a file, or on all of a kind if `count` is negative. The call begins anew. */
+struct ensio_netcdf_wait ensio_netcdf_wait_begin(struct ensio_netcdf_call *call, int completes, int file, int count,
                                                  const int *requests);
 
-/* After it: stores the flights of the requests that it completed. */
-void ensio_netcdf_wait_end(struct ensio_thread *thread, struct ensio_netcdf_wait *wait, int result, uint64_t start,
-                           uint64_t duration);
+/* Ends it, and stores the flights of the requests that it completed. */
+int ensio_netcdf_end_wait(struct ensio_netcdf_call *call, int result, struct ensio_netcdf_wait *wait);
 
 /* A file is closed, so its remaining requests are not waited for. */
 void ensio_netcdf_give_up(struct ensio_thread *thread, const struct ensio_netcdf *netcdf, int file);

@@ -9,5 +9,6 @@ program regions
   call mpi_barrier(mpi_comm_world, error)
   call mpi_pcontrol(0, 'step')
   call mpi_pcontrol(-1, 'solve'//char(0))
+  call pmpi_barrier(mpi_comm_world, error)
   call mpi_finalize(error)
 end program
