@@ -45,7 +45,7 @@ class Service:
         self.environment = kept | {"LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": str(folder)}
         if mode != "plain":
             recorder = {"LD_PRELOAD": str(library), "ENSIO_DIR": str(self.record), "ENSIO_MODE": mode}
-            self.environment |= recorder
+            self.environment |= recorder | {"ENSIO_LAUNCH": "server"}  # its programs are one run
         # Root's servers give their rights up, or refuse to run as root.
         self.user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         if self.user:

@@ -20,7 +20,7 @@ def killed_after(recorder, tmp_path, seed, **environment):
     process = subprocess.Popen(
         [program, tmp_path / "out"], env=recorder.environment(**environment), stdout=subprocess.PIPE
     )
-    said = bytearray()
+    said = bytearray(process.stdout.read(8))
     listener = threading.Thread(target=lambda: said.extend(process.stdout.read()))
     listener.start()
     time.sleep(random.Random(seed).uniform(0.02, 0.3))

@@ -41,7 +41,8 @@ ALLOWED_TO_TESTBED = {"pfsmodel": "", "replay": "", "simulate": "", "shim": "cor
 
 KNOWN: set[str] = set()
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+# Some names of tables are the values of macros.
+_INCLUDE = re.compile(r'^\s*#\s*(?:include|define\s+\w+)\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
 def _folder_of(file: Path) -> str:
