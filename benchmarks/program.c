@@ -5,8 +5,9 @@
  *
  * Each thread makes so many calls. Prints the thread CPU time of a call, the mean of the threads, and the CPU time of
  * the process until then, both in nanoseconds. If BENCH_FLOOR names a folder, each call is made between two readings of
- * the clock, and 48 bytes are stored into a growing shared mapping of a file in it: the floor of loops.h. With "hold" it stays as it is until its standard input ends. `cyclic`: pwrite at offsets that go
- * round. `open`: an open and a close of the same file; `open-here`, `stat-here`: by a relative path.
+ * the clock, and 48 bytes are stored into a growing shared mapping of a file in it: the floor of loops.h. With "hold"
+ * it stays as it is until its standard input ends. `cyclic`: pwrite at offsets that go round. `open`: an open and a
+ * close of the same file; `open-here`, `stat-here`: by a relative path.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -37,7 +38,7 @@ enum { WINDOW_BYTES = 2 << 20, WARM_CALLS = 1000 };
 static const char *floor_folder;
 static _Thread_local struct event {
     uint64_t start, duration, rest[4];
-} *next_event, *last_event;
+} * next_event, *last_event;
 
 static uint64_t ticks(void)
 {

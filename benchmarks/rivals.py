@@ -1,4 +1,4 @@
-"""Compare what a recorded call costs under ensio, its floor and other tracers, in alternated rounds of one run."""
+"""Compare what a recorded call costs under ensio, its floor and other tracers, in alternated rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from pathlib import Path
 
 import bench
 
-CALLS = {"pwrite": 100_000, "pwrite-file": 100_000, "pread": 100_000, "fwrite": 300_000, "open": 50_000, "stat": 50_000}
+CALLS = {
+    "pwrite": 100_000,
+    "pwrite-file": 100_000,
+    "pread": 100_000,
+    "fwrite": 300_000,
+    "open": 50_000,
+    "stat": 50_000,
+}
 SHOWN = {
     "pwrite": "pwrite 8 B, /dev/null",
     "pwrite-file": "pwrite 8 B, a file",
@@ -28,7 +35,7 @@ ROUNDS = 7
 GOAL_FLOORS = 1.3
 GOAL_TOGETHER = 1.2
 
-# Added ns for a write of 8 bytes to /dev/null (untraced 207 ns), measured on a similar machine on another day.
+# Added ns for a write of 8 bytes to /dev/null (untraced 207 ns), measured on a similar machine.
 STATED_NS = {"IPM, counters": 49, "Score-P writing OTF2": 274, "Recorder": 605}
 
 # The wheel also contains a debug build, libdftracer_preload_dbg.so, which takes 15 times as long.
@@ -135,8 +142,10 @@ def added(way: Way, untraced: Way, key: tuple[str, int]) -> float:
     )
 
 
-def measured(ways: list[Way], calls: tuple[str, ...], threads: tuple[int, ...], rounds: int, folder: Path) -> None:
-    """Run all ways in turn, round after round."""
+def measured(
+    ways: list[Way], calls: tuple[str, ...], threads: tuple[int, ...], rounds: int, folder: Path
+) -> None:
+    """Run the program in each way, round after round."""
     for number in range(rounds):
         for call in calls:
             for count in threads:
@@ -164,7 +173,7 @@ def print_calls(untraced: Way, ways: list[Way], rounds: int, notes: list[str]) -
         rows,
         "\n".join(
             [
-                "The floor is two readings of the clock and a store of 48 bytes into a growing shared mapping of a file;",
+                "The floor: two readings of the clock, 48 bytes into a growing shared mapping of a file;",
                 f"goal of ensio: at most {GOAL_FLOORS} floors. –: the tracer does not record the call.",
                 *notes,
             ]
@@ -182,7 +191,7 @@ def print_threads(untraced: Way, ways: list[Way], rounds: int) -> None:
             costs = [added(way, untraced, (call, count)) for count in THREADS]
             rows.append([SHOWN[call], way.name, *(f"{cost:,.0f}" for cost in costs)])
     bench.table(
-        f"the same with several threads: mean over threads, median of {rounds} rounds, each beside untraced threads",
+        f"the same with threads: mean over threads, median of {rounds} rounds, beside untraced threads",
         ["call", "tracer", *(f"{count} thread{'s' * (count > 1)}" for count in THREADS)],
         rows,
         f"goal of ensio: with two and four threads at most {GOAL_TOGETHER} times the cost with one.",

@@ -90,7 +90,8 @@ int ensio_word_in(const char *word, const char *list)
     return 0;
 }
 
-/* Whether a path matches a glob that ends before `end`. Backtracking to the last star is enough, and linear. */
+/* Whether a path matches a glob that ends before `end`. Backtracking to the last star is enough, and linear. Behind a
+ * star only places with the glob's next character are tried. */
 static int matches(const char *path, const char *glob, const char *end)
 {
     const char *star = NULL, *resume = NULL;
@@ -101,12 +102,17 @@ static int matches(const char *path, const char *glob, const char *end)
         } else if (glob < end && (*glob == '?' || *glob == *path)) {
             glob++;
             path++;
+            continue;
         } else if (star) {
             glob = star;
             path = ++resume;
         } else {
             return 0;
         }
+        if (glob == end)
+            return 1; /* the star takes the rest */
+        if (*glob != '*' && *glob != '?' && !(path = resume = strchr(resume, *glob)))
+            return 0;
     }
     while (glob < end && *glob == '*')
         glob++;
@@ -116,7 +122,7 @@ static int matches(const char *path, const char *glob, const char *end)
 int ensio_listed(const char *path, const char *globs)
 {
     while (*globs) {
-        const char *end = globs + strcspn(globs, ":");
+        const char *end = strchrnul(globs, ':');
         int exception = *globs == '!';
         if (matches(path, globs + exception, end))
             return !exception;

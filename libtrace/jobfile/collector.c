@@ -263,8 +263,7 @@ static int take_events(struct ensio_job_window *window)
 /* Codes the next part of a window without events. */
 static int take_bytes(struct ensio_job_window *window)
 {
-    const uint64_t all =
-        is_scratch(window) ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
+    const uint64_t all = is_scratch(window) ? 0 : window->window.bytes - ENSIO_WINDOW_HEADER_BYTES;
     const uint64_t left = all - window->taken;
     const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
     if (!bytes)
@@ -517,8 +516,7 @@ int ensio_collected(void)
 
 int ensio_is_in_job_file(void)
 {
-    if (!ensio_collected() ||
-        ensio_spool->dropped_events != state->head.dropped_events ||
+    if (!ensio_collected() || ensio_spool->dropped_events != state->head.dropped_events ||
         ensio_spool->lost_calls != state->head.lost_calls ||
         ensio_spool->unrecorded_children != state->head.unrecorded_children)
         return 0;

@@ -12,7 +12,7 @@
      6 * ENSIO_COLUMN_BYTES)
 
 #define ENSIO_TEMPLATE_SLOTS 1024 /* a power of two, well above ENSIO_BLOCK_TEMPLATES */
-#define ENSIO_MATCH_BITS 16 /* of short texts fewer */
+#define ENSIO_MATCH_BITS 16       /* of short texts fewer */
 
 struct ensio_next_place {
     uint64_t next;     /* where the last event of the file ended */

@@ -36,8 +36,7 @@ double ensio_collect_rate(const struct ensio_spool *head, uint64_t *span_ns)
 struct ensio_clock_line ensio_collect_line(void)
 {
     uint64_t span_ns;
-    const double rate =
-        state->head.clock == ENSIO_CLOCK_MONOTONIC ? 1 : ensio_collect_rate(&state->head, &span_ns);
+    const double rate = state->head.clock == ENSIO_CLOCK_MONOTONIC ? 1 : ensio_collect_rate(&state->head, &span_ns);
     return (struct ensio_clock_line){
         .first_ticks = state->head.first.ticks,
         .first_unix_ns = (int64_t)state->head.first.realtime_ns,

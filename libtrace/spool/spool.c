@@ -248,12 +248,12 @@ static void store_properties(void)
     if (ENSIO_RAW(SYS_getcwd, folder, sizeof folder) < 0)
         folder[0] = '\0';
     const char *const properties[][2] = {
-        {"host", ensio_settings.host},  {"program", ensio_settings.program},
-        {"command", ensio_settings.command},           {"cwd", folder},
-        {"job", ensio_settings.job},    {"mode", ensio_mode_name()},
-        {"recorder", ENSIO_VERSION},    {"start_unix_ns", number},
-        {"clock_step_ticks", step},     {"exclude", ensio_settings.exclude},
-        {"launch", ensio_settings.key}, {"summed", ensio_settings.point_to_point ? "" : "point-to-point"},
+        {"host", ensio_settings.host},       {"program", ensio_settings.program},
+        {"command", ensio_settings.command}, {"cwd", folder},
+        {"job", ensio_settings.job},         {"mode", ensio_mode_name()},
+        {"recorder", ENSIO_VERSION},         {"start_unix_ns", number},
+        {"clock_step_ticks", step},          {"exclude", ensio_settings.exclude},
+        {"launch", ensio_settings.key},      {"summed", ensio_settings.point_to_point ? "" : "point-to-point"},
     };
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
         ensio_add(&all, properties[i][0]);

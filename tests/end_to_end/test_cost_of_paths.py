@@ -10,7 +10,8 @@ from places import BUILD
 CALLS = {"open": (2, 1600), "open-here": (2, 1600), "stat": (1, 700), "stat-here": (1, 700)}
 FEW, MANY = 2_000, 12_000
 CALLGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
-EVERYTHING = {"ENSIO_EXCLUDE": ""}
+# What coding at the end takes is in test_cost_of_lives.py.
+EVERYTHING = {"ENSIO_EXCLUDE": "", "ENSIO_JOBFILE": "0"}
 
 
 @pytest.fixture

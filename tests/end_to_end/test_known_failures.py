@@ -69,10 +69,10 @@ def test_child_writes_no_event_into_its_parents_file(recorder, tmp_path):
     assert len(run.processes) == 2
     writes = {"parent": {"before": 10, "parent": 3000}, "child": {"child": 5000}}
     for name, pid in (("parent", parent), ("child", child)):
-        (spool,) = recorder.run.glob(f"*-{pid}-*.spool")
+        (record,) = recorder.run.glob(f"*-{pid}-*.ensio")
         alone = tmp_path / f"alone-{name}"
         alone.mkdir()
-        shutil.copy(spool, alone)
+        shutil.copy(record, alone)
         mine = ensembles.open(alone)
         files = mine.select(call="write", file=f"{tmp_path}/data.*").file.tolist()
         names = Counter(mine.files[file].rsplit(".")[-1] for file in files)

@@ -90,7 +90,8 @@ def test_run_directory_is_private_and_named_after_program_and_time(recorder, tmp
     assert int(pid) == run.processes[0].pid
     assert len(time) == len("20260131T235959Z")
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert all(spool.stat().st_mode & 0o777 == 0o600 for spool in folder.glob("*.spool"))
+    (record,) = folder.glob("*.ensio")
+    assert record.stat().st_mode & 0o777 == 0o600
 
 
 def test_processes_of_one_launch_agree_on_a_directory_and_the_next_launch_gets_another(recorder, tmp_path):

@@ -76,8 +76,10 @@ def test_coded_and_uncoded_recordings_agree(recorder, tmp_path, how, mode):
         execute(recorder, tmp_path, how, ENSIO_JOBFILE=kept, ENSIO_MODE=mode)
         run = ensembles.open(recorder.run)
         by_call = {
-            run.summary.calls[number].name: [int(run.summary.cells[name][run.summary.cells["call"] == number].sum())
-                                             for name in ("count", "moved")]
+            run.summary.calls[number].name: [
+                int(run.summary.cells[name][run.summary.cells["call"] == number].sum())
+                for name in ("count", "moved")
+            ]
             for number in set(run.summary.cells["call"].tolist())
         }
         events = len(writes(recorder.run))
@@ -95,7 +97,11 @@ def test_every_column_comes_back(recorder, tmp_path):
     assert np.all(calls.moved == 8)
     assert np.all(calls.duration > 0)
     assert np.all(np.diff(calls.start) > 0)
-    assert set(calls.file_paths()[calls.file]) == {str(tmp_path / "out")} if hasattr(calls, "file_paths") else True
+    assert (
+        set(calls.file_paths()[calls.file]) == {str(tmp_path / "out")}
+        if hasattr(calls, "file_paths")
+        else True
+    )
 
 
 def test_limit_on_the_size_of_files_leaves_the_spool(recorder, tmp_path):

@@ -56,7 +56,7 @@ def test_no_rank_waits_for_one_that_is_not_recorded(relinked, tmp_path, flavour,
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
     # All together write the job file; where some are not recorded, no task waits for them there either.
     assert (job.run / "job.ensio").exists() == all(which)
-    assert len(list(job.run.glob("*.spool"))) == (0 if all(which) else sum(which))
+    assert len(list(job.run.glob("*.ensio"))) == (1 if all(which) else sum(which))
     # Rank 0 called, but there was none to answer for the others; where all answered, the folder is gone.
     assert bool(list(job.run.glob(".meeting-*"))) == (which[0] == 1 and not all(which))
 

@@ -110,8 +110,8 @@ def test_any_shared_library_that_opens_files_is_named(tmp_path):
     (note,) = notes_of("run", tmp_path)
     assert "libsaving.so" in note
     shell("ensio collect run", tmp_path, BUILD)
-    for spool in (tmp_path / "run").glob("*.spool"):
-        spool.unlink()
+    (record,) = (tmp_path / "run").glob("*.spool")  # without calls there is nothing to code
+    record.unlink()
     assert notes_of("run/trace.h5", tmp_path) == [note]
     assert linked("gcc app.c -L. -lsilent -Wl,-rpath,$PWD", tmp_path) == ""
 

@@ -94,7 +94,7 @@ class BlockReader:
                         yield from self._filled_by_window(descriptor, decoding, window, thread)
                 if decoding.uncoded and os.path.lexists(process_file_of(decoding.path)):
                     raise EnsioError(
-                        f"{decoding.path} was coded by its process, which has ended meanwhile: open the run again"
+                        f"{decoding.path} was coded by its process, which has ended: open the run again"
                     )
 
     def _filled_by_window(

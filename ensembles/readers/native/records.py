@@ -62,8 +62,8 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     """Open all spools and job files in a directory as one run.
 
     A spool contains everything that its process recorded. It takes precedence over the job file's record of
-    the same process, because the process may have written to the spool later. Only of a spool that its process
-    coded in part, the coded events come from the job file.
+    the same process, because the process may have written to the spool later. Only of a spool that its
+    process coded in part, the coded events come from the job file.
 
     Parameters
     ----------
@@ -132,15 +132,15 @@ def _spool_or_process_file(path: str) -> Spool:
 
 
 def _with_rest(spool: Spool) -> Spool:
-    """Join the record of a job file with the spool that holds the rest of its events, or note that it is gone."""
+    """Join a record with the spool that holds the rest of its events, or note that the spool is missing."""
     if not spool.rest_in_spool:
         return spool
     try:
         rest = read_spool(spool.path)
     except EnsioError:
         spool.notes.append(
-            f"{os.path.basename(spool.job_path)} holds only the first calls of its process: the others are in "
-            f"{spool.name}, which is missing here"
+            f"{os.path.basename(spool.job_path)} holds only the first calls of its process: the others are "
+            f"in {spool.name}, which is missing here"
         )
         return spool
     rest.leave_to(spool)
@@ -150,7 +150,8 @@ def _with_rest(spool: Spool) -> Spool:
 def _notes_on_other_nodes(links: Sequence[str], directory: str) -> list[str]:
     """Describe the spools on other nodes, one sentence per folder."""
     places = Counter(
-        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link))) for link in sorted(links)
+        (os.path.basename(link).rsplit("-", 2)[0], os.path.dirname(os.readlink(link)))
+        for link in sorted(links)
     )
     return [
         f"the spools of {count} process{'es' * (count > 1)} on host {host} lie in {folder} on that host "

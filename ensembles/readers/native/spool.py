@@ -78,9 +78,7 @@ class Window(NamedTuple):
         """The slots from a number on."""
         first = min(first, self.slots)
         position = self.position + first * EVENT.size
-        return Window(
-            position, self.slots - first, self.thread, max(self.summarised - first, 0), self.rate
-        )
+        return Window(position, self.slots - first, self.thread, max(self.summarised - first, 0), self.rate)
 
 
 class SummaryPart(NamedTuple):
@@ -254,9 +252,9 @@ class Spool:
     def leave_to(self, collected: Spool) -> None:
         """Leave to a job file what only it holds, or what it summarised.
 
-        If a process coded a part of its spool, the events of that part come from the job file. Else the summary
-        of the job file is used for the calls that it includes, and only the cells of later calls remain in this
-        record; they are in windows that were added later.
+        If a process coded a part of its spool, the events of that part come from the job file. Else the
+        summary of the job file is used for the calls that it includes, and only the cells of later calls
+        remain in this record; they are in windows that were added later.
 
         Parameters
         ----------
@@ -266,7 +264,9 @@ class Spool:
         self.is_collected = True
         if collected.rest_in_spool:
             self.coded, self.coded_path = collected.coded, collected.job_path
-            self.windows = [window.from_slot(collected.taken.get(window.position, 0)) for window in self.windows]
+            self.windows = [
+                window.from_slot(collected.taken.get(window.position, 0)) for window in self.windows
+            ]
             self.has_events |= collected.has_events
             return
         if collected.job_summary is None:

@@ -73,11 +73,17 @@ static int file_of(int folder, const char *path, uint32_t length, uint32_t *file
     return !named.left_out;
 }
 
+/* Whether the kernel has read a call's only path before the call failed, so that it is readable. */
+static int has_read_path(int error)
+{
+    return error == ENOENT || error == ENOTDIR;
+}
+
 void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const char *path, int flags, int result,
                   uint64_t start, uint64_t duration)
 {
     const int error = errno;
-    const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result >= 0);
+    const int64_t length = ensio_path_length(path, ENSIO_LONGEST_PATH, result >= 0 || has_read_path(error));
     if (ENSIO_UNLIKELY(length < 0))
         return;
     if (!ensio_is_owner()) {
@@ -101,13 +107,14 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
 }
 
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
-                   uint64_t start, uint64_t duration)
+                   int is_only_path, uint64_t start, uint64_t duration)
 {
     if ((!path && error) || !ensio_is_owner())
         return;
     if (error && error != EFAULT) /* the call wrote no result */
         most = ENSIO_LONGEST_PATH;
-    const int64_t length = path ? ensio_path_length(path, most, !error) : 0;
+    const int was_read = !error || (is_only_path && has_read_path(error));
+    const int64_t length = path ? ensio_path_length(path, most, was_read) : 0;
     if (ENSIO_UNLIKELY(length < 0))
         return;
     uint32_t file = 0;

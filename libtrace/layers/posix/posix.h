@@ -15,9 +15,10 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
                   uint64_t start, uint64_t duration);
 
 /* After a call on a path. `most`: the number of its bytes that the call left unchanged; if the path is longer, its name
- * is unknown. `error`: the call's errno, or 0. An empty path, or NULL, means the folder's descriptor itself. */
+ * is unknown. `error`: the call's errno, or 0. `is_only_path`: the call has no other path, which could be the one that
+ * was not found. An empty path, or NULL, means the folder's descriptor itself. */
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
-                   uint64_t start, uint64_t duration);
+                   int is_only_path, uint64_t start, uint64_t duration);
 
 /* The depth of a call on an open file of MPI. Pending non-blocking I/O may cause the call, even if MPI makes progress
  * in a call or a thread that is not recorded. */

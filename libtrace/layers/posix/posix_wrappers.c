@@ -108,7 +108,7 @@ static inline void note_change(int call, int failed)
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         note_change(CALL_##call, result != 0); \
-        ensio_on_path(thread, CALL_##call, folder, path, ENSIO_LONGEST_PATH, ERRNO, start, duration); \
+        ensio_on_path(thread, CALL_##call, folder, path, ENSIO_LONGEST_PATH, ERRNO, 0, start, duration); \
         return result; \
     }
 
@@ -131,7 +131,7 @@ static inline void note_change(int call, int failed)
         } \
         type result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
-        ensio_on_path(thread, CALL_##call, folder, kept, most, ERRNO, start, duration); \
+        ensio_on_path(thread, CALL_##call, folder, kept, most, ERRNO, 1, start, duration); \
         return result; \
     }
 
