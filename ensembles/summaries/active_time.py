@@ -18,6 +18,8 @@ _CELLS = 1 << 16
 class ActiveTime(Summary):
     """A mergeable summary: the time in which bytes moved, by direction, and how many calls moved them when.
 
+    A non-blocking request moves bytes in its flight, any other call while it lasts.
+
     Up to `MOST_EXACT` calls the union of their times is computed. Beyond that, the time of all calls in each
     of 65,536 cells of time is known; a cell is active for that time, at most for its width. That is exact
     where calls of a cell do not overlap and where they fill it, and otherwise too long.
@@ -34,7 +36,7 @@ class ActiveTime(Summary):
     (160, True)
     """
 
-    columns = ("call", "carried", "moved", "start", "duration")
+    columns = ("call", "carried", "moved", "start", "duration", "flight")
 
     def __init__(self) -> None:
         self._calls = [0] * len(DIRECTIONS)
@@ -53,7 +55,8 @@ class ActiveTime(Summary):
         chosen = np.flatnonzero(direction >= 0)
         if not len(chosen):
             return
-        direction, start, duration = direction[chosen], chunk.start[chosen], chunk.duration[chosen]
+        direction, start = direction[chosen], chunk.start[chosen]
+        duration = np.maximum(chunk.duration[chosen], chunk.flight[chosen])
         self._grid.add(start, duration, direction)
         self._grid.add(
             start, np.zeros_like(start), direction + np.int32(len(DIRECTIONS)), np.ones_like(start)
