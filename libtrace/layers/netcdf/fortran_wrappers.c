@@ -86,10 +86,11 @@ __attribute__((unused)) static uint64_t region_bytes(const struct ensio_netcdf *
     }
 #define ON_FILE(call, symbol) CALL_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, (void)0)
 #define CLOSES(call, symbol) \
-    CALL_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, if (result == 0) { \
-        ensio_netcdf_give_up(thread, netcdf, FILE_ID); \
-        ensio_netcdf_forget(netcdf, FILE_ID); \
-    })
+    CALL_WRAPPER( \
+        symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, if (result == 0) { \
+            ensio_netcdf_give_up(thread, netcdf, FILE_ID); \
+            ensio_netcdf_forget(netcdf, FILE_ID); \
+        })
 #define STARTS(call, symbol, bytes, place) \
     START_WRAPPER(symbol, call, PARAMETERS, ARGUMENTS, FILE_ID, bytes, (const int *)(place))
 #define COMPLETES(call, symbol) \
@@ -131,7 +132,8 @@ __attribute__((unused)) static uint64_t region_bytes(const struct ensio_netcdf *
     (uint16_t)(CALL_##call + ((rank) == 0 ? 1 : (map) ? 4 : (stride) || (rank) < 0 ? 3 : 2))
 #define OF_REQUEST(call, rank, stride, map) \
     (uint16_t)(CALL_##call + ((rank) == 0 ? 0 : (map) || (stride) || (rank) < 0 ? 2 : 1))
-#define MODULE_MOVES(call, symbol, rank) MODULE_TRANSFER(OF_FORM(call, rank, f, g), call, symbol, rank, d, e, f, g, h, 0)
+#define MODULE_MOVES(call, symbol, rank) \
+    MODULE_TRANSFER(OF_FORM(call, rank, f, g), call, symbol, rank, d, e, f, g, h, 0)
 #define MODULE_STARTS(call, symbol, rank) \
     MODULE_TRANSFER(OF_REQUEST(call, rank, g, h), call, symbol, rank, e, f, g, h, i, 1)
 

@@ -77,10 +77,11 @@ __attribute__((unused)) static uint64_t each(const struct ensio_netcdf *netcdf, 
     OPEN_WRAPPER(symbol, call, parameters, arguments, ensio_without_driver(path), file)
 #define ON_FILE(symbol, call, parameters, arguments) CALL_WRAPPER(symbol, call, parameters, arguments, file, (void)0)
 #define CLOSE(symbol, call, parameters, arguments) \
-    CALL_WRAPPER(symbol, call, parameters, arguments, file, if (result == 0) { \
-        ensio_netcdf_give_up(thread, netcdf, file); \
-        ensio_netcdf_forget(netcdf, file); \
-    })
+    CALL_WRAPPER( \
+        symbol, call, parameters, arguments, file, if (result == 0) { \
+            ensio_netcdf_give_up(thread, netcdf, file); \
+            ensio_netcdf_forget(netcdf, file); \
+        })
 #define COMPLETE(symbol, call, parameters, arguments) \
     WAIT_WRAPPER(symbol, call, parameters, arguments, file, 1, count, requests)
 #define CANCEL(symbol, call, parameters, arguments) \

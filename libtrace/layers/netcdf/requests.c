@@ -99,8 +99,8 @@ static void claim(struct ensio_netcdf_wait *wait, struct ensio_netcdf_request *r
 static struct ensio_netcdf_request *find(uint32_t library, int file, int number)
 {
     struct ensio_netcdf_request *request = *bucket_of(library, file);
-    while (request && (request->library != library || request->file != file || request->number != number ||
-                       request->is_claimed))
+    while (request &&
+           (request->library != library || request->file != file || request->number != number || request->is_claimed))
         request = request->next;
     return request;
 }

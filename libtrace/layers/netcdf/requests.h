@@ -10,10 +10,10 @@
 
 /* A call that completes or cancels requests. */
 struct ensio_netcdf_wait {
-    uint16_t call;                         /* 0: it cancels them */
-    int all;                               /* it names no requests, but a kind of them */
-    const int *requests;                   /* of the program; in C, completed ones become null requests */
-    struct ensio_netcdf_request *claimed;  /* those among them that are known */
+    uint16_t call;                        /* 0: it cancels them */
+    int all;                              /* it names no requests, but a kind of them */
+    const int *requests;                  /* of the program; in C, completed ones become null requests */
+    struct ensio_netcdf_request *claimed; /* those among them that are known */
 };
 
 /* After the event of a call that posted a request. `request`: where the library put its number; NULL: nowhere. */
