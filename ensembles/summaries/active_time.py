@@ -19,6 +19,8 @@ _CELLS = 1 << 16
 class ActiveTime(Summary):
     """A mergeable summary: the time in which bytes moved, by direction, and how many calls moved them when.
 
+    A non-blocking request moves bytes in its flight, any other call while it lasts.
+
     Up to `MOST_EXACT` calls the union of their times is computed. Beyond that, the time of all calls in each
     of 65,536 cells of time is known; a cell is active for that time, at most for its width. That is exact
     where calls of a cell do not overlap and where they fill it, and otherwise too long.

@@ -129,7 +129,8 @@ def overlapped(recorder, tmp_path, way, tasks=2):
     inner = [f"LD_PRELOAD={recorder.library}"] if recorder.way == "preloaded" else []
     command = ["mpiexec.openmpi", "-n", tasks, "env", *inner, program, tmp_path / "a.nc", way]
     environment = {"ENSIO_DIR": str(recorder.run), **MPI, **os.environ}
-    printed = subprocess.run([str(word) for word in command], env=environment, check=True, capture_output=True)
+    words = [str(word) for word in command]
+    printed = subprocess.run(words, env=environment, check=True, capture_output=True)
     lines = [line.split() for line in printed.stdout.decode().splitlines()]
     own = np.array([numbers for word, *numbers in lines if word == "seconds"], float)
     return own, ensembles.open(recorder.run), info(recorder.run)
@@ -148,8 +149,9 @@ def test_requests_fly_from_their_post_to_their_wait(recorder, tmp_path, way):
         # Two requests a step: both are in flight during the work.
         assert 2 * working <= flight_s + SLACK_S
         assert flight_s <= 2 * (own[:, 0].max() + waiting + own[:, 2].max()) + SLACK_S
-        assert set(waits.request[waits.rank == rank].tolist()) <= set(posts.request[posts.rank == rank].tolist())
-        assert waits.request[waits.rank == rank].all()
+        waited = waits.request[waits.rank == rank]
+        assert waited.all()
+        assert set(waited.tolist()) <= set(posts.request[posts.rank == rank].tolist())
     assert np.all(posts.duration <= posts.flight)
     # PnetCDF moves nothing before the wait, so the work hides nothing.
     assert told["hidden_share"] == 0
@@ -158,7 +160,7 @@ def test_requests_fly_from_their_post_to_their_wait(recorder, tmp_path, way):
 
 
 @pytest.mark.parametrize("way", ["cancel", "close"])
-def test_requests_that_nobody_waits_for_have_no_flight(recorder, tmp_path, way):
+def test_requests_without_a_wait_have_no_flight(recorder, tmp_path, way):
     _, run, told = overlapped(recorder, tmp_path, way)
     assert np.all(run.select(call="ncmpi_iput_vara,ncmpi_iget_vara").flight == -1)
     assert told["flight_s"] == 0

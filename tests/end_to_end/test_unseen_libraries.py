@@ -144,8 +144,7 @@ def test_hdf5_behind_its_fortran_library_is_named(tmp_path):
     if not (folder / "hdf5.mod").exists():
         pytest.skip("no HDF5 for Fortran")
     (tmp_path / "app.f90").write_text(HDF5_IN_FORTRAN)
-    said = linked(
-        f"gfortran -I{folder} app.f90 -L/usr/lib/$(gcc -print-multiarch)/hdf5/serial -lhdf5_fortran -lhdf5", tmp_path
-    )
+    libraries = "-L/usr/lib/$(gcc -print-multiarch)/hdf5/serial -lhdf5_fortran -lhdf5"
+    said = linked(f"gfortran -I{folder} app.f90 {libraries}", tmp_path)
     assert re.search(r"libhdf5_serial_fortran\.so\S*", said)
     assert re.search(r"libhdf5_serial\.so\S*", said)

@@ -32,7 +32,7 @@ ALLOWED = {
     "layers/stdio": "core calls files layers layers/posix",
     "layers/hdf5": "core calls layers",
     "layers/mpi": "core time calls spool files threads jobfile process layers",
-    "layers/netcdf": "core calls layers layers/mpi",
+    "layers/netcdf": "core time calls files threads layers layers/mpi",
     "otf2": "",
 }
 

@@ -12,7 +12,7 @@
 
 enum { ALL_REQUESTS = -1, ALL_READS = -2, ALL_WRITES = -3, NULL_REQUEST = -1, UNNAMED = INT_MIN };
 
-#define BUCKETS 1024
+#define BUCKETS 8192
 #define BLOCK_REQUESTS 256
 
 struct ensio_netcdf_request {
@@ -26,13 +26,19 @@ struct ensio_netcdf_request {
     uint16_t call;
 };
 
-/* The recorder's lock guards all of this. The requests of a file are in one bucket, latest first. */
+/* The recorder's lock guards all of this. A program may have 100,000 requests under way. */
 static struct ensio_netcdf_request *buckets[BUCKETS], *unused;
 static uint32_t pending;
 
-static struct ensio_netcdf_request **bucket_of(uint32_t library, int file)
+static struct ensio_netcdf_request **bucket_of(int file, int number)
 {
-    return &buckets[((uint32_t)file + 61 * library) % BUCKETS];
+    return &buckets[((uint32_t)number ^ (uint32_t)number >> 13 ^ 61 * (uint32_t)file) % BUCKETS];
+}
+
+/* The program cannot name a request without a number: these spread over the buckets. */
+static struct ensio_netcdf_request **bucket_of_request(const struct ensio_netcdf_request *request)
+{
+    return bucket_of(request->file, request->number == UNNAMED ? (int)request->flying.request : request->number);
 }
 
 static struct ensio_netcdf_request *fresh(void)
@@ -63,17 +69,17 @@ static void posted(const struct ensio_netcdf_call *call, int file, const int *nu
     ensio_flight_posted(&flying, duration);
     struct ensio_netcdf_request *request = NULL;
     if (!number || *number != NULL_REQUEST) {
-        struct ensio_netcdf_request **const bucket = bucket_of(netcdf->number, file);
         struct ensio_held held = ensio_lock();
         request = fresh();
         if (request) {
             *request = (struct ensio_netcdf_request){.flying = flying,
-                                                     .next = *bucket,
                                                      .library = netcdf->number,
                                                      .depth = thread->depth,
                                                      .file = file,
                                                      .number = number ? *number : UNNAMED,
                                                      .call = call->number};
+            struct ensio_netcdf_request **const bucket = bucket_of_request(request);
+            request->next = *bucket;
             *bucket = request;
             __atomic_fetch_add(&pending, 1, __ATOMIC_RELAXED);
         }
@@ -110,7 +116,7 @@ static void claim(struct ensio_netcdf_wait *wait, struct ensio_netcdf_request *r
 
 static struct ensio_netcdf_request *find(uint32_t library, int file, int number)
 {
-    struct ensio_netcdf_request *request = *bucket_of(library, file);
+    struct ensio_netcdf_request *request = *bucket_of(file, number);
     while (request &&
            (request->library != library || request->file != file || request->number != number || request->is_claimed))
         request = request->next;
@@ -128,8 +134,8 @@ static void claim_requests(struct ensio_netcdf_wait *wait, const struct ensio_ne
         if (request)
             claim(wait, request, place);
     }
-    if (count < 0)
-        for (struct ensio_netcdf_request *request = *bucket_of(netcdf->number, file); request; request = request->next)
+    for (int i = 0; count < 0 && i < BUCKETS; i++)
+        for (struct ensio_netcdf_request *request = buckets[i]; request; request = request->next)
             if (request->library == netcdf->number && request->file == file && !request->is_claimed &&
                 is_meant(request, count))
                 claim(wait, request, 0);
@@ -151,7 +157,7 @@ struct ensio_netcdf_wait ensio_netcdf_wait_begin(struct ensio_netcdf_call *call,
 static struct ensio_netcdf_request take(struct ensio_netcdf_request *request)
 {
     const struct ensio_netcdf_request taken = *request;
-    struct ensio_netcdf_request **link = bucket_of(request->library, request->file);
+    struct ensio_netcdf_request **link = bucket_of_request(request);
     while (*link != request)
         link = &(*link)->next;
     *link = request->next;

@@ -1,6 +1,7 @@
-/* Posts two requests of PnetCDF a step, works, and completes them. Each task prints its seconds in posts, waits and work.
+/* Posts two requests of PnetCDF a step, works, and completes them. Each task prints its seconds in posts, waits and
+ * work.
  * pnetcdf_overlap FILE WAY: wait (by their numbers), all (without numbers), each (writes, then reads, by kind),
- * cancel (nothing is written), close (nobody waits) */
+ * cancel (nothing is written), close (without a wait) */
 #include <mpi.h>
 #include <pnetcdf.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ int main(int count, char **arguments)
             TIMED(waiting, ncmpi_cancel(file, 2, requests, statuses));
         }
     }
-    ncmpi_close(file); /* says that there are requests left, if nobody waited */
+    ncmpi_close(file); /* says that there are requests left, if there was no wait */
     printf("seconds %.9f %.9f %.9f\n", posting, waiting, working);
     MPI_Finalize();
     return 0;

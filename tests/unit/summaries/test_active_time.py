@@ -10,10 +10,11 @@ from ensembles.summaries.active_time import ActiveTime
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"))
 
 
-def events_of(start, duration, call=1):
+def events_of(start, duration, call=1, flight=-1):
     n = len(start)
     columns = dict.fromkeys(("rank", "thread", "depth", "file", "error"), np.zeros(n))
     columns |= {"call": np.full(n, call), "offset": np.full(n, -1), "requested": np.full(n, 100)}
+    columns |= {"flight": np.full(n, flight), "request": np.zeros(n)}
     columns |= {"moved": np.full(n, 100), "start": np.asarray(start), "duration": np.asarray(duration)}
     return Events(columns, CALLS, [""])
 
@@ -38,6 +39,12 @@ def test_active_time_is_the_union(seed, parts):
         whole.merge(one)
     assert whole.active_s("write") == pytest.approx(1e-9 * measured_ns(start, duration), abs=1e-15)
     assert (whole.active_s("read"), whole.calls("read"), whole.calls("write")) == (0, 0, 200)
+
+
+def test_a_request_is_active_in_its_flight():
+    active = ActiveTime()
+    active.add(events_of(np.arange(4) * 1_000_000, np.full(4, 10_000), flight=400_000))
+    assert active.active_s("write") == pytest.approx(1.6e-3)
 
 
 def test_short_calls_far_apart_are_not_active_in_between():
