@@ -98,7 +98,7 @@ static int read_text(const struct layout *layout, uintptr_t text, struct ensio_s
 
 enum kind { PROGRAM, LIBRARY, INTERNAL };
 
-/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: it is none. Text
+/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: there is no file. Text
  * that was executed counts as the program's if there is no file of it. */
 static enum kind kind_of(const char *name)
 {
@@ -153,7 +153,7 @@ struct instruction {
 #define KNOWN_BITS 9
 static struct instruction known[1 << KNOWN_BITS];
 
-/* Finds out about the instruction of a frame; NULL: its code is no code object. */
+/* Finds out about the instruction of a frame; NULL: its code is not a code object. */
 static struct instruction *look_at(const struct layout *layout, const struct frame *frame)
 {
     char beginning[CODE_BYTES - TYPE];
