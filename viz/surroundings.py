@@ -181,7 +181,7 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
     items, hovered = [], []
     for line in lines:
         source = ColumnDataSource({"time": line.time_s, "value": line.value / size})
-        style = {"line_color": line.colour, "line_width": 1.6, "line_dash": line.dash}
+        style: dict[str, Any] = {"line_color": line.colour, "line_width": 1.6, "line_dash": line.dash}
         if steps:
             drawn = fig.step(x="time", y="value", mode="after", source=source, **style)
         else:

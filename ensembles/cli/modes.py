@@ -136,7 +136,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        result = {**modes.to_json(), "run": args.run, "per": ensemble.per, "quantity": args.quantity}
+        result = {**modes.to_json(), "run": args.run, "per": ensemble.per}
+        result |= {"quantity": args.quantity} if args.quantity != "duration" else {}
         for mode, shares in zip(result["modes"], sites, strict=False):
             mode["sites"] = [{"label": label, "share": share} for label, share in shares]
         json.dump(result, sys.stdout, indent=2)

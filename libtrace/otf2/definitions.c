@@ -75,6 +75,7 @@ static void write_attributes(void)
         [ENSIO_ENDED] = {"ensio.ended", "0: the end of the region is unknown", OTF2_TYPE_UINT8},
         [ENSIO_FLIGHT] = {"ensio.flight", "ns from the post of a request to its completion", OTF2_TYPE_INT64},
         [ENSIO_REQUEST] = {"ensio.request", "number of a request and of the wait that completed it", OTF2_TYPE_UINT32},
+        [ENSIO_SITE] = {"ensio.site", "call site: number of its text in the property ensio.run", OTF2_TYPE_UINT16},
     };
     for (unsigned i = 0; i < ENSIO_ATTRIBUTES; i++) {
         uint32_t name = text(of[i].name), meaning = text(of[i].meaning);

@@ -101,7 +101,7 @@ static OTF2_CallbackCode on_attribute(void *user, OTF2_AttributeRef self, OTF2_S
     static const char *const names[ENSIO_ATTRIBUTE_KINDS] = {
         "Offset",       "errno",       "ensio.depth",  "ensio.carried",  "ensio.requested",
         "ensio.moved",  "ensio.file",  "ensio.start",  "ensio.duration", "ensio.rank",
-        "ensio.thread", "ensio.ended", "ensio.flight", "ensio.request",
+        "ensio.thread", "ensio.ended", "ensio.flight", "ensio.request",  "ensio.site",
     };
     (void)user, (void)description, (void)type;
     for (int i = 0; i < ENSIO_ATTRIBUTE_KINDS; i++)

@@ -116,7 +116,7 @@ static void fill(struct ensio_otf2_row *row, const struct ensio_attributes *told
     row->duration = value_of(told, ENSIO_ATTRIBUTE_DURATION, 0);
     row->flight = value_of(told, ENSIO_ATTRIBUTE_FLIGHT, -1);
     row->request = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_REQUEST, 0);
-    row->reserved = 0;
+    row->site = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_SITE, 0);
     row->rank = (uint32_t)value_of(told, ENSIO_ATTRIBUTE_RANK, ENSIO_UNDEFINED_INDEX);
     row->thread = (uint16_t)value_of(told, ENSIO_ATTRIBUTE_THREAD, ENSIO_UNDEFINED_THREAD);
     row->depth = (uint8_t)value_of(told, ENSIO_ATTRIBUTE_DEPTH, depth);

@@ -167,6 +167,8 @@ static void add_attributes(const struct ensio_item *item, const struct ensio_cal
 {
     if (item->flight >= 0)
         OTF2_AttributeList_AddInt64(attributes, ENSIO_FLIGHT, item->flight);
+    if (item->site)
+        OTF2_AttributeList_AddUint16(attributes, ENSIO_SITE, item->site);
     if (item->request)
         OTF2_AttributeList_AddUint32(attributes, ENSIO_REQUEST, item->request);
     if (item->carried)

@@ -69,8 +69,8 @@ struct ensio_otf2_row {
     uint32_t region, file; /* numbers of definitions; 2^32-1: none */
     uint32_t rank;         /* 2^32-1: that of the location */
     uint32_t request;      /* number of a non-blocking request; 0: none */
-    uint32_t reserved;
-    uint16_t thread; /* 2^16-1: that of the location */
+    uint32_t site;         /* number of the call site; 0: unknown */
+    uint16_t thread;       /* 2^16-1: that of the location */
     uint16_t error;
     uint8_t kind, paradigm, depth, carried; /* paradigm: 255: none */
 };

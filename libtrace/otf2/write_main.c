@@ -128,7 +128,7 @@ static void receive_regions(const struct ensio_message *message)
 
 static void receive_events(const struct ensio_message *message)
 {
-    static const size_t sizes[] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8, 8, 4};
+    static const size_t sizes[] = {4, 2, 2, 1, 1, 4, 8, 8, 8, 2, 8, 8, 2, 8, 4};
     size_t count = message->count;
     char *at = receive_block(message, sizes, sizeof sizes / sizeof *sizes, "calls");
     const uint32_t *rank = column(&at, count, 4);
@@ -139,7 +139,9 @@ static void receive_events(const struct ensio_message *message)
     const uint64_t *requested = column(&at, count, 8);
     const int64_t *moved = column(&at, count, 8);
     const uint16_t *error = column(&at, count, 2);
-    const int64_t *start = column(&at, count, 8), *duration = column(&at, count, 8), *flight = column(&at, count, 8);
+    const int64_t *start = column(&at, count, 8), *duration = column(&at, count, 8);
+    const uint16_t *site = column(&at, count, 2);
+    const int64_t *flight = column(&at, count, 8);
     const uint32_t *request = column(&at, count, 4);
     for (size_t i = 0; i < count; i++) {
         if (rank[i] >= plan->tasks || call[i] >= plan->call_count || file[i] >= plan->file_count)
@@ -157,6 +159,7 @@ static void receive_events(const struct ensio_message *message)
             .rank = rank[i],
             .thread = thread[i],
             .error = error[i],
+            .site = site[i],
             .depth = depth[i],
             .carried = carried[i],
             .ended = 1,

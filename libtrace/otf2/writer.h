@@ -25,6 +25,7 @@ enum {
     ENSIO_ENDED,     /* 0: the end of the region is unknown */
     ENSIO_FLIGHT,    /* of non-blocking requests: ns from the post to the completion */
     ENSIO_REQUEST,   /* number of a non-blocking request, and of the wait that completed it */
+    ENSIO_SITE,      /* call site: number in the texts of the run */
     ENSIO_ATTRIBUTES
 };
 
@@ -42,7 +43,7 @@ struct ensio_item {
     int64_t start, duration, offset, moved, flight;
     uint64_t requested;
     uint32_t region, file, rank, request;
-    uint16_t thread, error;
+    uint16_t thread, error, site;
     uint8_t depth, carried, ended;
 };
 

@@ -1,7 +1,7 @@
 /* python.c: walks the frames of CPython. Their layout is private to each version of CPython and does not change within
  * one: the offsets below are those of the headers of 3.11, 3.12 and 3.13. A frame counts only if the object that it
- * names as its code has CPython's type of code objects, so that a build with another layout gives no line, never a wrong
- * one. The public functions that return frames create objects and need the interpreter's lock. */
+ * names as its code has CPython's type of code objects, so that a build with another layout gives no line, never a
+ * wrong one. The public functions that return frames create objects and need the interpreter's lock. */
 #include "python.h"
 
 #include "unwind.h"
@@ -29,7 +29,7 @@ struct layout {
     uint16_t thread_frame; /* in the state of the thread */
     int16_t indirect;      /* the frame is at this offset from there; -1: it is there */
     uint16_t code, previous;
-    uint16_t instructions;              /* in a code object */
+    uint16_t instructions;               /* in a code object */
     uint16_t ascii_bytes, compact_bytes; /* of a text, before its characters */
 };
 
@@ -98,7 +98,7 @@ static int read_text(const struct layout *layout, uintptr_t text, struct ensio_s
 
 enum kind { PROGRAM, LIBRARY, INTERNAL };
 
-/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: it is none. Text
+/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: there is no file. Text
  * that was executed counts as the program's if there is no file of it. */
 static enum kind kind_of(const char *name)
 {
@@ -153,7 +153,7 @@ struct instruction {
 #define KNOWN_BITS 9
 static struct instruction known[1 << KNOWN_BITS];
 
-/* Finds out about the instruction of a frame; NULL: its code is no code object. */
+/* Finds out about the instruction of a frame; NULL: its code is not a code object. */
 static struct instruction *look_at(const struct layout *layout, const struct frame *frame)
 {
     char beginning[CODE_BYTES - TYPE];

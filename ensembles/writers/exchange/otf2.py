@@ -18,6 +18,7 @@ from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
+from ensembles.model.sites import frames_text
 from ensembles.recorder import otf2_program as link
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ _SPLIT = "_begin"
 _COLLECTIVE = ("_all", "_ordered")
 _DELETES = ("unlink", "unlinkat", "remove", "MPI_File_delete")
 _BYTES_A_CALL = 60
-_SENT_COLUMNS = {name: dtype for name, dtype in COLUMNS.items() if name != "site"}
 _BLOCK_EVENTS = 1 << 18
 
 
@@ -190,7 +190,7 @@ def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
     for low in range(0, len(run.regions), _BLOCK_EVENTS):
         _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + _BLOCK_EVENTS].columns, REGION_COLUMNS)
     for events in run.chunks(_BLOCK_EVENTS):
-        _send_columns(pipe, link.EVENTS_KIND, events.columns, _SENT_COLUMNS)
+        _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
     _send(pipe, link.END_KIND, 0, b"")
 
 
@@ -235,6 +235,8 @@ def _facts_of(run: Run) -> dict[str, Any]:
             host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()
         },
         "notes": run.notes,
+        "flights": {op: list(sums) for op, sums in run.flights.items()},
+        "sites": [frames_text(site.frames) for site in run.sites],
     }
 
 

@@ -95,3 +95,18 @@ def test_modes_without_single_flights_say_what_to_record(tmp_path: Path) -> None
     run = run_of(tmp_path / "profile", [calls], properties={"mode": "profile"})
     with pytest.raises(EnsioError, match=r"keeps sums of flights .*--mode trace"):
         run.ensemble(quantity="flight")
+
+
+def test_an_otf2_archive_keeps_flights_and_call_sites(overlapped: Path, tmp_path: Path) -> None:
+    run = en.open(overlapped)
+    assert main(["export", str(overlapped), "--to", "otf2", str(tmp_path / "archive")]) == 0
+    archive = en.open(tmp_path / "archive")
+    assert archive.flights == run.flights
+    np.testing.assert_array_equal(
+        np.sort(archive.ensemble(op="write", quantity="flight").durations_s),
+        np.sort(run.ensemble(op="write", quantity="flight").durations_s),
+    )
+    for by_site in zip(archive.by_site(), run.by_site(), strict=True):
+        one, other = ((total.number, total.count, total.bytes, total.exclusive_ns) for total in by_site)
+        assert one == other
+    assert [site.label for site in archive.sites] == [site.label for site in run.sites]

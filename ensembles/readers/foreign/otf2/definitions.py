@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.flights import OPERATIONS, Flights
 from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.model.sites import SiteTable
 
 UNDEFINED = 2**64 - 1
 _PROCESS_GROUP = 1
@@ -202,6 +205,20 @@ class Definitions:
         found = self._sorted_numbers[at] == numbers
         return np.where(found, self._sorted_files[at] + 1, 0).astype("u4")
 
+    @cached_property
+    def _site_texts(self) -> list[str]:
+        """Texts of the call sites by number; the first is empty. Older archives and others have none."""
+        facts = self._run_facts() or {}
+        try:
+            return ["", *_texts(facts.get("sites", [""]))[1:]][: 1 << 16]
+        except TypeError as error:
+            raise self._damaged() from error
+
+    def read_sites(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the numbers of call sites, shape (n,); 0 for those that the archive does not define."""
+        known: np.ndarray = np.where(numbers < len(self._site_texts), numbers, 0).astype("u2")
+        return known
+
     def read_regions(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return kind and name of regions, as in `RegionTable`.
 
@@ -259,6 +276,8 @@ class Definitions:
             clock_step_s=None if step_s is None else float(step_s),
             environment={_text(name): _text(value) for name, value in dict(facts["environment"]).items()},
             mounts=mounts,
+            sites=SiteTable(self._site_texts),
+            flights=_flights(facts.get("flights", {})),
             file_facts=self._file_facts(),
             mode=_text(facts["mode"]),
             job=_text(facts["job"]),
@@ -348,6 +367,14 @@ def _without_number(name: str) -> str:
     """Return the name of a property that is split into pieces NAME, NAME+1, ..."""
     match = _PIECE.fullmatch(name)
     return match[1] if match else name
+
+
+def _flights(told: Any) -> dict[str, Flights]:
+    """Return the sums of non-blocking requests by operation."""
+    found = {_text(op): Flights(*map(_time, list(sums))) for op, sums in dict(told).items()}
+    if any(op not in OPERATIONS or not each.requests for op, each in found.items()):
+        raise ValueError("sums of unknown operations")
+    return found
 
 
 def _text(told: Any) -> str:

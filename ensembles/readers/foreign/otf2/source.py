@@ -42,7 +42,7 @@ ROW = np.dtype(
         ("file", "u4"),
         ("rank", "u4"),
         ("request", "u4"),
-        ("reserved", "u4"),
+        ("site", "u4"),
         ("thread", "u2"),
         ("error", "u2"),
         ("kind", "u1"),
@@ -249,6 +249,7 @@ class Otf2Import:
             "error": rows["error"],
             "start": rows["start"],
             "duration": rows["duration"],
+            "site": self._definitions.read_sites(rows["site"]),
             "flight": rows["flight"],
             "request": rows["request"],
         }
