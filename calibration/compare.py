@@ -89,12 +89,17 @@ def heavy_modes(runs: tuple[int, int]) -> Make:
 
 
 def measure(seed: int, make: Make, trials: int, truth: float) -> tuple[list[Comparison], str]:
-    """Compare runs many times, and return the width of the interval of the last mode and its coverage."""
+    """Compare runs many times, and return the width of the interval of the last mode and its coverage.
+
+    It is that of the last mode that moved, if one did: modes that moved far are matched anew.
+    """
     rng = np.random.default_rng([2001, seed])
     found = [compare_samples(make(rng)) for _ in range(trials)]
     widths, inside = [], []
     for one in found:
         places = [part.effects[0] for part in one.parts if part.what == "mode place"]
+        if truth != 1.0:
+            places += [move.effect for move in one.moved if move.what == "mode place" and move.effect]
         if places and places[-1].low is not None:
             effect = places[-1]
             widths.append(effect.high / effect.low)

@@ -30,6 +30,7 @@ from ensembles.comparison.report import (
     ALL,
     DIFFERENT,
     INCONCLUSIVE,
+    SAME,
     Comparison,
     Group,
     Move,
@@ -44,6 +45,7 @@ from ensembles.comparison.shifts import (
 )
 from ensembles.comparison.units import Kind, Units, choose_units
 from ensembles.comparison.verdict import (
+    IDENTICAL,
     LEVEL,
     MARGIN,
     decide,
@@ -263,6 +265,13 @@ def _found(
     units, kinds_of_parts = one.units, one.values.parts
     allowed = margins_of_parts(kinds_of_parts, margin)
     verdicts = verdicts_of_parts(kinds_of_parts, fitted, adjusted_p, allowed, level)
+    by_run, run_group, run_scores = _runs(one)
+    distances = _distances(by_run, run_group, names)
+    least_distance = min(between["kolmogorov_smirnov"] for between in distances["between"])
+    farthest = max(between["kolmogorov_smirnov"] for between in distances["between"])
+    identical = farthest == 0 and not fitted.has_repetitions
+    if identical:  # about these runs, no test is needed
+        verdicts = [SAME] * len(verdicts)
     effects = effects_of_parts(kinds_of_parts, fitted, adjusted_p, names, level)
     parts = [
         PartResult(
@@ -281,16 +290,15 @@ def _found(
     shifts = shifts_of_medians(fit_effects(medians_of_runs(units, rng)), names, level)
     verdict = decide(parts)
     moved = _moved(parts, one, names, level) if verdict == DIFFERENT else []
-    by_run, run_group, run_scores = _runs(one)
     # If each of three or more groups is one run, all count as repetitions.
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
-    distances = _distances(by_run, run_group, names)
-    least_distance = min(between["kolmogorov_smirnov"] for between in distances["between"])
     tests = max(adjusted_p.size, 1)
     runs = enough_runs(kinds_of_parts, fitted, allowed, level / tests, units)
     return Comparison(
         verdict=verdict,
-        reason=verdict_reason(verdict, units, parts, shifts, least_distance, runs, margin, level),
+        reason=IDENTICAL
+        if identical
+        else verdict_reason(verdict, units, parts, shifts, least_distance, runs, margin, level),
         op=one.kind.op,
         layer=one.kind.layer,
         groups=one.told,

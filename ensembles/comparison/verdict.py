@@ -19,6 +19,9 @@ SAME_LEVEL = 0.13
 some of its level: a move that just reaches the margin is called the same in about 10 %.
 """
 
+IDENTICAL = "the durations of these runs have the same histogram"
+"""Reason of "same" where single runs do not differ at all."""
+
 FASTER, SLOWER, MIXED = "faster", "slower", "mixed"
 
 

@@ -242,6 +242,17 @@ def test_equal_groups_are_the_same_within_the_margin_and_not_within_a_tiny_one()
     assert "margin" in strict.reason
 
 
+def test_a_run_of_few_phases_is_the_same_as_itself():
+    """Two blocks cannot show how far a run is uncertain, but nothing differs at all."""
+    durations_s = np.random.default_rng(3).lognormal(-3, 0.3, 40)
+    sample = CountedDurations.from_durations(durations_s, np.repeat(np.arange(5), 8))
+    found = compare_samples([[sample], [sample]])
+    assert (found.verdict, {part.verdict for part in found.parts}) == ("same", {"same"})
+    assert "the same histogram" in found.reason
+    slower = CountedDurations.from_durations(1.1 * durations_s, np.repeat(np.arange(5), 8))
+    assert compare_samples([[sample], [slower]]).verdict == "inconclusive"
+
+
 def test_half_and_half_modes_are_the_same_although_the_median_lies_between_them():
     rng = np.random.default_rng(279)
     found = compare_samples(groups_of(rng, modes=((1e-3, 0.5, 0.1), (9e-3, 0.5, 0.1)), between_runs=0.01))

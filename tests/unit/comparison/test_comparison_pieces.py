@@ -42,6 +42,11 @@ def test_rank_tests_are_those_of_scipy():
     assert rank_test([np.ones(4), np.ones(5)]) == 1.0
 
 
+def test_rank_test_of_one_value_each_says_nothing():
+    one = np.array([1.0]), np.array([2.0])
+    assert rank_test(one) == scipy.stats.mannwhitneyu(*one).pvalue == 1.0
+
+
 @pytest.mark.parametrize("sizes", [(3, 3), (4, 1), (5, 5), (2, 7)])
 def test_smallest_p_is_that_of_groups_without_overlap(sizes):
     values = np.arange(float(sum(sizes)))
