@@ -82,9 +82,11 @@ class OpenTime(Summary):
         mine = np.flatnonzero((direction >= 0) | (outer & (edge >= 0)))
         if not len(mine):
             return
-        used, moved = chunk[mine], np.maximum(chunk.moved[mine], 0)
+        moved = np.maximum(chunk.moved[mine], 0)
         rows = np.empty((len(_COLUMNS), len(mine)), np.int64)
-        rows[:5] = used.rank, used.thread, used.file, used.start, used.end
+        for row, name in enumerate(("rank", "thread", "file", "start", "duration")):
+            rows[row] = getattr(chunk, name)[mine]
+        rows[4] += rows[3]
         for number in range(len(DIRECTIONS)):
             rows[5 + number] = np.where(direction[mine] == number, moved, 0)
         rows[7], rows[8] = edge[mine] == _CLOSE, edge[mine] == _OPEN
