@@ -10,6 +10,7 @@ import pytest
 
 from .answers import ANSWERS, NotThereError
 from .declared import RUNS, Declared
+from .invariants import sentences_have_no_internal_values
 from .numbers import Known, numbers_in
 from .test_frozen import FIRST_OF_TAG, QUICK
 
@@ -17,7 +18,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "info": (),
     "phases": (),
     "ordinals": (),
-    "rate": ("at least 8 calls", "1 % of the bytes"),  # what makes a plateau
+    "rate": ("8 calls", "1 % of the bytes", "1 burst"),  # what makes plateaus and bursts
     "files": (),
     "ranks": (),
     "diagnose": (),
@@ -45,6 +46,8 @@ def test_every_number_of_a_text_is_in_its_json(run: Declared, command: str) -> N
     assert (text.exit, text.messages) == (told.exit, told.messages)
     if told.exit == 2:
         return
+    broken = list(sentences_have_no_internal_values(run, command, text))
+    assert not broken, broken
     known = Known(told.out, *told.messages, *TEXTS[command])
     missing = [number.text for number in numbers_in(text.out) if not known.has(number)]
     assert not missing, f"{missing} in\n{text.out}"
