@@ -360,7 +360,7 @@ SEVERAL = (
             "ranks replay-profile --op write",
             "events replay-ior-8 --slowest 0",
             "info replay-ior-8 --jsn",
-            "events replay-ior-8 --format tabel",
+            "events replay-ior-8 --format parqet",
             "info strace/tar.strace --frobnicate",
             "frobnicate",
         ),
