@@ -28,10 +28,8 @@ def test_lengths_of_time_are_seconds(values):
 
 def test_pandas_lengths_of_time_are_seconds():
     pandas = pytest.importorskip("pandas")
-    for values in (
-        pandas.to_timedelta(SECONDS, unit="s"),
-        pandas.Series(pandas.to_timedelta(SECONDS, unit="s")),
-    ):
+    index = pandas.to_timedelta(SECONDS, unit="s")
+    for values in (index, pandas.Series(index)):
         assert np.sort(en.Ensemble(values).durations_s).tolist() == SECONDS.tolist()
     with pytest.raises(en.EnsioError, match="1 of 2 durations are negative, not a number"):
         en.Ensemble(pandas.to_timedelta([1.0, None], unit="s"))
