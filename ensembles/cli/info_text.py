@@ -207,8 +207,10 @@ def _flight_lines(information: dict[str, Any]) -> list[str]:
         return []
     requests = sum(each["requests"] for each in information["non_blocking"].values())
     what = count_text(requests, "non-blocking request")
-    hidden = f"{100 * information['hidden_share']:.1f} % of it hidden behind other work"
-    return [_line("in flight", f"{seconds_text(information['flight_s'])} of {what}, {hidden}")]
+    mean = f"mean {seconds_text(information['mean_flight_s'])}"
+    hidden = f"{100 * information['hidden_share']:.1f} % hidden behind other work"
+    text = f"{seconds_text(information['flight_s'])} summed over {what} ({mean}), {hidden}"
+    return textwrap.wrap(text, _WIDTH, initial_indent=_line("in flight", ""), subsequent_indent=" " * _LABEL)
 
 
 def _call_table(information: dict[str, Any]) -> str:

@@ -95,7 +95,7 @@ def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: l
     }
 
 
-def _imbalance(totals: list[Any]) -> dict[str, float | None]:
+def _imbalance(totals: list[Any]) -> dict[str, Any]:
     """Add up the time lost to load imbalance, and compute its share of the time of the tasks."""
     lost_s = float(sum(entry.lost_s for entry in totals))
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)

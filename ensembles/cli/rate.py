@@ -18,6 +18,7 @@ from ensembles.cli.options import (
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.structure.bursts import Burst
     from ensembles.structure.rates import Rates
     from ensembles.summaries.rate import RateCurve
 
@@ -35,8 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
+    from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.structure.bursts import MovedSpans
     from ensembles.structure.rates import find_plateaus
     from ensembles.summaries.eventcount import EventCount
     from ensembles.summaries.rate import RateCurve
@@ -48,26 +51,59 @@ def execute(args: argparse.Namespace) -> int:
             f"{args.run} {run.how_it_was_recorded}: use ensio info for the totals, or {run.how_to_keep_calls}"
         )
     selection = selection_from_args(args).for_run(run)
-    curve = run.summarize(ignoring_run(RateCurve), selection=selection)
+    wanted = {"curve": RateCurve, "spans": MovedSpans}
+    found = run.summarize(
+        {name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()}, selection=selection
+    )
+    curve, spans = found["curve"], found["spans"]
     if selection.ops is not None and not set(selection.ops) & set(DIRECTIONS):
         raise EnsioError("only reads and writes have a data rate: select these, or leave out --op")
     if not any(map(curve.active.calls, DIRECTIONS)):
         refuse_nothing(run, selection, run.summarize(ignoring_run(EventCount), selection=selection).events)
     rates = [find_plateaus(curve, op) for op in DIRECTIONS if selection.ops is None or op in selection.ops]
+    bursts = {entry.op: spans.bursts(entry.op, entry.cell_s) for entry in rates}
     if args.json:
         result = {
             "run": run.path,
-            "rates": [entry.to_json() for entry in rates],
+            "rates": [entry.to_json() | _bursts(bursts[entry.op]) for entry in rates],
             "curve": _curve(curve),
             "complete": not run.notes,
             "notes": run.notes,
         }
         print(json.dumps(result, indent=2))
     else:
-        print("\n\n".join(_text(entry) for entry in rates))
+        print("\n\n".join(_text(entry) + _bursts_text(bursts[entry.op]) for entry in rates))
     for note in run.notes:
         warn(f"note: {note}")
     return 0
+
+
+def _bursts(bursts: list[Burst] | None) -> dict[str, Any]:
+    """Return what JSON says of the bursts of a direction; None: there were too many calls to find them."""
+    if bursts is None:
+        return {"bursts": None, "burst_median_bytes_per_s": None, "burst_fastest": None}
+    rates = sorted(burst.bytes_per_s for burst in bursts)
+    fastest = max(bursts, key=lambda burst: burst.bytes_per_s, default=None)
+    return {
+        "bursts": [burst.to_json() for burst in bursts],
+        "burst_median_bytes_per_s": rates[len(rates) // 2] if rates else None,
+        "burst_fastest": None if fastest is None else fastest.to_json(),
+    }
+
+
+def _bursts_text(bursts: list[Burst] | None) -> str:
+    from ensembles.model.units import bytes_text, count_text
+
+    if not bursts:
+        return ""
+    found = _bursts(bursts)
+    fastest = found["burst_fastest"]
+    rate = f"{bytes_text(fastest['bytes_per_s'])}/s from {fastest['from_s']:.3f} to {fastest['to_s']:.3f} s"
+    if len(bursts) == 1:
+        return f"\n\n1 burst from first to last call: {rate}"
+    median = f"{bytes_text(found['burst_median_bytes_per_s'])}/s"
+    bursts_text = f"{count_text(len(bursts), 'burst')} with at least 1 % of the bytes"
+    return f"\n\n{bursts_text}: median {median}, fastest {rate}"
 
 
 def _curve(curve: RateCurve) -> dict[str, Any]:

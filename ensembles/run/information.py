@@ -141,6 +141,7 @@ def _flights(run: Run) -> dict[str, Any]:
     }
     return {
         "flight_s": whole.flight_ns / _NS_PER_S,
+        "mean_flight_s": whole.flight_ns / whole.requests / _NS_PER_S if whole.requests else None,
         "hidden_share": whole.hidden_share,
         "non_blocking": by_operation,
     }

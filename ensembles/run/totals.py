@@ -122,7 +122,7 @@ class RunWithTotals(RunInfo):
         Examples
         --------
         >>> [(file.path, file.tasks, file.bytes_written) for file in en.open("ensio-ior").by_file()]
-        [('/scratch/ior', 8, 167772160)]
+        [('/scratch/synthetic/shared.dat', 8, 167772160)]
         """
         from ensembles.run.tables import totals_by_file
 

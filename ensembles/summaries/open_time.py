@@ -20,6 +20,9 @@ LEFT_OUT = 0.01
 _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")
 _OPEN, _CLOSE = OPS.index("open"), OPS.index("close")
 
+_RELEASE = len(OPS)
+"""Mark of functions such as ``H5Idec_ref``, which close a file or only an object in it."""
+
 _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 """First letters of functions that open objects in an HDF5 file which is open already."""
 
@@ -78,13 +81,17 @@ class OpenTime(Summary):
             return
         direction = direction_of_events(chunk)
         edge = _edges(chunk.calls)[chunk.call]
+        if (edge == _RELEASE).any():
+            edge = _without_releases_of_objects(chunk, edge)
         outer = (chunk.depth == 0) & (chunk.moved >= 0) & (chunk.file > 0)
         mine = np.flatnonzero((direction >= 0) | (outer & (edge >= 0)))
         if not len(mine):
             return
-        used, moved = chunk[mine], np.maximum(chunk.moved[mine], 0)
+        moved = np.maximum(chunk.moved[mine], 0)
         rows = np.empty((len(_COLUMNS), len(mine)), np.int64)
-        rows[:5] = used.rank, used.thread, used.file, used.start, used.end
+        for row, name in enumerate(("rank", "thread", "file", "start", "duration")):
+            rows[row] = getattr(chunk, name)[mine]
+        rows[4] += rows[3]
         for number in range(len(DIRECTIONS)):
             rows[5 + number] = np.where(direction[mine] == number, moved, 0)
         rows[7], rows[8] = edge[mine] == _CLOSE, edge[mine] == _OPEN
@@ -174,22 +181,44 @@ class OpenTime(Summary):
 
 @of_calls
 def _edges(calls: Sequence[Call]) -> np.ndarray:
-    """Return which functions open and close files: `_OPEN`, `_CLOSE` or -1."""
+    """Return which functions open and close files: `_OPEN`, `_CLOSE`, `_RELEASE` or -1."""
     op = op_of_calls(calls).astype(np.int64)
     of_objects = np.array([call.name.startswith(_OBJECTS) for call in calls], bool)
     edges: np.ndarray = np.where(((op == _OPEN) | (op == _CLOSE)) & ~of_objects, op, -1)
+    edges[[call.name.startswith("H5I") for call in calls]] = _RELEASE
     return edges
+
+
+def _without_releases_of_objects(chunk: Events, edge: np.ndarray) -> np.ndarray:
+    """Replace `_RELEASE` by `_CLOSE` where the file itself was closed inside of the call, else by -1."""
+    edge = edge.copy()
+    releases = edge == _RELEASE
+    inner = (edge == _CLOSE) & (chunk.depth > 0)
+    rows = np.flatnonzero(releases | inner)
+    thread = chunk.rank[rows].astype(np.int64) << 16 | chunk.thread[rows]
+    # What begins next in the thread, on the same file, is inside the call if it ends before.
+    order = rows[np.lexsort((chunk.depth[rows], chunk.start[rows], chunk.file[rows], thread))]
+    here, following = order[:-1], order[1:]
+    same = (chunk.rank[here] == chunk.rank[following]) & (chunk.thread[here] == chunk.thread[following])
+    same &= (chunk.file[here] == chunk.file[following]) & inner[following]
+    closes = here[releases[here] & same & (chunk.end[following] <= chunk.end[here])]
+    edge[releases] = -1
+    edge[closes] = _CLOSE
+    return edge
 
 
 def _sessions(rows: np.ndarray) -> np.ndarray:
     """Join the uses of a file by a thread from one close to the next: rows of `_COLUMNS`."""
     rank, thread, file, start, end = rows[:5]
-    rows = rows[:, np.lexsort((end, start, file, thread, rank))]
+    # By completion: what an open or a close does inside, such as flushing, belongs to its session.
+    rows = rows[:, np.lexsort((start, end, file, thread, rank))]
     key, closed = rows[:3], rows[7] > 0
     first = np.flatnonzero(np.concatenate([[True], (key[:, 1:] != key[:, :-1]).any(axis=0) | closed[:-1]]))
     last = np.append(first[1:], rows.shape[1]) - 1
     joined = rows[:, first]
-    joined[4] = np.maximum.reduceat(rows[4], first)
+    joined[3] = np.minimum.reduceat(rows[3], first)
+    for row in (4, 8):
+        joined[row] = np.maximum.reduceat(rows[row], first)
     for column in (5, 6):
         joined[column] = np.add.reduceat(rows[column], first)
     joined[7] = rows[7, last]

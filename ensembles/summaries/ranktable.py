@@ -48,6 +48,8 @@ class RankTable(Summary):
     array([41943040, 41943040])
     """
 
+    columns = ("rank", "thread", "call", "depth", "moved", "start", "duration")
+
     def __init__(self, calls: Sequence[Call] = ()) -> None:
         self.calls = tuple(calls)
         for name in COLUMNS:

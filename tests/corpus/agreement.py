@@ -188,3 +188,73 @@ def ordinals_number_the_calls_of_the_run(answers: Answers) -> Iterator[str]:
     of_op = sum(call["count"] for call in info["calls"].values() if call["op"] == told["op"])
     if counted > of_op:
         yield f"{counted} calls have ordinals, {of_op} are of the operation {told['op']}"
+
+
+@agreement
+def tables_add_up_to_the_run(answers: Answers) -> Iterator[str]:
+    """The rows of files and of ranks add up to what the whole run has."""
+    info = answers.get("info")
+    if info is None or not _is_whole(info):
+        return
+    for noun in ("files", "ranks"):
+        told = answers.get(noun)
+        if told is None:
+            continue
+        rows, total = told[noun], told["total"]
+        calls = info["recorded_calls"] - info["summed_calls"]
+        for key, whole in (
+            ("calls", calls),
+            ("bytes_read", info["bytes_read"]),
+            ("bytes_written", info["bytes_written"]),
+            ("errors", sum(call["errors"] for call in info["calls"].values())),
+        ):
+            if sum(row[key] for row in rows) != total[key] or total[key] != whole:
+                yield f"{noun}: {key} are {total[key]} in all, {whole} in info"
+        if not math.isclose(total["io_time_s"], info["io_time_s"], rel_tol=1e-9, abs_tol=1e-8):
+            yield f"{noun}: {total['io_time_s']} s in I/O, {info['io_time_s']} in info"
+        shares = sum(row["share"] for row in rows)
+        if total["io_time_s"] and not math.isclose(shares, 1, rel_tol=1e-9):
+            yield f"{noun}: shares add up to {shares}"
+
+
+@agreement
+def rates_of_the_headline_are_those_of_rate(answers: Answers) -> Iterator[str]:
+    """``info`` and ``rate`` say the same rate; a file is open while its bytes move."""
+    info, rates = answers.get("info"), answers.get("rate")
+    if info is None:
+        return
+    for op, told in info["transfers"].items():
+        if told["bytes"] != info["bytes_read" if op == "read" else "bytes_written"]:
+            yield f"{op}: {told['bytes']} bytes in the headline"
+        if told["open_s"] is not None and told["open_s"] > info["span_s"] * (1 + 1e-9):
+            yield f"{op}: files are open for {told['open_s']} s of {info['span_s']}"
+        # Requests move their bytes in their flight, which may end after their file is closed.
+        is_all = told["open_bytes"] == told["bytes"] and not info["non_blocking"]
+        if is_all and told["open_s"] < told["active_s"] * (1 - 1e-9):
+            yield f"{op}: bytes moved for {told['active_s']} s, files were open for {told['open_s']} s"
+        for rate in rates["rates"] if rates is not None and _is_whole(info) else ():
+            mean, here = rate["mean_bytes_per_s"], told["active_bytes_per_s"]
+            if rate["op"] == op and here is not None and not math.isclose(mean, here, rel_tol=1e-9):
+                yield f"{op}: {mean} bytes/s in rate, {here} in info"
+
+
+@agreement
+def shares_are_parts_of_a_whole(answers: Answers) -> Iterator[str]:
+    """Shares of the I/O time add up to 1, and no share of the span exceeds 1."""
+    info = answers.get("info")
+    if info is None or any("last until their completion" in note for note in info["notes"]):
+        return
+    shares = [call["io_share"] for call in info["calls"].values() if call["io_share"] is not None]
+    if shares and not math.isclose(sum(shares), 1, rel_tol=1e-9):
+        yield f"the shares of the I/O calls add up to {sum(shares)}"
+    waits = [call["wait_share"] or 0 for call in info["calls"].values()]
+    found = info["time_in_io"]
+    if not info["durations_known"]:
+        return
+    for name in ("mean_share", "slowest_share", "critical_path_share"):
+        if found[name] is not None and not 0 <= found[name] <= 1 + 1e-6:
+            yield f"{name} is {found[name]}"
+    if sum(waits) > 1 + 1e-6:
+        yield f"waiting takes {sum(waits)} of the time of all threads"
+    if found["mean_s"] is not None and found["mean_s"] > found["slowest_s"] * (1 + 1e-9):
+        yield f"the mean task is {found['mean_s']} s in I/O, the slowest {found['slowest_s']}"

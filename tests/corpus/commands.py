@@ -10,6 +10,8 @@ ALL = (
     "phases {run} --json",
     "ordinals {run} --json",
     "rate {run} --json",
+    "files {run} --json",
+    "ranks {run} --json",
     "diagnose {run} --json",
     "modes {run} --json",
     "tail {run} --json",
@@ -70,6 +72,10 @@ BY_TAG = {
         "events {run} --phase 3 --call pwrite --limit 7",
         "events {run} --file */nosuch.dat --format jsonl",
         "ordinals {run} --op write --file */shared.dat --size 64KiB --json",
+        "events {run} --slowest 3 --format jsonl",
+        "events {run} --slowest 1% --op write --format jsonl",
+        "files {run} --op write --sort bytes --json",
+        "ranks {run} --rank 0-3 --sort calls --json",
     ),
     "export": (
         "export {run} --to csv made-{run}.csv",
@@ -91,6 +97,8 @@ LARGE = (
     "phases {run} --json",
     "ordinals {run} --json",
     "rate {run} --json",
+    "files {run} --json",
+    "ranks {run} --json",
     "diagnose {run} --json",
     "modes {run} --json",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -49,6 +50,21 @@ def refusals_are_one_sentence(run: Declared | Several, line: str, answer: Answer
             yield f"exit 2 with {told}"
         if answer.out not in ("", []):
             yield "exit 2, and something on standard output"
+
+
+_INTERNAL = re.compile(
+    r"\b(?:None|nan|NaN|inf|dtype|np\.\w+|<\w+ object|phases? -1|ranks? -1|tasks? -1)(?!\w)|<class|<enum"
+)
+
+
+@invariant
+def sentences_have_no_internal_values(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
+    """A reader never meets the values by which the program says "none" or "unknown"."""
+    texts = [value for _, value in leaves(answer.out) if isinstance(value, str) and " " in value]
+    for text in (*texts, *answer.messages):
+        found = _INTERNAL.search(text)
+        if found:
+            yield f"{found[0]!r} in {text[:200]!r}"
 
 
 @invariant

@@ -112,7 +112,7 @@ def test_filter_chooses_the_calls_of_a_region(recorder, capsys):
     assert main(["events", path, "--region", "inner", "--call", "write", "--format", "jsonl"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 6
     assert main(["events", path, "--region", "nowhere"]) == 2
-    assert "available: inner, left open, outer, setup, work" in capsys.readouterr().err
+    assert "the run has inner, left open, outer, setup, work" in capsys.readouterr().err
 
 
 def test_info_tells_time_and_io_of_each(recorder, capsys):

@@ -9,7 +9,6 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
-from ensembles.summaries.nesting import Nesting
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,9 @@ class CriticalIo(Summary):
     """A mergeable summary: the time in I/O of each thread in each phase, and when its last call returned.
 
     The next phase begins when the slowest task of a phase is ready, so that the critical path of a run goes
-    through the task whose last call returns last. Its exclusive time in I/O, in the thread of that call, is
-    on the path, as far as it is not before the end of the phase before.
+    through the task whose last call returns last. The time of its outermost I/O calls, in the thread of that
+    call, is on the path, as far as it is not before the end of the phase before. Inner calls do not count:
+    a barrier inside a collective call may separate phases.
 
     Parameters
     ----------
@@ -54,21 +54,19 @@ class CriticalIo(Summary):
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
-        self._nesting = Nesting()
-        # Rows: phase, rank, thread, start of the first call, end of the last call, exclusive time in I/O.
+        # Rows: phase, rank, thread, start of the first call, end of the last call, time in I/O.
         self._rows = np.empty((6, 0), np.int64)
 
     def add(self, chunk: Events) -> None:
         """Add events, those of a thread in the order of completion."""
         if not len(chunk):
             return
-        inner_ns = self._nesting.inner_ns(chunk)
         phase = self._phases.phase_index(chunk)
-        mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (phase > 0))
+        mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (phase > 0) & (chunk.depth == 0))
         rows = np.empty((6, len(mine)), np.int64)
         rows[:4] = phase[mine], chunk.rank[mine], chunk.thread[mine], chunk.start[mine]
         rows[4] = rows[3] + chunk.duration[mine]
-        rows[5] = chunk.duration[mine] - (0 if inner_ns is None else inner_ns[mine])
+        rows[5] = chunk.duration[mine]
         self._rows = _joined(np.concatenate([self._rows, _joined(rows)], axis=1))
 
     def merge(self, other: CriticalIo) -> None:

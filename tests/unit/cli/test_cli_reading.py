@@ -179,7 +179,7 @@ def test_wrong_usage_and_unreadable_input_are_one_sentence(
     assert "letter.txt is not a spool of ensio" in refused("info", tmp_path / "letter.txt")
     assert "nowhere cannot be read: No such file or directory" in refused("info", tmp_path / "nowhere")
     assert "there is no spool in it" in refused("events", tmp_path)
-    assert "it is one of read, write" in refused("events", folder, "--op", "wrte")
+    assert "did you mean write? it is one of close, meta, open" in refused("events", folder, "--op", "wrte")
     assert "not-there" in refused("collect", folder, "-o", tmp_path / "not-there" / "x.h5")
     assert "not-there" in refused("events", folder, "-o", tmp_path / "not-there" / "x.csv")
     assert "is not a number of events" in refused("events", folder, "--limit", "many")

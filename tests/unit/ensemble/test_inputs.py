@@ -1,50 +1,61 @@
-"""What an ensemble takes as durations, and what it refuses in one sentence."""
+"""Durations come as plain numbers, and as lengths of time of Python, NumPy and pandas."""
 
-from datetime import timedelta
+import datetime
 
 import numpy as np
 import pytest
 
 import ensembles as en
 
-
-@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
-def test_differences_of_times_have_their_own_unit(unit):
-    durations = np.array([50, 60], "timedelta64[ms]").astype(f"timedelta64[{unit}]")
-    np.testing.assert_allclose(en.Ensemble(durations).durations_s, [0.05, 0.06])
-
-
-def test_differences_of_python_and_pandas_have_their_own_unit():
-    assert en.Ensemble([timedelta(seconds=1.5), timedelta(milliseconds=20)]).durations_s.tolist() == [
-        1.5,
-        0.02,
-    ]
-    pandas = pytest.importorskip("pandas")
-    column = pandas.Series(pandas.to_timedelta([50, 60], unit="ms"))
-    np.testing.assert_allclose(en.Ensemble(column).durations_s, [0.05, 0.06])
+SECONDS = np.array([0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
 
 
 @pytest.mark.parametrize(
-    ("durations", "why"),
+    "values",
     [
-        (np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]), "masked"),
-        (np.array([1.0, 2.0]) + 1j, "complex"),
-        (np.array(["2020-01-01", "2020-01-02"], "datetime64[D]"), "datetime64"),
-        (np.array(["NaT", 1], "timedelta64[s]"), "NaT"),
+        SECONDS,
+        SECONDS.tolist(),
+        np.ma.array(SECONDS),
+        (SECONDS * 1e9).astype("timedelta64[ns]"),
+        (SECONDS * 1e3).astype("timedelta64[ms]"),
+        [datetime.timedelta(seconds=value) for value in SECONDS],
+    ],
+    ids=["array", "list", "nothing masked", "timedelta64[ns]", "timedelta64[ms]", "timedelta"],
+)
+def test_lengths_of_time_are_seconds(values):
+    assert np.sort(en.Ensemble(values).durations_s).tolist() == SECONDS.tolist()
+
+
+def test_pandas_lengths_of_time_are_seconds():
+    pandas = pytest.importorskip("pandas")
+    index = pandas.to_timedelta(SECONDS, unit="s")
+    for values in (index, pandas.Series(index)):
+        assert np.sort(en.Ensemble(values).durations_s).tolist() == SECONDS.tolist()
+    with pytest.raises(en.EnsioError, match="1 of 2 durations are negative, not a number"):
+        en.Ensemble(pandas.to_timedelta([1.0, None], unit="s"))
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (np.ma.array(SECONDS, mask=SECONDS > 2), "2 masked values: leave them out"),
+        (np.array(["2020-01-01"], "datetime64[s]"), "not an array of numbers, but of datetime64"),
+        ([1j], "not an array of numbers, but of complex128"),
+        ([True, False], "not an array of numbers, but of bool"),
+        (["a"], "not an array of numbers"),
+        ([np.nan], "not a number"),
     ],
 )
-def test_what_is_no_plain_number_is_refused(durations, why):
-    with pytest.raises(en.EnsioError, match=why):
-        en.Ensemble(durations)
+def test_what_is_no_duration_is_refused(values, told):
+    with pytest.raises(en.EnsioError, match=told):
+        en.Ensemble(values)
 
 
-def test_a_masked_array_without_masked_values_is_an_array():
-    assert en.Ensemble(np.ma.array([1.0, 2.0], mask=[0, 0])).n == 2
-
-
-def test_masked_phases_are_refused():
-    with pytest.raises(en.EnsioError, match="phase has masked values"):
-        en.Ensemble([1.0, 2.0], phase=np.ma.array([0, 1], mask=[0, 1]))
+@pytest.mark.parametrize("phase", [SECONDS, np.full(6, np.nan), (SECONDS * 1e9).astype("timedelta64[ns]")])
+def test_phases_and_ranks_are_whole_numbers(phase):
+    with pytest.raises(en.EnsioError, match="phase is not an array of"):
+        en.Ensemble(SECONDS, phase=phase)
+    assert en.Ensemble(SECONDS, rank=np.zeros(6)).n == 6
 
 
 def test_one_quantile_is_a_quantile():

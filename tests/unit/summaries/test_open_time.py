@@ -13,8 +13,9 @@ CALLS = (
     Call("write", "posix", "write"),
     Call("read", "posix", "read"),
     Call("H5Dclose", "hdf5", "close"),
+    Call("H5Idec_ref", "hdf5", "close"),
 )
-OPEN, CLOSE, WRITE, READ, DCLOSE = range(5)
+OPEN, CLOSE, WRITE, READ, DCLOSE, RELEASE = range(6)
 FILES = ["", "/a", "/b", "/log"]
 
 
@@ -78,6 +79,21 @@ def test_closing_a_dataset_does_not_close_the_file():
     rows = phase(0, 0)
     rows.insert(2, (0, DCLOSE, 1, 45, 5, 0))
     assert found_in(rows).open_to_close("write").time_s == pytest.approx(100e-9)
+
+
+def test_releasing_a_reference_closes_the_file_only_if_it_does():
+    """h5py closes datasets and files by the same function; only inside of one the file is closed."""
+    rows = [(0, OPEN, 1, 0, 10, 0), (0, READ, 1, 20, 20, 1000), (0, RELEASE, 1, 41, 2, 0)]
+    rows += [(0, READ, 1, 50, 20, 1000), (0, RELEASE, 1, 72, 2, 0)]
+    rows += [(0, READ, 1, 81, 1, 10), (0, CLOSE, 1, 83, 5, 0), (0, RELEASE, 1, 80, 20, 0)]
+    rows += [(0, call, file, start + 1000, *rest) for _, call, file, start, *rest in rows]
+    columns = dict(events_of(rows).columns)
+    columns["depth"] = np.array([row[1] == CLOSE or row[3] % 1000 == 81 for row in rows])
+    columns["carried"] = np.zeros(len(rows))
+    found = OpenTime()
+    found.add(Events(columns, CALLS, FILES))
+    assert found.open_to_close("read").time_s == pytest.approx(200e-9)
+    assert found.open_to_close("read").sessions == 2
 
 
 def test_a_small_log_that_is_open_all_the_time_is_left_out():

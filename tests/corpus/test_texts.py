@@ -1,0 +1,101 @@
+"""Text, JSON, Python and report give the same numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from .answers import ANSWERS, NotThereError
+from .declared import RUNS, Declared
+from .invariants import sentences_have_no_internal_values
+from .numbers import Known, numbers_in
+from .test_frozen import FIRST_OF_TAG, QUICK
+
+TEXTS: dict[str, tuple[str, ...]] = {
+    "info": (),
+    "phases": (),
+    "ordinals": (),
+    "rate": ("8 calls", "1 % of the bytes", "1 burst"),  # what makes plateaus and bursts
+    "files": (),
+    "ranks": (),
+    "diagnose": (),
+}
+"""Commands whose texts have the numbers of their JSON, and constants that their texts state besides."""
+
+CASES = [
+    pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow)
+    for one in RUNS
+    if "large" not in one.tags
+]
+
+
+def _answers(line: str):
+    try:
+        return ANSWERS.answer(f"{line} --json"), ANSWERS.answer(line)
+    except NotThereError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("command", TEXTS)
+@pytest.mark.parametrize("run", CASES)
+def test_every_number_of_a_text_is_in_its_json(run: Declared, command: str) -> None:
+    told, text = _answers(f"{command} {run.name}")
+    assert (text.exit, text.messages) == (told.exit, told.messages)
+    if told.exit == 2:
+        return
+    broken = list(sentences_have_no_internal_values(run, command, text))
+    assert not broken, broken
+    known = Known(told.out, *told.messages, *TEXTS[command])
+    missing = [number.text for number in numbers_in(text.out) if not known.has(number)]
+    assert not missing, f"{missing} in\n{text.out}"
+
+
+def test_numbers_are_found_and_compared() -> None:
+    text = "4 tasks, 1,024 calls: 64.0 MiB in 2 min 03 s, 12.5 % (1.50 GiB/s), MPI_File_write_at 3 of 0-7"
+    assert [round(told.value, 3) for told in numbers_in(text)] == [123, 4, 1024, 2**26, 0.125, 1610612736, 3]
+    known = Known({"tasks": 4, "share": 0.1249, "s": 1.2344, "rows": [{"b": 64.02 * 2**20}]})
+    assert all(map(known.has, numbers_in("4 tasks, 12.5 %, 1.23 s, 64.0 MiB")))
+    assert not any(map(known.has, numbers_in("5 tasks, 12.6 %, 1.24 s, 64.1 MiB")))
+
+
+FIRST = sorted({FIRST_OF_TAG[tag] for tag in ("whole", "structure", "layers", "report")})
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_python_gives_what_the_json_says(name: str) -> None:
+    run = ANSWERS.opened(name)
+    from ensembles.run.information import collect_information
+
+    info = json.loads(json.dumps(collect_information(run)))
+    told = dict(ANSWERS.answer(f"info {name} --json").out)
+    assert info.pop("run").endswith(told.pop("run"))
+    assert info == told
+    if run.has_all_events:
+        files, ranks = run.by_file(), run.by_rank()
+        assert [row.to_json() for row in files] == ANSWERS.answer(f"files {name} --json").out["files"]
+        assert [row.to_json() for row in ranks] == ANSWERS.answer(f"ranks {name} --json").out["ranks"]
+        slowest = run.events.slowest(5)
+        rows = ANSWERS.answer(f"events {name} --slowest 5 --format jsonl").out
+        assert [row["duration"] for row in rows] == slowest.duration.tolist()
+        assert [row["start"] for row in rows] == slowest.start.tolist()
+
+
+@pytest.mark.parametrize("name", [run.name for run in RUNS if "report" in run.tags])
+def test_the_report_holds_what_info_says(name: str, tmp_path: Path) -> None:
+    from ensembles.viz.report import write_report
+
+    run = ANSWERS.opened(name)
+    write_report(run, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    embedded = json.loads(re.search(r'(?s)id="ensio-info">(.*?)</script>', page)[1])
+    told = dict(ANSWERS.answer(f"info {name} --json").out)
+    assert embedded.pop("run").endswith(told.pop("run"))
+    assert embedded == told
+    known = Known(told)
+    shown = re.sub(r"<[^>]*>", " ", page.partition('<div class="facts">')[2].partition("<section")[0])
+    missing = [number.text for number in numbers_in(shown) if not known.has(number)]
+    assert "written" in shown
+    assert not missing, missing

@@ -1,0 +1,52 @@
+"""The critical path goes through the slowest task of each phase."""
+
+import numpy as np
+import pytest
+from builders import make_events
+
+from ensembles.model.events import Call
+from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.phases.result import Phases
+
+CALLS = (Call("write", "posix", "write"), Call("MPI_Barrier", "mpisync", "wait"))
+MS = 1_000_000
+
+
+def path_of(rows, cuts_ms, parts=1):
+    """Rows of rank, start and duration in ms, call, depth."""
+    rank, start, duration, call, depth = np.array(rows).T
+    columns = {"rank": rank, "start": start * MS, "duration": duration * MS, "call": call, "depth": depth}
+    events = make_events(columns, CALLS, order_by="end")
+    cuts = np.array(cuts_ms, np.int64) * MS
+    phases = Phases.between("barriers", 1.0, cuts, [events.start[events.call == 0]])
+    whole = CriticalIo(phases)
+    for ranks in np.array_split(np.unique(events.rank), parts):
+        one = CriticalIo(phases)
+        one.add(events[np.isin(events.rank, ranks)])
+        whole.merge(one)
+    return whole.path()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_io_of_the_slowest_task_of_each_phase(parts):
+    rows = [(0, 0, 10, 0, 0), (0, 10, 30, 1, 0), (1, 0, 40, 0, 0)]  # rank 1 is slower: 40 ms
+    rows += [(0, 60, 20, 0, 0), (0, 85, 5, 0, 0), (1, 60, 2, 0, 0), (1, 62, 28, 1, 0)]  # rank 0: 25 ms
+    found = path_of(rows, [50], parts)
+    assert found.of_phases_s.tolist() == pytest.approx([0.040, 0.025])
+    assert found.io_s == pytest.approx(0.065)
+
+
+def test_a_phase_begins_after_the_end_of_the_one_before():
+    """Rank 1 was in the second phase's close already, while rank 0 was still in the first phase."""
+    rows = [(0, 0, 100, 0, 0), (1, 0, 50, 0, 0), (1, 55, 60, 0, 0), (0, 101, 5, 0, 0)]
+    assert path_of(rows, [52]).of_phases_s.tolist() == pytest.approx([0.100, 0.015])
+
+
+def test_inner_calls_after_a_barrier_inside_a_collective_call_do_not_count_twice():
+    rows = [(0, 0, 100, 0, 0), (0, 60, 30, 0, 1), (1, 0, 99, 0, 0), (1, 60, 30, 0, 1)]
+    found = path_of(rows, [50])
+    assert found.io_s == pytest.approx(0.100)
+
+
+def test_waiting_is_no_io():
+    assert path_of([(0, 0, 10, 0, 0), (1, 0, 9, 1, 0)], []).io_s == pytest.approx(0.010)
