@@ -75,8 +75,8 @@ class ModuleCounters:
     by_file : dict of str to ndarray, shape (files,)
         Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over
         all ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
-        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (read, write and metadata; −1 and nan: unknown),
-        ``longest_read_s``, ``longest_write_s``.
+        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (time in reads, writes
+        and metadata; −1 and nan: unknown), ``longest_read_s``, ``longest_write_s``.
     by_rank : dict of str to ndarray, shape (ranks,)
         Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
         ``high_s``: bounds of the rank's time with shared records included.

@@ -235,8 +235,8 @@ def target_rows(run: RunInfo) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of the files with one
-        stripe only; None: there are others), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
+        ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of files with one
+        stripe; None: some have more), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
         rank in each file).
     """
     posix = None if run.counters is None else run.counters.modules.get("POSIX")
