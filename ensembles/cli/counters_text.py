@@ -10,6 +10,7 @@ from typing import Any
 from tabulate import tabulate
 
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.structure.counters import main_interface
 
 _WIDTH = 96
 _LABEL = 11
@@ -64,10 +65,9 @@ def counter_headline(information: dict[str, Any]) -> str:
                 "a timer ran"
             )
             lines += textwrap.wrap(text, _WIDTH, initial_indent=_line("", ""), subsequent_indent=" " * _LABEL)
-    moves = [each for each in counters["modules"].values() if each["rate"] is not None]
+    outer = main_interface(counters["modules"])
     rate = ""
-    if moves:
-        outer = max(moves, key=lambda each: each["bytes_read"] + each["bytes_written"])
+    if outer is not None:
         rate = f"{bytes_text(outer['rate'])}/s by the slowest task, metadata included ({outer['layer']})"
     for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
         lines.append(_line(label, bytes_text(information[key])))
@@ -209,7 +209,7 @@ def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
             seconds_text(module["write_s"]),
             seconds_text(module["meta_s"]),
             seconds_text(module["mean_task_s"]),
-            seconds_text(module["slowest_rank_s"]),
+            ("≤ " if module["slowest_is_bound"] else "") + seconds_text(module["slowest_rank_s"]),
             "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
         )
         for name, module in modules.items()
@@ -236,7 +236,7 @@ def _module_text(name: str, module: dict[str, Any], tasks: int) -> str:
         files.append(f"{module['shared_records']:,} shared by all tasks")
     texts = [("", f"{name}: " + ", ".join(files))]
     counts = [
-        f"{module['totals'][counter]:,} {counter.lower().replace('_', ' ')}"
+        f"{counter.lower().replace('_', ' ')} {module['totals'][counter]:,}"
         for counter in _COUNTS
         if module["totals"].get(counter)
     ]

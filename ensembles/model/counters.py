@@ -120,10 +120,16 @@ class ModuleCounters:
         return float(own.max(initial=0.0)) + self.shared_high_s
 
     @property
+    def slowest_is_bound(self) -> bool:
+        """Whether `slowest_rank_s` is an upper bound only: of a shared file, the slowest rank is not known."""
+        return bool((self.by_file["is_shared"].astype(bool) & np.isnan(self.by_file["slowest_s"])).any())
+
+    @property
     def rate(self) -> float | None:
-        """Data rate by the slowest rank, bytes/s; None: no time or no bytes."""
+        """Data rate by the slowest rank, bytes/s; None: no time, no bytes, or unknown."""
         moved = self.total("bytes_read") + self.total("bytes_written")
-        return moved / self.slowest_rank_s if moved and self.slowest_rank_s > 0 else None
+        known = self.slowest_rank_s > 0 and not self.slowest_is_bound
+        return moved / self.slowest_rank_s if moved and known else None
 
 
 @dataclass(slots=True)

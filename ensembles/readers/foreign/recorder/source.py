@@ -91,8 +91,8 @@ class RecorderImport:
             self._times_packed = packed
             if between or within:
                 raise EnsioError(
-                    f"{self.path} was recorded with Recorder's pattern recognition, which replaces arguments: "
-                    "record without it (RECORDER_INTERPROCESS_PATTERN_RECOGNITION=0 "
+                    f"{self.path} was recorded with Recorder's pattern recognition, which replaces "
+                    "arguments: record without it (RECORDER_INTERPROCESS_PATTERN_RECOGNITION=0 "
                     "RECORDER_INTRAPROCESS_PATTERN_RECOGNITION=0)"
                 )
         else:
@@ -253,8 +253,8 @@ def _version_of(path: str) -> tuple[int, ...]:
     version = tuple(int(number or 0) for number in match.groups())
     if not (2, 3) <= version < (4,):
         raise EnsioError(
-            f"{path} is a trace of Recorder {'.'.join(map(str, version))}; versions 2.3 to 3 are read: convert "
-            "it with recorder2text of that version, or trace the program again with ensio run"
+            f"{path} is a trace of Recorder {'.'.join(map(str, version))}; versions 2.3 to 3 are read: "
+            "convert it with recorder2text of that version, or trace the program again with ensio run"
         )
     return version
 
@@ -268,7 +268,7 @@ def _content(path: str, most: int) -> bytes:
 
 
 def _unpacked(data: bytes, at: int) -> tuple[bytes, int]:
-    """Decompress a part (two sizes, packed and unpacked, and a zlib stream), and find where the next begins."""
+    """Decompress a part (its two sizes and a zlib stream), and find where the next one begins."""
     packed, length = struct.unpack_from("<QQ", data, at)
     if packed > len(data) - at - 16 or length > _MOST_TIMES_PACKED * packed + 64:
         raise _Damaged("a compressed part is cut off")
