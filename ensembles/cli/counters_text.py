@@ -131,7 +131,7 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return _table(headers, table) + _more(len(rows), of, "row", "ensio info --json")
+    return _table(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
 
 
 def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
@@ -165,7 +165,7 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "with shared files")
-    return _table(headers, table) + _more(len(rows), of, "row", "ensio info --json")
+    return _table(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
 
 
 def _line(label: str, text: str) -> str:
