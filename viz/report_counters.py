@@ -38,7 +38,7 @@ def counters_shown(run: RunInfo) -> CountersShown | None:
     ----------
     run : RunInfo
     """
-    counters = counters_json(run)["counters"]
+    counters = counters_json(run).get("counters")
     if counters is None:
         return None
     modules = counters["modules"].values()

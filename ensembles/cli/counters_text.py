@@ -84,7 +84,7 @@ def counters_text(information: dict[str, Any]) -> str:
     information : dict
         Result of `ensembles.cli.info.collect_information`.
     """
-    counters = information["counters"]
+    counters = information.get("counters")
     if not counters:
         return ""
     modules = counters["modules"]

@@ -121,7 +121,7 @@ class ModuleCounters:
 
     @property
     def slowest_is_bound(self) -> bool:
-        """Whether `slowest_rank_s` is an upper bound only: of a shared file, the slowest rank is not known."""
+        """Whether `slowest_rank_s` is an upper bound: the slowest rank of a shared file is unknown."""
         return bool((self.by_file["is_shared"].astype(bool) & np.isnan(self.by_file["slowest_s"])).any())
 
     @property

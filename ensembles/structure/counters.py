@@ -42,11 +42,12 @@ def counters_json(run: RunInfo) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``counters``: None, or the totals of each module, with the files and ranks of most time.
+        Empty without counters; else ``counters``: the totals of each module, with the files
+        and ranks of most time.
     """
     counters = run.counters
     if counters is None:
-        return {"counters": None}
+        return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
     return {
         "counters": {
