@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from tabulate import tabulate
-
+from ensembles.cli.simple_table import simple_table
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.structure.counters import main_interface
 
@@ -131,7 +130,7 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return _table(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
+    return simple_table(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
 
 
 def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
@@ -165,17 +164,11 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "with shared files")
-    return _table(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
+    return simple_table(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
 
 
 def _line(label: str, text: str) -> str:
     return f"{label:<{_LABEL}}{text}"
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    align = ("left", *["right"] * (len(headers) - 1))
-    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
-    return text
 
 
 def _more(shown: int, of: int, noun: str, where: str) -> str:
@@ -215,7 +208,7 @@ def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
         for name, module in modules.items()
     ]
     headers = ("interface (module)", "read", "write", "metadata", "mean task", "slowest task", "rate")
-    return _table(headers, rows) if rows else ""
+    return simple_table(headers, rows) if rows else ""
 
 
 def _module_text(name: str, module: dict[str, Any], tasks: int) -> str:
@@ -311,7 +304,7 @@ def _target_table(rows: Sequence[dict[str, Any]]) -> str:
     shown = (
         f"\n{count_text(len(rows), 'OST')}, that with the slowest files first; the last row is the fastest"
     )
-    return _table(headers, table) + (shown if len(rows) > _MOST_TARGETS else "")
+    return simple_table(headers, table) + (shown if len(rows) > _MOST_TARGETS else "")
 
 
 def _heatmap_text(name: str, found: dict[str, Any]) -> str:

@@ -8,14 +8,13 @@ import shlex
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from ensembles.cli.counters_text import counter_headline, counters_text
 from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run
+from ensembles.cli.simple_table import simple_table
 from ensembles.model.errors import SeveralRuns
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
@@ -215,13 +214,7 @@ def _call_table(information: dict[str, Any]) -> str:
     if not rows:
         return ""
     headers = ("call", "count", "bytes", "time", "share", "mean", "longest", "errors")
-    return _table(headers, rows)
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    align = ("left", *["right"] * (len(headers) - 1))
-    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
-    return text
+    return simple_table(headers, rows)
 
 
 def _all_time_s(information: dict[str, Any]) -> float:
@@ -234,7 +227,7 @@ def _layer_table(information: dict[str, Any]) -> str:
         for name, layer in information["layers"].items()
     ]
     headers = ("layer", "calls", "time", "exclusive time")
-    return _table(headers, rows)
+    return simple_table(headers, rows)
 
 
 def _region_table(information: dict[str, Any]) -> str:
@@ -253,7 +246,7 @@ def _region_table(information: dict[str, Any]) -> str:
     ]
     headers = ("user-defined region", "tasks", "count", "time", "I/O time", "unclosed")
     more = len(information["regions"]) - len(rows)
-    return _table(headers, rows) + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
+    return simple_table(headers, rows) + (f"\n{count_text(more, 'more region')}: see --json" if more else "")
 
 
 def _sizes(information: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ IDS = [f"{each['version']}{'-merged' if each.get('is_merged') else ''}" for each
 
 
 def calls_of(rank: int) -> list[MadeCall]:
-    """Some calls, among them a write of MPI-IO with a POSIX write inside, and calls that are no I/O."""
+    """Some calls, among them a write of MPI-IO with a POSIX write inside, and calls other than I/O."""
     own, shared = f"/scratch/own.{rank}", "/scratch/shared"
     calls = [
         MadeCall("MPI_Comm_rank", ("MPI_COMM_WORLD", str(rank)), 5, 5),
