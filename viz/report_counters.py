@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
-from ensembles.structure.counters import counters_json
+from ensembles.structure.counters import counters_json, main_interface
 from ensembles.viz.moments import MomentsTable
 
 _MOST = 15
@@ -38,7 +38,7 @@ def counters_shown(run: RunInfo) -> CountersShown | None:
     ----------
     run : RunInfo
     """
-    counters = counters_json(run)["counters"]
+    counters = counters_json(run).get("counters")
     if counters is None:
         return None
     modules = counters["modules"].values()
@@ -60,9 +60,8 @@ def _facts(counters: dict[str, Any]) -> list[tuple[str, str, str]]:
         if modules:
             outer = max(modules, key=lambda each: each[key])
             found.append((label, bytes_text(outer[key]), f"in {outer['layer']}, summed over tasks"))
-    moves = [each for each in modules if each["rate"] is not None]
-    if moves:
-        outer = max(moves, key=lambda each: each["bytes_read"] + each["bytes_written"])
+    outer = main_interface(counters["modules"])
+    if outer is not None:
         found.append(
             (
                 "data rate",
@@ -84,10 +83,8 @@ def _interfaces(counters: dict[str, Any]) -> MomentsTable:
         (
             f"{module['layer']} ({name})",
             f"{module['file_kinds']['all']:,}",
-            *(
-                seconds_text(module[key])
-                for key in ("read_s", "write_s", "meta_s", "mean_task_s", "slowest_rank_s")
-            ),
+            *(seconds_text(module[key]) for key in ("read_s", "write_s", "meta_s", "mean_task_s")),
+            ("≤ " if module["slowest_is_bound"] else "") + seconds_text(module["slowest_rank_s"]),
             "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
         )
         for name, module in counters["modules"].items()

@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from tabulate import tabulate
-
+from ensembles.cli.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.structure.counters import main_interface
 
 _WIDTH = 96
 _LABEL = 11
@@ -64,10 +64,9 @@ def counter_headline(information: dict[str, Any]) -> str:
                 "a timer ran"
             )
             lines += textwrap.wrap(text, _WIDTH, initial_indent=_line("", ""), subsequent_indent=" " * _LABEL)
-    moves = [each for each in counters["modules"].values() if each["rate"] is not None]
+    outer = main_interface(counters["modules"])
     rate = ""
-    if moves:
-        outer = max(moves, key=lambda each: each["bytes_read"] + each["bytes_written"])
+    if outer is not None:
         rate = f"{bytes_text(outer['rate'])}/s by the slowest task, metadata included ({outer['layer']})"
     for label, key in (("read", "bytes_read"), ("written", "bytes_written")):
         lines.append(_line(label, bytes_text(information[key])))
@@ -84,7 +83,7 @@ def counters_text(information: dict[str, Any]) -> str:
     information : dict
         Result of `ensembles.cli.info.collect_information`.
     """
-    counters = information["counters"]
+    counters = information.get("counters")
     if not counters:
         return ""
     modules = counters["modules"]
@@ -131,7 +130,7 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return _table(headers, table) + _more(len(rows), of, "row", "ensio info --json")
+    return table_text(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
 
 
 def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
@@ -165,17 +164,11 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "with shared files")
-    return _table(headers, table) + _more(len(rows), of, "row", "ensio info --json")
+    return table_text(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
 
 
 def _line(label: str, text: str) -> str:
     return f"{label:<{_LABEL}}{text}"
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    align = ("left", *["right"] * (len(headers) - 1))
-    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
-    return text
 
 
 def _more(shown: int, of: int, noun: str, where: str) -> str:
@@ -209,13 +202,13 @@ def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
             seconds_text(module["write_s"]),
             seconds_text(module["meta_s"]),
             seconds_text(module["mean_task_s"]),
-            seconds_text(module["slowest_rank_s"]),
+            ("≤ " if module["slowest_is_bound"] else "") + seconds_text(module["slowest_rank_s"]),
             "" if module["rate"] is None else f"{bytes_text(module['rate'])}/s",
         )
         for name, module in modules.items()
     ]
     headers = ("interface (module)", "read", "write", "metadata", "mean task", "slowest task", "rate")
-    return _table(headers, rows) if rows else ""
+    return table_text(headers, rows) if rows else ""
 
 
 def _module_text(name: str, module: dict[str, Any], tasks: int) -> str:
@@ -236,7 +229,7 @@ def _module_text(name: str, module: dict[str, Any], tasks: int) -> str:
         files.append(f"{module['shared_records']:,} shared by all tasks")
     texts = [("", f"{name}: " + ", ".join(files))]
     counts = [
-        f"{module['totals'][counter]:,} {counter.lower().replace('_', ' ')}"
+        f"{counter.lower().replace('_', ' ')} {module['totals'][counter]:,}"
         for counter in _COUNTS
         if module["totals"].get(counter)
     ]
@@ -311,7 +304,7 @@ def _target_table(rows: Sequence[dict[str, Any]]) -> str:
     shown = (
         f"\n{count_text(len(rows), 'OST')}, that with the slowest files first; the last row is the fastest"
     )
-    return _table(headers, table) + (shown if len(rows) > _MOST_TARGETS else "")
+    return table_text(headers, table) + (shown if len(rows) > _MOST_TARGETS else "")
 
 
 def _heatmap_text(name: str, found: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ def information_text(information: dict[str, Any]) -> str:
     parts += [counters_text(information), _call_table(information), _waiting_table(information)]
     if len(information["layers"]) > 1:
         parts.append(_layer_table(information))
-    if not information["counters"] or information["durations_known"]:
+    if not information.get("counters") or information["durations_known"]:
         parts.append(_sizes(information))
     parts.append(_region_table(information))
     return "\n\n".join(part for part in parts if part)
@@ -147,7 +147,7 @@ def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
 def _transfers(information: dict[str, Any]) -> str:
     if not information["recorded_calls"]:
         return "No call was recorded: docs/user/troubleshooting.md lists the causes."
-    if information["counters"]:
+    if information.get("counters"):
         return counter_headline(information)
     span_s = information["span_s"]
     lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]

@@ -75,8 +75,8 @@ class ModuleCounters:
     by_file : dict of str to ndarray, shape (files,)
         Columns `SUMS`, and: ``file`` (number in `RunInfo.files`), ``records``, ``is_shared`` (sums over
         all ranks are among them), ``max_byte`` (−1: unknown), ``start_s``, ``end_s`` (nan: unknown),
-        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (read, write and metadata; −1 and nan: unknown),
-        ``longest_read_s``, ``longest_write_s``.
+        ``slowest_rank``, ``slowest_s``, ``fastest_rank``, ``fastest_s`` (time in reads, writes
+        and metadata; −1 and nan: unknown), ``longest_read_s``, ``longest_write_s``.
     by_rank : dict of str to ndarray, shape (ranks,)
         Columns `SUMS` of the records of single ranks, and: ``rank``, ``records`` (files), ``low_s``,
         ``high_s``: bounds of the rank's time with shared records included.
@@ -120,10 +120,16 @@ class ModuleCounters:
         return float(own.max(initial=0.0)) + self.shared_high_s
 
     @property
+    def slowest_is_bound(self) -> bool:
+        """Whether `slowest_rank_s` is an upper bound: the slowest rank of a shared file is unknown."""
+        return bool((self.by_file["is_shared"].astype(bool) & np.isnan(self.by_file["slowest_s"])).any())
+
+    @property
     def rate(self) -> float | None:
-        """Data rate by the slowest rank, bytes/s; None: no time or no bytes."""
+        """Data rate by the slowest rank, bytes/s; None: no time, no bytes, or unknown."""
         moved = self.total("bytes_read") + self.total("bytes_written")
-        return moved / self.slowest_rank_s if moved and self.slowest_rank_s > 0 else None
+        known = self.slowest_rank_s > 0 and not self.slowest_is_bound
+        return moved / self.slowest_rank_s if moved and known else None
 
 
 @dataclass(slots=True)

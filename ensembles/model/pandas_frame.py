@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
+
+from ensembles.model.errors import EnsioError
+
+try:
+    import pandas as pd
+except ImportError as error:
+    raise EnsioError("DataFrames need pandas, which is not installed: pip install pandas") from error
+
+__all__ = ["make_frame", "pd"]
 
 
 def make_frame(events: Any, ops: Sequence[str]) -> pd.DataFrame:

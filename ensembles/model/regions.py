@@ -173,7 +173,7 @@ class RegionTable:
         pandas.DataFrame
             A row per occurrence, times in ns. ``name`` and ``kind`` are categories, ``ended`` is bool.
         """
-        import pandas as pd
+        from ensembles.model.pandas_frame import pd
 
         frame = pd.DataFrame(self.columns)
         frame["kind"] = pd.Categorical.from_codes(self.kind, list(KINDS))

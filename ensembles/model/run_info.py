@@ -141,7 +141,8 @@ class RunInfo:
         """Clause for refusals: why not every call is an event."""
         if self.counters is not None and self.mode == "profile":
             return "holds Darshan's counters, not single calls"
-        return f"was recorded in mode {self.mode}, which does not keep every call as an event"
+        what = "no events" if self.mode == "profile" else "only some calls as events"
+        return f"was recorded in mode {self.mode}, which keeps {what}"
 
     @property
     def calls_on_other_paths(self) -> int:

@@ -204,7 +204,7 @@ class SurroundingsTable:
         pandas.DataFrame
             A row per sample. Counters that a sample does not include are missing values.
         """
-        import pandas as pd
+        from ensembles.model.pandas_frame import pd
 
         frame = pd.DataFrame(self.columns)
         counters = list(COUNTERS)

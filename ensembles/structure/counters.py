@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,11 +42,12 @@ def counters_json(run: RunInfo) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``counters``: None, or the totals of each module, with the files and ranks of most time.
+        Empty without counters; else ``counters``: the totals of each module, with the files
+        and ranks of most time.
     """
     counters = run.counters
     if counters is None:
-        return {"counters": None}
+        return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
     return {
         "counters": {
@@ -137,6 +139,26 @@ def shared_sentence(run: RunInfo) -> str:
     )
 
 
+def main_interface(modules: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the outermost interface through which the data went, whose rate is that of the program.
+
+    Parameters
+    ----------
+    modules : mapping of str to dict
+        ``modules`` of `counters_json`, the outermost first.
+
+    Returns
+    -------
+    dict or None
+        None: no rate is known. An interface counts if it moved a tenth of what the busiest one did.
+    """
+    moved = {name: each["bytes_read"] + each["bytes_written"] for name, each in modules.items()}
+    least = max(moved.values(), default=0) / 10
+    return next(
+        (each for name, each in modules.items() if moved[name] >= least and each["rate"] is not None), None
+    )
+
+
 def _modules(run: RunInfo) -> list[ModuleCounters]:
     return [] if run.counters is None else list(run.counters.modules.values())
 
@@ -166,6 +188,7 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
         "time_s": module.time_s,
         "mean_task_s": module.time_s / counters.tasks,
         "slowest_rank_s": module.slowest_rank_s,
+        "slowest_is_bound": module.slowest_is_bound,
         "rate": module.rate,
         "file_kinds": {
             "all": len(reads),
@@ -173,7 +196,7 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
             "write_only": int((writes & ~reads).sum()),
             "read_and_written": int((reads & writes).sum()),
             "no_data": int((~reads & ~writes).sum()),
-            "largest_bytes": int(files["max_byte"].max(initial=-1)) + 1,
+            "largest_bytes": int(files["max_byte"][reads | writes].max(initial=-1)) + 1,
         },
         "totals": {name: _plain(value) for name, value in module.totals.items()},
         "size_classes": {
@@ -235,8 +258,8 @@ def target_rows(run: RunInfo) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of the files with one
-        stripe only; None: there are others), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
+        ``target`` (number of the OST), ``files`` (with a stripe there), ``bytes`` (of files with one
+        stripe; None: some have more), ``median_file_s``, ``slowest_file_s`` (POSIX time of the slowest
         rank in each file).
     """
     posix = None if run.counters is None else run.counters.modules.get("POSIX")

@@ -18,6 +18,10 @@ from slurm import NotPossible, Slurm
 
 import ensembles
 
+sys.path.insert(0, str(ROOT / "tests" / "unit" / "readers" / "foreign"))
+
+from made_recorder_traces import MadeCall, MadeTrace
+
 USER = ROOT / "docs" / "user"
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -188,15 +192,33 @@ def test_expressions_about_a_run_are_there(folder):
 
 def test_traces_of_other_tools_are_opened(folder):
     every = commands("importing.md")
-    assert len(every) == 4
+    assert len(every) == 5
     log = Path(darshan.__file__).parent / "tests" / "input" / "sample-dxt-simple.darshan"
     shutil.copy(log, folder / "program.darshan")
     trace = ROOT / "tests" / "unit" / "readers" / "foreign" / "traces" / "dftracer-4.3.0.pfw"
     (folder / "trace.pfw.gz").write_bytes(gzip.compress(trace.read_bytes()))
     shell("ensio export run --to otf2 archive", folder)
     shell("strace -f -ttt -T -y -o program.strace dd if=/dev/zero of=data bs=1k count=5", folder)
-    for command, call in zip(every, ("write", "write", "write", "write"), strict=True):
+    calls = [MadeCall("pwrite", ("/scratch/a", "%p", "4096", "0"), 10 * i, 10 * i + 5) for i in range(1, 9)]
+    MadeTrace("3.0.0", ranks=[calls]).write(folder / "recorder-trace")
+    for command, call in zip(every, ("write", "write", "write", "write", "pwrite"), strict=True):
         assert call in shell(command, folder)
+
+
+def test_counters_on_the_page_are_those_of_the_log():
+    """The parts of the output that the page shows, line by line, and its Python."""
+    log = Path(darshan.__file__).parent / "examples" / "example_logs" / "sample-badost.darshan"
+    shown = shell(f"ensio info {log}", ROOT).splitlines()
+    lines = [
+        line
+        for block in blocks("importing.md")[1:]
+        for line in block
+        if not line.startswith((">>>", "(2048"))
+    ]
+    assert len(lines) > 15
+    assert [line for line in lines if line.rstrip() not in shown] == []
+    posix = ensembles.open(log).counters.modules["POSIX"]
+    assert (posix.totals["FSYNCS"], posix.by_rank["write_s"].max().round(1)) == (2048, 777.9)
 
 
 def test_exports_are_made(folder):

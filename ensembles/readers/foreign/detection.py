@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import header
 from ensembles.readers.foreign.dftracer.files import dftracer_files, is_dftracer
@@ -87,19 +86,10 @@ def has_recorder(path: str, beginning: bytes | None) -> bool:
 
 
 def read_recorder(path: str) -> ForeignTrace:
-    """Refuse a trace of Recorder, with a remedy.
+    """Open a trace of Recorder."""
+    from ensembles.readers.foreign.recorder.source import RecorderImport
 
-    Raises
-    ------
-    EnsioError
-        Always.
-    """
-    match = re.match(rb"\d+\.\d+(\.\d+)?", _beginning_of(os.path.join(path, "VERSION"), 32))
-    version = f" {match[0].decode()}" if match else ""
-    raise EnsioError(
-        f"{path} is a trace of Recorder{version}, whose compressed format only Recorder's tools read: "
-        "convert it with recorder2text, or trace the program again with ensio run"
-    )
+    return RecorderImport(path)
 
 
 def has_darshan(path: str, beginning: bytes | None) -> bool:

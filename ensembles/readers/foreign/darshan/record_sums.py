@@ -222,8 +222,11 @@ def _extremes(
     ends = [value[name] for name in value if name.endswith(_LAST)]
     total_s = row["read_s"] + row["write_s"] + row["meta_s"]
     shared = rank < 0
-    known = shared & (value.get("F_SLOWEST_RANK_TIME", np.zeros(n)) > 0)
-    slowest_s = np.where(shared, np.where(known, value.get("F_SLOWEST_RANK_TIME", 0.0), np.nan), total_s)
+    # A record without any time has no slowest rank, and its time is known to be 0.
+    known = shared & ((value.get("F_SLOWEST_RANK_TIME", np.zeros(n)) > 0) | (total_s == 0))
+    slowest_s = np.where(
+        shared, np.where(known, np.maximum(value.get("F_SLOWEST_RANK_TIME", 0.0), 0), np.nan), total_s
+    )
     fastest_s = np.where(
         shared, np.where(known, np.maximum(value.get("F_FASTEST_RANK_TIME", 0.0), 0), np.nan), total_s
     )

@@ -9,13 +9,16 @@ from pathlib import Path
 
 MAGIC = 6567223
 MODULES = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": 8, "STDIO": 9, "DXT_POSIX": 10, "DXT_MPIIO": 11}
+MODULES |= {"H5F": 3, "H5D": 4, "PNETCDF_FILE": 5, "PNETCDF_VAR": 6, "HEATMAP": 15}
 """Their places in the head since version 3.41; before, those behind the fifth were one lower."""
 VERSIONS = {"POSIX": 4, "MPI-IO": 3, "LUSTRE": 2, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2}
+VERSIONS |= {"H5F": 3, "H5D": 1, "PNETCDF_FILE": 3, "PNETCDF_VAR": 1, "HEATMAP": 1}
 """Of their records, as the most common Darshan writes them; later ones know threads."""
 
 START_S = 1_700_000_000
 # Some counters, by their place in a record.
 POSIX = {"OPENS": 0, "READS": 3, "WRITES": 4, "SEEKS": 5, "STATS": 6, "BYTES_READ": 14, "BYTES_WRITTEN": 15}
+POSIX |= {"FASTEST_RANK": 65, "SLOWEST_RANK": 67}
 POSIX |= {"SIZE_READ_0_100": 29, "SIZE_WRITE_1K_10K": 41, "SIZE_WRITE_1M_4M": 44}
 POSIX_F = {
     "WRITE_START": 2,
@@ -24,6 +27,8 @@ POSIX_F = {
     "WRITE_TIME": 9,
     "META_TIME": 10,
     "MAX_WRITE_TIME": 12,
+    "FASTEST_RANK_TIME": 13,
+    "SLOWEST_RANK_TIME": 14,
 }
 MPIIO = {
     "COLL_OPENS": 1,
@@ -106,6 +111,29 @@ class MadeLog:
             )
             record += struct.pack(f"{self.order}Q", segment.thread) if has_threads else b""
         self._add(module, record)
+
+    def count_variable(
+        self,
+        identity: int,
+        file: int,
+        rank: int,
+        writes: int,
+        moved: int,
+        write_s: float,
+        slowest: tuple[int, float],
+    ) -> None:
+        """Add a record of a variable of PnetCDF: 120 counters and 17 timers, some of them by their place."""
+        whole, real = [0] * 120, [0.0] * 17
+        whole[4], whole[8], whole[118] = writes, moved, slowest[0]
+        real[9], real[14] = write_s, slowest[1]
+        shape = f"{self.order}QqQ120q17d"
+        self._add("PNETCDF_VAR", struct.pack(shape, identity, rank, file, *whole, *real))
+
+    def heat_map(self, identity: int, rank: int, bin_s: float, written: list[int], read: list[int]) -> None:
+        """Add a heat map of a rank; the name of the record says of which module."""
+        head = struct.pack(f"{self.order}Qqdqqq", identity, rank, bin_s, len(written), 0, 0)
+        bins = struct.pack(f"{self.order}{2 * len(written)}q", *written, *read)
+        self._add("HEATMAP", head + bins)
 
     def stripe(self, identity: int, stripe_bytes: int, targets: list[int]) -> None:
         """Add the layout of a file on Lustre."""

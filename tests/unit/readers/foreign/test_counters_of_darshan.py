@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from made_darshan_logs import MadeLog
 from read_by_pydarshan import EXAMPLES, cffi_backend
 
 import ensembles as en
+from ensembles.cli.info import collect_information, information_text
+from ensembles.structure.counters import file_rows, rank_rows, shared_sentence
 
 LOGS = sorted([*EXAMPLES.glob("*/*.darshan"), *(EXAMPLES.parent / "tests" / "input").glob("*.darshan")])
 DERIVED = ("POSIX", "MPI-IO", "STDIO")
@@ -87,19 +90,25 @@ def test_totals_by_file_and_rank_are_those_of_pydarshans_records(path: Path, mod
             assert total == pytest.approx(real[name].clip(lower=0).sum()), name
 
 
+def _is_sound(path: Path, module: str) -> bool:
+    """Darshan's accumulator subtracts negative times, of a clock that was set back."""
+    return not (frames(path, module)[1].filter(like="_TIME") < 0).any(axis=None)
+
+
+SOUND = [i for i, case in enumerate(CASES) if case[1] in DERIVED and _is_sound(*case)]
+
+
+def test_most_logs_have_sound_times() -> None:
+    assert len(SOUND) >= 25
+
+
 def _sorted(rows: np.ndarray) -> np.ndarray:
     return rows[np.lexsort(rows.T)]
 
 
-@pytest.mark.parametrize(
-    ("path", "module"),
-    [case for case in CASES if case[1] in DERIVED],
-    ids=[i for i in IDS if not i.endswith(("H5F", "H5D"))],
-)
+@pytest.mark.parametrize(("path", "module"), [CASES[i] for i in SOUND], ids=[IDS[i] for i in SOUND])
 def test_rate_by_the_slowest_rank_is_that_of_darshans_accumulators(path: Path, module: str) -> None:
     whole, real = frames(path, module)
-    if (real.filter(like="_TIME") < 0).any(axis=None):
-        pytest.skip("Darshan's accumulator subtracts the negative times of a clock that was set back")
     prefix = module.replace("-", "") + "_"
     records = {
         "counters": whole.rename(columns=lambda name: name if name in ("id", "rank") else prefix + name),
@@ -114,3 +123,82 @@ def test_rate_by_the_slowest_rank_is_that_of_darshans_accumulators(path: Path, m
     total = derived.category_counters[0]
     assert found.total("bytes_read") == total.total_read_volume_bytes
     assert found.total("bytes_written") == total.total_write_volume_bytes
+
+
+def test_heat_maps_are_summed_over_ranks(tmp_path: Path) -> None:
+    log = MadeLog(tasks=3, names={7: "/scratch/a", 99: "heatmap:POSIX"})
+    log.count("POSIX", 7, 0, WRITES=2, BYTES_WRITTEN=30, F_WRITE_TIME=1.0)
+    log.heat_map(99, 0, 0.5, [10, 0, 20], [0, 0, 0])
+    log.heat_map(99, 2, 0.5, [0, 5, 0], [1, 2, 3])
+    counters = en.open(log.write(tmp_path / "log")).counters
+    assert counters is not None
+    found = counters.heatmaps["POSIX"]
+    assert (found.bin_s, found.written.tolist(), found.read.tolist()) == (0.5, [10, 5, 20], [1, 2, 3])
+    assert (found.rank.tolist(), found.rank_written.tolist()) == ([0, 2], [30, 5])
+
+
+def test_variables_of_pnetcdf_are_counted(tmp_path: Path) -> None:
+    log = MadeLog(tasks=4, names={7: "/scratch/a.nc", 8: "a.nc:temperature"})
+    log.count_variable(8, 7, -1, 12, 1200, 3.0, (2, 1.5))
+    run = en.open(log.write(tmp_path / "log"))
+    assert run.counters is not None
+    found = run.counters.modules["PNETCDF_VAR"]
+    assert (found.layer, found.total("writes"), found.total("bytes_written")) == ("pnetcdf", 12, 1200)
+    (row,) = file_rows(run)
+    assert (row["path"], row["is_shared"], row["slowest_rank"], row["slowest_s"]) == (
+        "a.nc:temperature",
+        True,
+        2,
+        1.5,
+    )
+
+
+def test_shared_records_only_bound_the_time_of_ranks(tmp_path: Path) -> None:
+    log = MadeLog(tasks=4, names={7: "/scratch/shared", 8: "/scratch/own"})
+    log.count("POSIX", 7, -1, WRITES=8, BYTES_WRITTEN=800, F_WRITE_TIME=10.0, SLOWEST_RANK=3, FASTEST_RANK=1,
+              F_SLOWEST_RANK_TIME=4.0, F_FASTEST_RANK_TIME=1.0)  # fmt: skip
+    log.count("POSIX", 8, 2, READS=1, BYTES_READ=5, F_READ_TIME=0.5)
+    run = en.open(log.write(tmp_path / "log"))
+    rows = {
+        row["rank"]: (row["bytes_written"], row["time_s"], row["low_s"], row["high_s"])
+        for row in rank_rows(run)
+    }
+    assert rows == {3: (0, 0.0, 4.0, 4.0), 1: (0, 0.0, 1.0, 1.0), 2: (0, 0.5, 1.5, 4.5)}
+    assert "1 file record with sums over all ranks" in shared_sentence(run)
+
+
+def test_a_slowest_rank_that_no_counter_names_is_a_bound(tmp_path: Path) -> None:
+    log = MadeLog(tasks=4, names={7: "/scratch/shared"})
+    log.count("POSIX", 7, -1, WRITES=8, BYTES_WRITTEN=800, F_WRITE_TIME=10.0)
+    run = en.open(log.write(tmp_path / "log"))
+    assert run.counters is not None
+    module = run.counters.modules["POSIX"]
+    assert (module.slowest_is_bound, module.slowest_rank_s, module.rate) == (True, 10.0, None)
+    assert file_rows(run)[0]["slowest_s"] is None
+    text = information_text(collect_information(run))
+    assert "≤ 10.0 s" in text
+    assert "unknown" in text
+
+
+def test_the_text_says_what_took_the_time(tmp_path: Path) -> None:
+    path = EXAMPLES / "example_logs" / "sample-badost.darshan"
+    text = information_text(collect_information(en.open(path)))
+    assert "12 min 58 s (rank 1507)" in text
+    ost = text[text.index("OST      files") :].splitlines()[2].split()
+    assert ost[:2] == ["14", "85"]
+    text = information_text(collect_information(en.open(EXAMPLES / "example_logs" / "dxt.darshan")))
+    assert "metadata 3 h 07 min (100 %)" in text
+    assert "0.0 % of thread time" not in text
+    assert "ensio run" not in text
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.stem[:24]}")
+def test_no_answer_on_a_log_of_another_tool_advises_to_record_with_ensio(path: Path) -> None:
+    run = en.open(path)
+    texts = [information_text(collect_information(run)), *run.notes]
+    for ask in (lambda: run.phases, lambda: run.ensemble(op="write"), lambda: run.select(phase="1")):
+        try:
+            ask()
+        except en.EnsioError as error:
+            texts.append(str(error))
+    assert not [text for text in texts if "ensio run" in text]

@@ -53,15 +53,15 @@ def test_other_files_are_none_of_them(beginning):
     assert name_of(beginning[:4096]) is None
 
 
-def test_a_trace_of_recorder_is_named_and_the_remedy_told(tmp_path, capsys):
+def test_an_older_trace_of_recorder_is_refused_with_a_remedy(tmp_path, capsys):
     functions = "creat\nopen\nfopen\nfclose\nMPI_File_open\nH5Fcreate\n"
     (tmp_path / "recorder.mt").write_bytes(
         struct.pack("=i4xddiii4x", 4, 1.0, 1e-7, 10, 0, 0) + functions.encode()
     )
-    (tmp_path / "VERSION").write_text("2.5.0")
+    (tmp_path / "VERSION").write_text("2.1.0")
     assert main(["info", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "is a trace of Recorder 2.5.0" in line
+    assert "is a trace of Recorder 2.1.0" in line
     assert "recorder2text" in line
 
 

@@ -1,0 +1,216 @@
+"""Call signatures of Recorder: function and arguments, without times and return values."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ensembles.model.events import Call
+from ensembles.readers.foreign.common.call_catalog import NO_IO, canonical_function
+
+_KEY = struct.Struct("<QBBBi")
+_ENTRY = struct.Struct("<iiii")
+_STREAM = re.compile(
+    r"^(?:f(?!sync|datasync|cntl|truncate|stat|chmod|chown|link)|v?fprintf|rewind$|tmpfile|getc|putc)"
+)
+_WAITS = re.compile(
+    r"^MPI_(Barrier|I?Bcast|I?Reduce|I?Allreduce|I?(All)?[Gg]atherv?|I?Scatterv?|I?Alltoall[vw]?|Reduce_scatter"
+    r"(_block)?|Scan|Wait(all|any|some)?|Test(all|any|some)?|S?[Ss]end|Recv|Sendrecv|Probe|Init(_thread)?|Finalize)$"
+)
+_BYTES = {
+    "MPI_BYTE": 1,
+    "MPI_CHAR": 1,
+    "MPI_SHORT": 2,
+    "MPI_INT": 4,
+    "MPI_FLOAT": 4,
+    "MPI_LONG": 8,
+    "MPI_DOUBLE": 8,
+}
+_BYTES |= {
+    "MPI_UNSIGNED_CHAR": 1,
+    "MPI_UNSIGNED": 4,
+    "MPI_INTEGER": 4,
+    "MPI_REAL": 4,
+    "MPI_DOUBLE_PRECISION": 8,
+}
+_BYTES |= {"MPI_LONG_LONG": 8, "MPI_UINT64_T": 8, "MPI_INT64_T": 8, "MPI_UNSIGNED_LONG": 8}
+_TWO_PATHS = {"rename", "link", "symlink"}
+
+
+class SignatureError(ValueError):
+    """The bytes are not a table of signatures."""
+
+
+class RawSignature(NamedTuple):
+    """A signature as it is stored."""
+
+    thread: int
+    function: int
+    depth: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a signature says.
+
+    Attributes
+    ----------
+    call : Call or None
+        None: not I/O.
+    file : str
+        Absolute path, or ``""``.
+    requested : int
+        Bytes; −1: unknown.
+    offset : int
+        −1: unknown.
+    thread, depth : int
+    """
+
+    call: Call | None
+    file: str
+    requested: int
+    offset: int
+    thread: int
+    depth: int
+
+
+def parse_signatures(data: bytes) -> list[RawSignature]:
+    """Parse a table of signatures.
+
+    It has the number of entries, and for each entry its number, rank, length and count (32-bit integers), and
+    a key: thread (64 bit), function, depth and number of arguments (8 bit each), length of the arguments (32
+    bit), arguments, each with a space behind.
+
+    Raises
+    ------
+    SignatureError
+        The bytes are not such a table.
+    """
+    try:
+        (count,) = struct.unpack_from("<i", data)
+        if not 0 <= count <= len(data) // (_ENTRY.size + _KEY.size):
+            raise SignatureError("its table of calls is impossible")
+        found: list[RawSignature | None] = [None] * count
+        at = 4
+        for _ in range(count):
+            number, _, length, _ = _ENTRY.unpack_from(data, at)
+            at += _ENTRY.size
+            thread, function, depth, arguments, text = _KEY.unpack_from(data, at)
+            words = data[at + _KEY.size : at + length].split(b" ")
+            if length != _KEY.size + text or not 0 <= number < count or len(words) != arguments + 1:
+                raise SignatureError("its table of calls has a layout that is not known")
+            found[number] = RawSignature(thread, function, depth, tuple(map(os.fsdecode, words[:-1])))
+            at += length
+    except struct.error as error:
+        raise SignatureError("its table of calls is cut off") from error
+    if any(each is None for each in found):
+        raise SignatureError("its table of calls has gaps")
+    return [each for each in found if each is not None]
+
+
+class Interpreter:
+    """Interprets the signatures of one table.
+
+    Parameters
+    ----------
+    functions : sequence of str
+        Names of the traced functions.
+
+    Attributes
+    ----------
+    without_size : set of str
+        Names of reads and writes whose bytes cannot be known, such as those of derived MPI datatypes.
+    """
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        self._functions = functions
+        self._mpi_files: dict[str, str] = {}
+        self.without_size: set[str] = set()
+
+    def interpret(self, table: Sequence[RawSignature]) -> list[Signature]:
+        """Return what the signatures say, in the order of the table."""
+        for raw in table:
+            if self._name(raw) == "MPI_File_open" and len(raw.arguments) >= 5:
+                self._mpi_files[raw.arguments[4]] = raw.arguments[1]
+        return [self._one(raw) for raw in table]
+
+    def _name(self, raw: RawSignature) -> str:
+        return self._functions[raw.function] if raw.function < len(self._functions) else ""
+
+    def _one(self, raw: RawSignature) -> Signature:
+        name = self._name(raw)
+        call = _call(name)
+        if call is None:
+            return Signature(None, "", 0, -1, raw.thread, raw.depth)
+        if call.layer == "mpiio":
+            file, requested, offset = self._of_mpi(name, raw.arguments)
+        else:
+            file, requested, offset = _of_posix(call, name, raw.arguments)
+        if requested < 0:
+            self.without_size.add(name)
+        return Signature(call, file, requested, offset, raw.thread, raw.depth)
+
+    def _of_mpi(self, name: str, arguments: tuple[str, ...]) -> tuple[str, int, int]:
+        if name == "MPI_File_open":
+            return _at(arguments, 1), 0, -1
+        file = self._mpi_files.get(_at(arguments, 0), "")
+        if not re.search(r"_i?(read|write)(_|$)", name):
+            return file, 0, -1
+        explicit = "_at" in name
+        offset = _integer(_at(arguments, 1)) if explicit else -1
+        first = 3 if explicit else 2
+        size = _BYTES.get(_at(arguments, first + 1))
+        count = _integer(_at(arguments, first))
+        return file, -1 if size is None or count < 0 else count * size, offset
+
+
+def _call(name: str) -> Call | None:
+    if not name or name in NO_IO or name in ("dup", "dup2", "umask"):
+        return None
+    if name.startswith("MPI_File"):
+        return canonical_function(name, "mpiio")
+    if name.startswith("MPI_"):
+        return canonical_function(name, "mpisync") if _WAITS.match(name) else None
+    if name.startswith("H5"):
+        return canonical_function(name, "hdf5")
+    if name.startswith(("ncmpi", "nc_")):
+        return canonical_function(name, "pnetcdf" if name.startswith("ncmpi") else "netcdf")
+    return canonical_function(name, "stdio" if _STREAM.match(name) else "posix")
+
+
+def _of_posix(call: Call, name: str, arguments: tuple[str, ...]) -> tuple[str, int, int]:
+    if call.layer not in ("posix", "stdio"):
+        return "", 0, -1
+    if name in ("fread", "fwrite"):
+        size, items = _integer(_at(arguments, 1)), _integer(_at(arguments, 2))
+        return _path(_at(arguments, 3)), size * items if min(size, items) >= 0 else -1, -1
+    if name.startswith("__"):  # the stat calls of older C libraries: version, path
+        return _path(_at(arguments, 1)), 0, -1
+    file = _path(_at(arguments, 4 if name.startswith("mmap") else 0))
+    if call.op == "seek":
+        begins = _at(arguments, 2) in ("0", "SEEK_SET")
+        return file, 0, _integer(_at(arguments, 1)) if begins else -1
+    if call.op not in ("read", "write"):
+        return file, 0, -1
+    vectors = call.name in ("readv", "writev", "fprintf")
+    requested = _integer(_at(arguments, 1 if vectors else 2))
+    at_offset = call.name in ("pread", "pwrite")
+    return file, requested, _integer(_at(arguments, 3)) if at_offset else -1
+
+
+def _path(word: str) -> str:
+    return word if word.startswith("/") else ""
+
+
+def _at(arguments: tuple[str, ...], i: int) -> str:
+    return arguments[i] if i < len(arguments) else ""
+
+
+def _integer(word: str) -> int:
+    number = int(word) if re.fullmatch(r"-?\d{1,19}", word) else -1
+    return number if -1 <= number < 1 << 62 else -1
