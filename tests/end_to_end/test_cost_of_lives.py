@@ -8,7 +8,7 @@ from places import BUILD
 CALLGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
 FEW, MANY = 2_000, 12_000
 START_INSTRUCTIONS = 650_000
-"""464,000 were measured by preload, 309,000 of them when it is disabled: loading, and finding 264 functions."""
+"""464,000 were measured by preload, 309,000 of them when it is disabled (to find 264 functions)."""
 
 START_SYSTEM_CALLS = 85
 """67 were measured by preload, those of the end among them."""
@@ -19,7 +19,9 @@ CODING_INSTRUCTIONS = 260
 
 @pytest.fixture
 def empty(recorder):
-    return BUILD / "bin" / ("ensio-bench-empty-relinked" if recorder.way == "relinked" else "ensio-bench-empty")
+    return (
+        BUILD / "bin" / ("ensio-bench-empty-relinked" if recorder.way == "relinked" else "ensio-bench-empty")
+    )
 
 
 def instructions(execute, *command, **environment):
