@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, CustomJSHover, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.surroundings import SurroundingsTable
@@ -97,7 +98,7 @@ def _table_of(data: Any) -> SurroundingsTable:
 
 
 def _empty(title: str, x_range: Range1d) -> figure:
-    fig = new_figure(title, height=160, x_range=x_range, y_range=Range1d(0, 1), name="dirty_pages")
+    fig = new_figure(title, height=160, x_range=x_range, y_range=Range1d(start=0, end=1), name="dirty_pages")
     label_time_axis(fig)
     annotate_empty(
         fig, "no samples: recorded with ENSIO_SURROUNDINGS=0, for a very short time, or by another tool"
@@ -182,6 +183,7 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
     for line in lines:
         source = ColumnDataSource({"time": line.time_s, "value": line.value / size})
         style: dict[str, Any] = {"line_color": line.colour, "line_width": 1.6, "line_dash": line.dash}
+        drawn: GlyphRenderer[Any]
         if steps:
             drawn = fig.step(x="time", y="value", mode="after", source=source, **style)
         else:

@@ -127,4 +127,5 @@ def count_sampled(table: SurroundingsTable, name: str) -> int:
 def _thinned(times: np.ndarray) -> np.ndarray:
     if len(times) <= MOST_POINTS:
         return times
-    return times[np.linspace(0, len(times) - 1, MOST_POINTS).astype(int)]
+    kept: np.ndarray = times[np.linspace(0, len(times) - 1, MOST_POINTS).astype(int)]
+    return kept

@@ -98,8 +98,8 @@ static int read_text(const struct layout *layout, uintptr_t text, struct ensio_s
 
 enum kind { PROGRAM, LIBRARY, INTERNAL };
 
-/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: there is no file. Text
- * that was executed counts as the program's if there is no file of it. */
+/* Whether a file belongs to the program, or to the standard library or an installed package; INTERNAL: there is no
+ * file. Text that was executed counts as the program's if there is no file of it. */
 static enum kind kind_of(const char *name)
 {
     if (*name == '<')
