@@ -138,6 +138,8 @@ def wait_table(summaries: ReportData) -> MomentsTable:
     ]
     note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
     return MomentsTable(("call", "calls", "exclusive time"), rows, note if rows else "")
+
+
 def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
     """Tabulate the non-blocking requests by operation: post, flight, wait, and what other work hid.
 
