@@ -85,8 +85,8 @@ def main(quick: bool = False) -> None:
     show(rows, ("change", "variation", "found in the first night"))
     say(
         f"± is one standard error. A night has {CALLS:,} writes of two log-normal modes (95 % at 1 ms, 5 % "
-        f"at 8 ms), 1 % of them with a Pareto tail, and {SYNCS} syncs. Variation is the standard deviation of "
-        "the log of what is common to all calls of a night; each mode varies by a third of it more. The "
+        f"at 8 ms), 1 % of them with a Pareto tail, and {SYNCS} syncs. Variation is the standard deviation "
+        "of the log of what is common to all calls of a night; each mode varies by a third of it more. The "
         f"baseline is the {BASELINE} nights before."
     )
 
