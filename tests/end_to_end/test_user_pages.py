@@ -163,10 +163,13 @@ def test_report_has_the_pictures_that_are_explained(folder):
     assert explained == {
         "trace diagram",
         "rates",
+        "kernel's counters",
+        "non-blocking requests",
         "histogram",
         "ensemble of …",
         "moments",
         "calls, frequent request sizes",
+        "call sites",
     }
 
 
