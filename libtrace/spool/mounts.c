@@ -135,8 +135,9 @@ static void remember_type(const struct ensio_mount *seen)
 {
     ensio_mounted.nfs |= strcmp(seen->type, "nfs") == 0 || strcmp(seen->type, "nfs4") == 0;
     ensio_mounted.lustre |= strcmp(seen->type, "lustre") == 0;
-    if (strcmp(seen->type, "cgroup2") == 0 && strlen(seen->point) < sizeof ensio_mounted.cgroup)
-        strcpy(ensio_mounted.cgroup, seen->point);
+    const size_t bytes = strlen(seen->point) + 1;
+    if (strcmp(seen->type, "cgroup2") == 0 && bytes <= sizeof ensio_mounted.cgroup)
+        memcpy(ensio_mounted.cgroup, seen->point, bytes);
 }
 
 static int remember_mount(const struct ensio_mount *seen, void *unused)

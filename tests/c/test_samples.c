@@ -33,6 +33,9 @@ static void make(const char *path, const char *text)
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
 {
+    (void)status;
+    (void)type;
+    (void)place;
     return remove(path);
 }
 
@@ -236,6 +239,7 @@ struct rows {
 
 static void count_rows(const struct ensio_window *window, uint64_t position, void *state)
 {
+    (void)position;
     struct rows *rows = state;
     if (window->kind != ENSIO_WINDOW_SURROUNDINGS)
         return;
