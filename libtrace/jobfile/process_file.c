@@ -165,9 +165,11 @@ static int64_t punch(void *unused)
     return 0;
 }
 
+int ensio_is_unfinalized_rank;
+
 static int is_wanted(void)
 {
-    return ensio_settings.job_file == ENSIO_JOB_FILE && !ensio_collected() &&
+    return !ensio_is_unfinalized_rank && ensio_settings.job_file == ENSIO_JOB_FILE && !ensio_collected() &&
            ensio_spool->allocated_bytes > ENSIO_SPOOL_BYTES;
 }
 

@@ -7,4 +7,8 @@
  * thread leave it. */
 int ensio_process_file_write(void);
 
+/* 1: the process is an MPI rank that has not come to MPI_Finalize. If it ends now, a launcher may kill the other ranks
+ * for it, so it ends as quickly as it can, and leaves its spool as it is. */
+extern int ensio_is_unfinalized_rank;
+
 #endif

@@ -10,6 +10,7 @@
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <core/recorder.h>
+#include <jobfile/process_file.h>
 #include <spool/spool.h>
 #include <threads/thread.h>
 
@@ -48,6 +49,7 @@ static int at_end(uintptr_t communicator, int key, void *value, void *extra)
         return 0;
     ensio_suppress_begin();
     store_property("mpi_end=reached");
+    ensio_is_unfinalized_rank = 0;
     if (ensio_census_all_recorded()) {
         ensio_clock_barriers(ensio_mpi(), 1);
         ENSIO_PMPI(Barrier)(ensio_mpi()->world); /* up to here, the program's ranks wait for each other */
@@ -90,6 +92,7 @@ void ensio_mpi_initialized(int rank, int tasks)
     store_version();
     if (ENSIO_PMPI(Comm_create_keyval)(not_copied, at_end, &key, NULL) == 0) {
         const int told = ENSIO_PMPI(Comm_set_attr)(mpi->self, key, NULL) == 0;
+        ensio_is_unfinalized_rank = told;
         if (told)
             store_property("mpi_end=missing");
         if (told && ensio_census_agree(rank, tasks, was_spawned(mpi)) && tasks > 1) {
