@@ -67,8 +67,8 @@ class Scenario:
     def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:
         """Return the parameters of the pattern at a strength.
 
-        Planted parameters do not leave the positive numbers if both of their ends are positive: above
-        strength 1, a number of aggregators stays at 1.
+        Above strength 1, parameters that fall continue to fall by factors, and stay at 1 or more: a number
+        of aggregators cannot be negative.
 
         Parameters
         ----------
@@ -85,8 +85,8 @@ class Scenario:
         values = dict(self.parameters)
         for name, (without, with_) in self.planted.items():
             value = round(without + strength * (with_ - without))
-            if min(without, with_) >= 1:
-                value = max(value, 1)
+            if strength > 1 and 1 <= with_ < without:
+                value = max(round(without * (with_ / without) ** strength), 1)
             if value < 0:
                 raise EnsioError(
                     f"{self.path}: at strength {strength:g} {name} would be {value}: choose another"
