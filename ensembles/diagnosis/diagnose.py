@@ -5,15 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ensembles.diagnosis.accounting import share_out
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
+from ensembles.diagnosis.rules import (
+    collectives,
+    imbalance,
+    not_io,
+    redundant_reads,
+    repeated_metadata,
+    slow_target,
+    slow_tasks,
+    small_requests,
+    sync_per_write,
+)
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-RULES: tuple[Rule, ...] = (strided_readahead,)
+RULES: tuple[Rule, ...] = (
+    not_io.rule,
+    strided_readahead,
+    small_requests.small_requests,
+    small_requests.stdio_buffer,
+    small_requests.serialised_metadata,
+    small_requests.seek_heavy,
+    repeated_metadata.rule,
+    sync_per_write.rule,
+    imbalance.rule,
+    slow_tasks.task_rule,
+    slow_tasks.node_rule,
+    slow_target.rule,
+    redundant_reads.rule,
+    collectives.coordination,
+    collectives.aggregation,
+)
 """All rules."""
 
 
@@ -98,9 +127,13 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
+        unexplained_s = None
+        if SUMMARY in summaries:
+            findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
+            unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
             not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
             notes=tuple(notes),

@@ -135,6 +135,13 @@ class Finding:
         Interval of the predicted reduction of the run's span; None: not known.
     title : str
         One sentence: what happens.
+    share_s : float or None
+        Part of the lost time when it is given to causes one after the other, the largest first. The parts of
+        all findings add up to at most the loss.
+    symptoms : tuple of str
+        Ids of findings that would gain next to nothing once this cause is mended.
+    saved_ns : ndarray of float64 or None
+        Time that the remedy takes off each row of the shared evidence; None: not known.
     """
 
     id: str
@@ -146,12 +153,17 @@ class Finding:
     advice: str
     gain_s: tuple[float, float] | None
     title: str
+    share_s: float | None = None
+    symptoms: tuple[str, ...] = ()
+    saved_ns: Any = field(default=None, repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:
         """Sort key of findings: severity, gain times confidence, confidence."""
         gain = sum(self.gain_s) / 2 if self.gain_s else 0.0
-        return SEVERITIES.index(self.severity), gain * self.confidence, self.confidence
+        # That the time is spent elsewhere is said before whatever else there is.
+        level = len(SEVERITIES) if self.id == "not-io" else SEVERITIES.index(self.severity)
+        return level, gain * self.confidence, self.confidence
 
     @property
     def gain_text(self) -> str:
@@ -174,6 +186,8 @@ class Finding:
             "evidence": {**self.evidence, "checks": [vars(check) for check in self.checks]},
             "advice": self.advice,
             "gain_s": None if self.gain_s is None else list(self.gain_s),
+            "share_s": self.share_s,
+            "symptoms": list(self.symptoms),
         }
 
     def __str__(self) -> str:
@@ -218,6 +232,9 @@ class Diagnosis:
         Ids of the rules that were applied, with a finding or without.
     not_examined : tuple of NotExamined
         Rules that could not be applied.
+    unexplained_s : float or None
+        Time in which all but the slowest task of each phase wait, and which no finding explains; None: not
+        examined.
     notes : tuple of str
         Data-quality notes of the run.
     """
@@ -226,6 +243,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     examined: tuple[str, ...]
     not_examined: tuple[NotExamined, ...]
+    unexplained_s: float | None = None
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
@@ -234,6 +252,7 @@ class Diagnosis:
             "run": self.run,
             "findings": [finding.to_json() for finding in self.findings],
             "examined": list(self.examined),
+            "unexplained_s": self.unexplained_s,
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),
