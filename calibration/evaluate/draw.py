@@ -181,6 +181,15 @@ def _records(
         settings["cache_MiB"] = float(rng.choice([0, 32]))
     if parameters["reads"]:
         parameters["reopen"] = 0
+    known = {habit.id for habit in habits}
+    if parameters["lookups"] > 1 and "metadata-storm" not in known:
+        habits.append(Habit("metadata-storm", {"lookups": 1}))
+    if parameters["record_bytes"] < 1 << 18 and not {"small-requests", "stdio-buffer", "sync-per-write"} & known:
+        factor = min((1 << 20) // parameters["record_bytes"], parameters["calls"])
+        while parameters["calls"] % factor:
+            factor -= 1
+        joined = {name: parameters[name] // factor for name in ("calls", "reads") if parameters[name]}
+        habits.append(Habit("small-requests", {**joined, "record_bytes": parameters["record_bytes"] * factor}))
     text = records(layer, shared, bool(rng.random() < 0.5), barriers, steps, bool(parameters["reads"]))
     return Drawn(seed, "records", text, parameters, settings, faults, habits, barriers and _named(rng))
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 TOGETHER = ("named", "barriers", "steps")
 """Rules of phases at whose ends tasks wait for each other."""
 
+MOST_STEPS_UNKNOWN = 3
+"""With fewer phases that move data, steps without a barrier may lie within a phase."""
+
 MARGIN = 0.1
 """Least relative margin of a gain to each side: calls of other tasks change too."""
 
@@ -81,6 +84,12 @@ class Case:
         busy = self.by_cell(self.rows["time_ns"])
         last = np.argmax(self._arrival, axis=1)
         return float(busy[np.arange(len(last)), last].sum()) * 1e-9 if len(self) else 0.0
+
+    @cached_property
+    def phases_are_steps(self) -> bool:
+        """Whether several phases move data, as those of a program that works in steps."""
+        data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
+        return len(np.unique(self.window[data])) >= MOST_STEPS_UNKNOWN
 
     @cached_property
     def waiting_s(self) -> float:

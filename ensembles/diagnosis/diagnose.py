@@ -13,6 +13,7 @@ from ensembles.diagnosis.rules import (
     collectives,
     imbalance,
     not_io,
+    one_run_cannot_tell,
     redundant_reads,
     repeated_metadata,
     slow_target,
@@ -42,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     redundant_reads.rule,
     collectives.coordination,
     collectives.aggregation,
+    *one_run_cannot_tell.RULES,
 )
 """All rules."""
 

@@ -48,7 +48,7 @@ class Evidence(Summary):
         By ``call``, ``size`` and ``bin`` (of log2 ns, `BINS_PER_OCTAVE`): ``n``.
     targets : KeyedSums
         Of transfers that lie on one target, by ``call``, ``size``, ``target`` and ``rank``: ``n``,
-        ``log_ns``, ``time_ns``.
+        ``log_ns``, ``time_ns``, ``bytes``.
     ends : KeyedSums
         Of transfers with known stripes, by ``phase``, ``call``, ``size`` and ``ragged`` (ends inside a
         stripe): ``n``, ``log_ns``, ``time_ns``.
@@ -71,7 +71,7 @@ class Evidence(Summary):
         keys = ("phase", "rank", "call", "size", "depth")
         self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
-        self.targets = KeyedSums(("call", "size", "target", "rank"), logs)
+        self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"))
         self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
         self.extents = KeyedSums(("file", "rank"), ("bytes",), ("low",), ("high",))

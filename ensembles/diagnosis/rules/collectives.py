@@ -14,6 +14,9 @@ from ensembles.model.units import seconds_text
 NETWORK_BYTES_PER_NS = (0.3, 1.0, 3.0)
 """Rates at which a node exchanges the bytes of its tasks: slow, usual, fast."""
 
+LEAST_BYTES = 4 << 20
+"""Bytes of a collective call from which one more aggregator is worth its messages."""
+
 _MOST_SHARE_OF_NODES = 0.5
 
 ADVICE = {
@@ -40,8 +43,11 @@ def _find(case: Case, cause: str) -> Remedy | None:
     nodes = 1 if node is None else int(node.max()) + 1
     if cause == "aggregation-mismatch":
         aggregators = int(np.median((storage[busy] > 0).sum(axis=1)))
-        if aggregators > _MOST_SHARE_OF_NODES * nodes:
+        per_call = case.rows["bytes"][collective].sum() / max(case.rows["n"][collective].sum() / len(case.ranks), 1)
+        useful = min(nodes, int(per_call // LEAST_BYTES), _stripe_count(case))
+        if aggregators > _MOST_SHARE_OF_NODES * useful:
             return None
+        nodes = useful
         gain = slowest * (1 - aggregators / nodes)
         bounds = (0.5 * gain, gain, 1.05 * gain)
         checks = (Check("few-aggregators", True, f"{aggregators} of {len(case.ranks)} tasks write for all, on {nodes} nodes"),)
@@ -61,6 +67,16 @@ def _find(case: Case, cause: str) -> Remedy | None:
     cells = case.of_cells(np.maximum(case.by_cell(collective.astype(float)), 1))
     low, saved, high = (part / cells for part in parts)
     return Remedy(collective, saved, title, ADVICE[cause], checks, evidence, low, high)
+
+
+def _stripe_count(case: Case) -> int:
+    """Return the largest known number of targets of a file: more aggregators would not write faster."""
+    counts = [
+        striping.stripe_count
+        for path in case.run.file_facts
+        if (striping := case.run.striping_of(path)) is not None and striping.stripe_count > 0
+    ]
+    return max(counts, default=1 << 20)
 
 
 coordination = EvidenceRule("collective-coordination", lambda case: _find(case, "collective-coordination"))

@@ -14,6 +14,7 @@ LEVEL = 0.01
 LEAST_TARGETS = 4
 LEAST_FACTOR = 1.2
 _DRAWS = 400
+_OUTLIER = 2.0
 
 ADVICE = (
     "tell the administrator which target it is (its disks rebuild, or it is nearly full); until then create the files "
@@ -37,15 +38,20 @@ def _find(case: Case) -> Remedy | None:
     weight = np.bincount(where, table["time_ns"])
     value = np.bincount(where, residual * table["time_ns"]) / np.maximum(weight, 1)
     of = np.searchsorted(targets, pair % (1 << 32))
+    value = value - _of_tasks(value, pair >> 32)
+    value = value - _explained_by_load(table, target, np.bincount(of))[of]
     score = _scores(value, of, len(targets))
     worst = int(np.argmax(score))
     rng = np.random.default_rng(0)
     chance = [float(_scores(rng.permutation(value), of, len(targets)).max()) for _ in range(_DRAWS)]
     p = (1 + sum(found >= score[worst] for found in chance)) / (1 + _DRAWS)
+    # A target that more tasks use at once serves each of them later: that is load, not slowness.
     mine = of == worst
     factor, users = float(np.exp(np.median(value[mine]))), int(mine.sum())
     slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
-    if p > LEVEL or factor < LEAST_FACTOR or users < 2 or slow_users < 0.6:
+    medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
+    next_worst = float(np.max(np.delete(medians, worst)))
+    if p > LEVEL or factor < LEAST_FACTOR or users < 2 or slow_users < 0.6 or np.log(factor) < _OUTLIER * next_worst:
         return None
     share = _share_on_target(case, table, int(targets[worst]))
     rows = share > 0
@@ -69,6 +75,22 @@ def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
         chosen = key == name
         result[chosen] = mean[chosen] - np.median(mean[chosen])
     return result
+
+
+def _of_tasks(value: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the median of each task that uses several targets: a slow task is slow on all of them."""
+    ranks, where, count = np.unique(rank, return_inverse=True, return_counts=True)
+    typical = np.array([np.median(value[where == number]) for number in range(len(ranks))])
+    found: np.ndarray = np.where(count >= LEAST_TARGETS, typical, 0.0)[where]
+    return found
+
+
+def _explained_by_load(table: dict[str, np.ndarray], target: np.ndarray, users: np.ndarray) -> np.ndarray:
+    """Compute what more bytes, or more tasks, than usual explain of the time of each target (logarithms)."""
+    load = np.bincount(target, table["bytes"]).astype(float)
+    more = [np.log(np.maximum(values, 1) / np.median(values)) for values in (load, users.astype(float))]
+    found: np.ndarray = np.maximum(np.maximum(*more), 0)
+    return found
 
 
 def _scores(value: np.ndarray, target: np.ndarray, targets: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 
-LEVEL = 0.01
+LEVEL = 0.004
 LEAST_FACTOR = 1.08
 LEAST_PHASES = 3
 LEAST_TASKS = 4
@@ -37,7 +37,10 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
             f"tasks can be compared in {len(windows)} phases, and {LEAST_PHASES} are needed: record a run with "
             "more steps, and the layer mpisync"
         )
-    slower, present = slower[windows], case.present[windows]
+    # A phase counts by how long it is: that of opening files says little.
+    weight = np.median(case.by_cell(case.rows["time_ns"])[windows], axis=1)
+    weight = weight / max(float(weight.mean()), 1e-9)
+    slower, present = slower[windows] * weight[:, None], case.present[windows]
     node = case.nodes_of_tasks()
     worst = int(np.argmax(slower.mean(axis=0)))
     is_node = node is not None and _mates_are_slow(slower, node)
@@ -53,9 +56,11 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
             raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
     effect = float(slower[:, worst].mean())
     factor, p = float(np.exp(effect)), p_of_largest(slower, present)
-    same = float(np.mean(slower[:, worst] > 0.3 * effect))
+    same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
     if p > LEVEL or factor < LEAST_FACTOR or same < _SAME_SIGN:
         return None
+    if not by_node and effect < 1.5 * _load_of(case, int(case.ranks[worst])):
+        return None  # its files lie on targets that more tasks use
     members = node == worst if by_node and node is not None else np.arange(len(case.ranks)) == worst
     rows = members[case.task] & (case.op != "seek")
     own = np.zeros(case.present.shape)
@@ -74,6 +79,18 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     what = "straggler-node" if by_node else "straggler-task"
     return Remedy(rows, saved, f"calls of {who} take {factor:.2f} times as long as the same calls of others",
                   ADVICE[what], checks, evidence, low, high)  # fmt: skip
+
+
+def _load_of(case: Case, rank: int) -> float:
+    """Compute how much more than usual the targets of a task have to do (logarithm); 0: not known."""
+    table = case.evidence.targets.columns()
+    mine = table["rank"] == rank
+    if not mine.any():
+        return 0.0
+    targets, where = np.unique(table["target"], return_inverse=True)
+    load = np.bincount(where, table["bytes"])
+    used = np.average(load[where[mine]], weights=table["bytes"][mine])
+    return max(float(np.log(used / np.median(load))), 0.0)
 
 
 def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:

@@ -10,7 +10,12 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import seconds_text
 
-LEAST_SYNCS = 4
+LEAST_SYNCS = 3
+"""Syncs of a task in a phase at whose end tasks wait for each other."""
+
+LEAST_SYNCS_WITHOUT_PHASES = 12
+"""Without such phases, a program may sync once in each of its steps."""
+
 MOST_WRITES = 4
 
 ADVICE = (
@@ -24,7 +29,8 @@ def _find(case: Case) -> Remedy | None:
     writes = (case.op == "write") & (case.layer == "posix")
     count = case.by_cell(np.where(syncs, case.rows["n"], 0))
     written = case.by_cell(np.where(writes, case.rows["n"], 0))
-    often = (count >= LEAST_SYNCS) & (written > 0) & (written <= MOST_WRITES * count)
+    least = LEAST_SYNCS if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
+    often = (count >= least) & (written > 0) & (written <= MOST_WRITES * count)
     rows = syncs & case.of_cells(often)
     if not rows.any():
         return None
