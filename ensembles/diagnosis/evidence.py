@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BINS_PER_OCTAVE = 4
 """Resolution of the durations by size class."""
 
+_TABLES = ("calls", "durations", "targets", "ends", "order", "uses", "extents")
+
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
 
 
@@ -55,6 +57,8 @@ class Evidence(Summary):
     order : KeyedSums
         Of reads with known offsets, by ``phase``, ``rank``, ``call``, ``size`` and ``jumps`` (1: it does not
         begin where the one before ended): ``n``, ``log_ns``, ``time_ns``.
+    uses : KeyedSums
+        Of transfers, by ``file`` and ``rank``: ``bytes``.
     extents : KeyedSums
         Of reads, by ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
     """
@@ -65,7 +69,7 @@ class Evidence(Summary):
     """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
-        self._phases, self._stripes = phases, stripes
+        self._phases, self.stripes = phases, stripes
         self._nesting = Nesting()
         logs = ("n", "log_ns", "time_ns")
         keys = ("phase", "rank", "call", "size", "depth")
@@ -74,6 +78,7 @@ class Evidence(Summary):
         self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"))
         self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
+        self.uses = KeyedSums(("file", "rank"), ("bytes",))
         self.extents = KeyedSums(("file", "rank"), ("bytes",), ("low",), ("high",))
 
     @classmethod
@@ -125,8 +130,9 @@ class Evidence(Summary):
 
     def _add_placed(self, rows: dict[str, Any], file: np.ndarray, offset: np.ndarray, read: np.ndarray) -> None:
         end = offset + rows["bytes"]
-        stripe, count, first, listed = self._stripes[np.minimum(file, len(self._stripes) - 1)].T
+        stripe, count, first, listed = self.stripes[np.minimum(file, len(self.stripes) - 1)].T
         known = np.flatnonzero(stripe > 0)
+        self.uses.add({"file": file, "rank": rows["rank"], "bytes": rows["bytes"]})
         if len(known):
             width, low, high = stripe[known], offset[known], end[known]
             mine = {name: column[known] for name, column in rows.items()}
@@ -153,14 +159,14 @@ class Evidence(Summary):
 
     def merge(self, other: Evidence) -> None:
         """Add the evidence of other tasks of the run."""
-        for name in ("calls", "durations", "targets", "ends", "order", "extents"):
+        for name in _TABLES:
             getattr(self, name).merge(getattr(other, name))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns of all tables, as ``table.column``."""
         return {
             f"{table}.{name}": column
-            for table in ("calls", "durations", "targets", "ends", "order", "extents")
+            for table in _TABLES
             for name, column in getattr(self, table).columns().items()
         }
 

@@ -41,21 +41,21 @@ def _find(case: Case, cause: str) -> Remedy | None:
     slowest = storage.max(axis=1)
     node = case.nodes_of_tasks()
     nodes = 1 if node is None else int(node.max()) + 1
+    aggregators = max(int(np.median((storage[busy] > 0).sum(axis=1))), 1)
+    beyond = np.where(busy & np.isfinite(whole), np.maximum(np.where(busy, whole, 0) - slowest, 0), 0)
     if cause == "aggregation-mismatch":
-        aggregators = int(np.median((storage[busy] > 0).sum(axis=1)))
         per_call = case.rows["bytes"][collective].sum() / max(case.rows["n"][collective].sum() / len(case.ranks), 1)
         useful = min(nodes, int(per_call // LEAST_BYTES), _stripe_count(case))
         if aggregators > _MOST_SHARE_OF_NODES * useful:
             return None
         nodes = useful
-        gain = slowest * (1 - aggregators / nodes)
-        bounds = (0.5 * gain, gain, 1.05 * gain)
+        # With more of them, each stores less each, and its messages come from fewer tasks.
+        bounds = tuple((slowest + part * beyond) * (1 - aggregators / nodes) for part in (0.0, 0.5, 1.0))
         checks = (Check("few-aggregators", True, f"{aggregators} of {len(case.ranks)} tasks write for all, on {nodes} nodes"),)
         title = f"{aggregators} aggregators for {nodes} nodes make {seconds_text(slowest[busy].sum() * 1e-9)} of storage calls"
         evidence = {"aggregators": aggregators, "nodes": nodes}
     else:
-        moved = case.by_cell(np.where(collective, case.rows["bytes"], 0)).sum(axis=1) / nodes
-        beyond = np.where(busy & np.isfinite(whole), np.maximum(np.where(busy, whole, 0) - slowest, 0), 0)
+        moved = case.by_cell(np.where(collective, case.rows["bytes"], 0)).sum(axis=1) / min(aggregators, nodes)
         low, gain, high = (np.maximum(beyond - moved / rate, 0) for rate in NETWORK_BYTES_PER_NS)
         bounds = (low, gain, high)
         checks = (Check("beyond-storage", True, f"collective calls take {seconds_text(beyond.sum() * 1e-9)} beyond the slowest "

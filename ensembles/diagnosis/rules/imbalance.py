@@ -35,21 +35,27 @@ def _find(case: Case) -> Remedy | None:
     rows = data & case.of_cells(heavy)
     if not rows.any():
         return None
-    saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / case.of_cells(np.maximum(ratio, 1))), 0.0)
     tasks = np.unique(case.rows["rank"][rows])
     most = float(ratio[heavy].max())
     time_ns = case.by_cell(np.where(data, case.rows["time_ns"], 0))
     per_byte = np.divide(time_ns, moved, out=np.zeros_like(moved), where=moved > 0)
-    others = np.median(per_byte[moving[:, None] & ~heavy & (moved > 0)]) if (~heavy & (moved > 0)).any() else 0.0
-    alike = float(np.median(per_byte[heavy]) / others) if others > 0 else np.nan
+    # Evened bytes move at the rate of the others, which share the file system with all tasks.
+    usual = np.ma.median(np.ma.array(per_byte, mask=heavy | (moved == 0)), axis=1).filled(np.nan)
+    faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
+    alike = float(np.median(faster[heavy]))
+    left = 1 / np.maximum(ratio, 1)
+    bounds = [left / np.minimum(faster, 1)] * 2 + [left]
+    low, saved, high = (
+        np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0) for bound in bounds
+    )
     checks = (
         Check("more-bytes", True, f"{len(tasks)} tasks ({spans_text(find_spans(tasks))}) move up to {most:.3g} times the "
               "mean of all tasks in a phase"),  # fmt: skip
-        Check("same-time-per-byte", None if np.isnan(alike) or alike > 3 else True,
+        Check("same-time-per-byte", None if alike > 3 else True,
               f"their time per byte is {alike:.2g} times that of the others"),  # fmt: skip
     )
     return Remedy(rows, saved, f"{len(tasks)} of {len(case.ranks)} tasks move up to {most:.3g} times the mean, and the "
-                  "others wait for them", ADVICE, checks, {"most_to_mean": most, "tasks_heavy": len(tasks)})  # fmt: skip
+                  "others wait for them", ADVICE, checks, {"most_to_mean": most, "tasks_heavy": len(tasks)}, 0.9 * low, high)  # fmt: skip
 
 
 rule = EvidenceRule("imbalance", _find)

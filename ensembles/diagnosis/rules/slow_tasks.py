@@ -18,6 +18,7 @@ LEAST_PHASES = 3
 LEAST_TASKS = 4
 _SAME_SIGN = 0.75
 _MATES = 0.4
+_MOST_STRIPES = 16
 
 ADVICE = {
     "straggler-task": "look at what else runs on the core, and at what only this task does (logging, a different "
@@ -83,14 +84,20 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
 
 def _load_of(case: Case, rank: int) -> float:
     """Compute how much more than usual the targets of a task have to do (logarithm); 0: not known."""
-    table = case.evidence.targets.columns()
-    mine = table["rank"] == rank
+    uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
+    _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
+    known = np.flatnonzero((listed > 0) & (count > 0) & (count <= _MOST_STRIPES))
+    if not len(known):
+        return 0.0
+    count, first, listed = count[known], first[known], listed[known]
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    target = (np.repeat(first, count) + number) % np.repeat(listed, count)
+    part = np.repeat(uses["bytes"][known] / count, count)
+    load = np.bincount(target, part)
+    mine = np.repeat(uses["rank"][known], count) == rank
     if not mine.any():
         return 0.0
-    targets, where = np.unique(table["target"], return_inverse=True)
-    load = np.bincount(where, table["bytes"])
-    used = np.average(load[where[mine]], weights=table["bytes"][mine])
-    return max(float(np.log(used / np.median(load))), 0.0)
+    return max(float(np.log(load[target[mine]].max() / np.median(load[target]))), 0.0)
 
 
 def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:

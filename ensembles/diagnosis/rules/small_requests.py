@@ -20,9 +20,6 @@ SMALL_CLASS = 18
 MEMORY_BYTES_PER_NS = 1.0
 JOINED_BYTES = 1 << 20
 LEAST_CALLS = 8
-_LOW = {"stdio-buffer": 0.4, "seek-heavy": 0.6, "small-requests": 0.85, "serialised-metadata": 0.85}
-"""Lower bounds of the saved time: the pieces that are left wait for the file system too."""
-
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
 _JUMPS = 0.8
@@ -58,23 +55,26 @@ def _find(case: Case, cause: str) -> Remedy | None:
         chosen &= ~_of_single_tasks(case, chosen)
     if not chosen.any():
         return None
-    share = 0.25 if cause != "stdio-buffer" else 0.0
-    floor_ns = case.quartile_ns(share) if share else rows_of["time_ns"] / rows_of["n"]
-    mean_bytes = rows_of["bytes"] / rows_of["n"]
-    fixed_ns = np.maximum(np.minimum(floor_ns, rows_of["time_ns"] / rows_of["n"]) - mean_bytes / MEMORY_BYTES_PER_NS, 0)
+    mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
+    shares = (0.1, 0.35) if cause == "seek-heavy" else (0.25, 0.5)
+    floors = [*map(case.quartile_ns, shares), mean_ns]
+    if cause == "stdio-buffer":
+        floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
+    fixed = [np.maximum(np.minimum(floor, mean_ns) - mean_bytes / MEMORY_BYTES_PER_NS, 0) for floor in floors]
+    fixed_ns = fixed[1]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
     kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
     rows = chosen & case.of_cells(calls >= LEAST_CALLS)
     if not rows.any():
         return None
-    saved = np.where(rows, rows_of["n"] * fixed_ns * (1 - case.of_cells(kept)), 0.0)
+    low, saved, high = (np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed)
     total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
     each_s = float(np.average(fixed_ns[rows], weights=rows_of["n"][rows])) * 1e-9
     checks = (
-        Check("fixed-cost", True, f"a quarter of these calls take less than {seconds_text(each_s)} beyond the time of their "
-              "bytes in memory, and the rest more: the cost is there whatever the size"),  # fmt: skip
+        Check("fixed-cost", True, f"half of these calls take {seconds_text(each_s)} or more beyond the time of their bytes "
+              "in memory: the cost is there whatever the size"),  # fmt: skip
         Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
     )
     told = {
@@ -84,7 +84,7 @@ def _find(case: Case, cause: str) -> Remedy | None:
         "small-requests": "small requests",
     }[cause]
     return Remedy(rows, saved, f"{told}: {total:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost "
-                  "each", ADVICE[cause], checks, {"mean_bytes": size, "fixed_cost_s": each_s}, _LOW[cause] * saved, 1.2 * saved)  # fmt: skip
+                  "each", ADVICE[cause], checks, {"mean_bytes": size, "fixed_cost_s": each_s}, low, high)  # fmt: skip
 
 
 def _jumps(case: Case) -> np.ndarray:
