@@ -182,6 +182,9 @@ def _records(
     if parameters["reads"]:
         parameters["reopen"] = 0
     known = {habit.id for habit in habits}
+    if parameters["header_calls"] > 1 and "serialised-metadata" not in known:
+        joined = {"header_calls": 1, "header_bytes": 512 * parameters["header_calls"]}
+        habits.append(Habit("serialised-metadata", joined))
     if parameters["lookups"] > 1 and "metadata-storm" not in known:
         habits.append(Habit("metadata-storm", {"lookups": 1}))
     if parameters["record_bytes"] < 1 << 18 and not {"small-requests", "stdio-buffer", "sync-per-write"} & known:

@@ -75,7 +75,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     return [
         Finding(
             id=cause,
-            severity=rate_severity(gain_s / max(case.span_s, 1e-9)),
+            # The lower end: what the remedy gains at least.
+            severity=rate_severity(interval[0] / max(case.span_s, 1e-9)),
             confidence=confidence,
             where=where,
             evidence=evidence,

@@ -12,9 +12,9 @@ from ensembles.diagnosis.rule import NotApplicable
 
 LEVEL = 0.01
 LEAST_TARGETS = 4
-LEAST_FACTOR = 1.2
+LEAST_FACTOR = 1.4
 _DRAWS = 400
-_OUTLIER = 2.0
+_OUTLIER = 3.0
 
 ADVICE = (
     "tell the administrator which target it is (its disks rebuild, or it is nearly full); until then create the files "
@@ -63,7 +63,7 @@ def _find(case: Case) -> Remedy | None:
     return Remedy(rows, saved, f"calls on target {int(targets[worst])} take {factor:.3g} times as long as the same calls on "
                   f"the other {len(targets) - 1} targets", ADVICE, checks,
                   {"target": int(targets[worst]), "slowdown": factor, "p": p, "targets": len(targets)},
-                  0.8 * saved, 1.1 * saved)  # fmt: skip
+                  0.7 * saved, 1.1 * saved)  # fmt: skip
 
 
 def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
@@ -89,7 +89,8 @@ def _explained_by_load(table: dict[str, np.ndarray], target: np.ndarray, users: 
     """Compute what more bytes, or more tasks, than usual explain of the time of each target (logarithms)."""
     load = np.bincount(target, table["bytes"]).astype(float)
     more = [np.log(np.maximum(values, 1) / np.median(values)) for values in (load, users.astype(float))]
-    found: np.ndarray = np.maximum(np.maximum(*more), 0)
+    # A target that is asked for more than it can serve falls behind by more than in proportion.
+    found: np.ndarray = 2 * np.maximum(np.maximum(*more), 0)
     return found
 
 
