@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.diagnosis.text import diagnosis_text
 from ensembles.model.units import count_text, seconds_text
 
 SEVERITIES = ("note", "warning", "critical")
@@ -259,18 +260,8 @@ class Diagnosis:
         }
 
     def __str__(self) -> str:
-        parts = [str(finding) for finding in self.findings]
-        if not parts:
-            looked = (
-                f"looked for: {', '.join(self.examined)}" if self.examined else "nothing could be examined"
-            )
-            parts = [f"no finding ({looked})"]
-        elif len(self.examined) > len(self.findings):
-            found = {finding.id for finding in self.findings}
-            others = ", ".join(name for name in self.examined if name not in found)
-            parts += [f"looked for and not found: {others}"] if others else []
-        parts += [f"not examined: {entry.id}: {entry.reason}" for entry in self.not_examined]
-        return "\n\n".join(parts)
+        return diagnosis_text(self)
+
 
 
 MOST_FILES = 5

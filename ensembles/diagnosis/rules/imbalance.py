@@ -55,7 +55,7 @@ def _find(case: Case) -> Remedy | None:
               f"their time per byte is {alike:.2g} times that of the others"),  # fmt: skip
     )
     return Remedy(rows, saved, f"{len(tasks)} of {len(case.ranks)} tasks move up to {most:.3g} times the mean, and the "
-                  "others wait for them", ADVICE, checks, {"most_to_mean": most, "tasks_heavy": len(tasks)}, 0.9 * low, high)  # fmt: skip
+                  "others wait for them", ADVICE, checks, {"most_to_mean": most, "tasks_heavy": len(tasks)}, 0.5 * low, high)  # fmt: skip
 
 
 rule = EvidenceRule("imbalance", _find)

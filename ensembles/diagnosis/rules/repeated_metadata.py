@@ -29,7 +29,7 @@ def _find(case: Case) -> Remedy | None:
     each_s = float(case.rows["time_ns"][rows].sum()) / count * 1e-9
     checks = (Check("same-path-again", True, f"{again:,} of {count:,} calls ask for the path of the task's call before"),)
     return Remedy(rows, saved, f"{count:,} calls on paths, {again / count:.0%} of them for the same path again, take "
-                  f"{seconds_text(each_s)} each", ADVICE, checks, {"repeated": again, "mean_s": each_s}, 0.9 * saved)  # fmt: skip
+                  f"{seconds_text(each_s)} each", ADVICE, checks, {"repeated": again, "mean_s": each_s}, 0.6 * saved)  # fmt: skip
 
 
 rule = EvidenceRule("metadata-storm", _find)
