@@ -1,6 +1,7 @@
 """Evaluate the diagnosis on drawn simulated runs, whose causes are measured at the same seed.
 
-Run ``./dev evaluate --seed S``. Runs have neutral names, and neither environment nor notes that tell what was planted.
+Run ``./dev evaluate --seed S``. Runs have neutral names, and neither environment nor notes that tell
+what was planted.
 """
 
 from __future__ import annotations
@@ -38,8 +39,14 @@ def judge(seed: int, folder: Path, number: int) -> Judged:
     answer = found.to_json()
     fired = triggers(case_of(run, group[SUMMARY]))
     shutil.rmtree(path, ignore_errors=True)
-    return Judged(truth, answer["findings"], [entry["id"] for entry in answer["not_examined"]], fired,
-                  answer["unexplained_s"], spent)  # fmt: skip
+    return Judged(
+        truth,
+        answer["findings"],
+        [entry["id"] for entry in answer["not_examined"]],
+        fired,
+        answer["unexplained_s"],
+        spent,
+    )
 
 
 def main() -> None:
@@ -47,8 +54,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev evaluate", description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1, help="seed of the set of runs (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=120, help="number of runs (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=2, help="processes that make them (default: %(default)s)")
-    parser.add_argument("--keep", metavar="DIR", help="keep the answers of the runs in DIR (default: remove them)")
+    parser.add_argument(
+        "--processes", type=int, default=2, help="processes that make them (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--keep", metavar="DIR", help="keep the answers of the runs in DIR (default: remove them)"
+    )
     parser.add_argument("--write", action="store_true", help=f"write the tables to {PAGE.relative_to(ROOT)}")
     args = parser.parse_args()
     commit, began = version(), time.process_time()
@@ -60,7 +71,9 @@ def main() -> None:
     say(f"{args.runs} runs of seed {args.seed}: {sum(not run.costs for run in judged)} are healthy.")
     report(judged)
     if args.write:
-        write_page(PAGE, "evaluate", f"./dev evaluate --seed {args.seed} --runs {args.runs} --write", commit, began)
+        write_page(
+            PAGE, "evaluate", f"./dev evaluate --seed {args.seed} --runs {args.runs} --write", commit, began
+        )
 
 
 if __name__ == "__main__":

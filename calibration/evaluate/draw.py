@@ -62,13 +62,25 @@ class Drawn:
 
 PLANTS = {
     "records": (
-        "small-requests", "metadata-storm", "imbalance", "straggler-task", "straggler-node", "slow-target",
-        "misaligned-requests", "sync-per-write", "redundant-reads", "seek-heavy", "close-cost",
-        "serialised-metadata", "cache-cliff", "interference", "stdio-buffer",
+        "small-requests",
+        "metadata-storm",
+        "imbalance",
+        "straggler-task",
+        "straggler-node",
+        "slow-target",
+        "misaligned-requests",
+        "sync-per-write",
+        "redundant-reads",
+        "seek-heavy",
+        "close-cost",
+        "serialised-metadata",
+        "cache-cliff",
+        "interference",
+        "stdio-buffer",
     ),
     "collective": ("collective-coordination", "aggregation-mismatch"),
     "madbench": ("strided-readahead",),
-}  # fmt: skip
+}
 
 
 def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
@@ -96,9 +108,14 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
         tasks = int(rng.choice([16, 32, 64, 128]))
         nodes = max(tasks // per_node, 1)
         parameters = dict(
-            tasks=tasks, tasks_per_node=per_node, steps=int(rng.integers(3, 12)), aggregators=nodes,
-            block_bytes=int(2 ** rng.uniform(18, 23)), buffer_bytes=16 << 20, **_compute(rng, 0.3),
-        )  # fmt: skip
+            tasks=tasks,
+            tasks_per_node=per_node,
+            steps=int(rng.integers(3, 12)),
+            aggregators=nodes,
+            block_bytes=int(2 ** rng.uniform(18, 23)),
+            buffer_bytes=16 << 20,
+            **_compute(rng, 0.3),
+        )
         habits = []
         if "collective-coordination" in causes:
             faults["collective-coordination"] = strength
@@ -108,7 +125,11 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
             habits.append(Habit("aggregation-mismatch", {"aggregators": nodes, "buffer_bytes": 16 << 20}))
         return Drawn(seed, kind, COLLECTIVE, parameters, settings, faults, habits, _named(rng))
     settings.update(page_cache_MiB=1024, cache_MiB=float(rng.choice([64, 256])))
-    parameters = dict(tasks=int(rng.choice([8, 16, 32, 64])), matrices=int(rng.integers(6, 12)), shrink=1)
+    parameters = {
+        "tasks": int(rng.choice([8, 16, 32, 64])),
+        "matrices": int(rng.integers(6, 12)),
+        "shrink": 1,
+    }
     if causes:
         faults["strided-readahead"] = strength
     habits = [Habit("strided-readahead", faults=("strided-readahead",))] if causes else []
@@ -161,17 +182,30 @@ def _records(
     barriers = bool(rng.random() < 0.8)
     record = int(rng.choice([1, 2, 4, 8])) << 20
     parameters = dict(
-        tasks=tasks, tasks_per_node=per_node, steps=steps, calls=calls, record_bytes=record,
-        lookups=int(rng.choice([0, 0, 1, 3])), reopen=int(rng.random() < 0.25), end_sync=int(rng.random() < 0.4),
-        header_calls=int(rng.choice([0, 0, 1, 4])), slack_bytes=int(rng.choice([1, 1, 513, 4097])),
-        reads=int(calls * steps * (rng.random() < 0.5)), **_compute(rng, calls * record / 100e6),
-    )  # fmt: skip
+        tasks=tasks,
+        tasks_per_node=per_node,
+        steps=steps,
+        calls=calls,
+        record_bytes=record,
+        lookups=int(rng.choice([0, 0, 1, 3])),
+        reopen=int(rng.random() < 0.25),
+        end_sync=int(rng.random() < 0.4),
+        header_calls=int(rng.choice([0, 0, 1, 4])),
+        slack_bytes=int(rng.choice([1, 1, 513, 4097])),
+        reads=int(calls * steps * (rng.random() < 0.5)),
+        **_compute(rng, calls * record / 100e6),
+    )
     if layer != "posix":
         parameters.update(lookups=0, reopen=0, end_sync=0, reads=0, header_calls=0)
     faults: dict[str, float] = {}
     habits: list[Habit] = []
     for cause in causes:
-        if layer == "mpiio" and cause not in ("imbalance", "straggler-task", "straggler-node", "interference"):
+        if layer == "mpiio" and cause not in (
+            "imbalance",
+            "straggler-task",
+            "straggler-node",
+            "interference",
+        ):
             layer = "posix"
         _plant(cause, rng, parameters, settings, faults, habits, strength, most)
     if layer == "mpiio" or {"misaligned-requests", "redundant-reads"} & set(causes):
@@ -189,12 +223,17 @@ def _records(
         habits.append(Habit("serialised-metadata", joined))
     if parameters["lookups"] > 1 and "metadata-storm" not in known:
         habits.append(Habit("metadata-storm", {"lookups": 1}))
-    if parameters["record_bytes"] < 1 << 18 and not {"small-requests", "stdio-buffer", "sync-per-write"} & known:
+    if (
+        parameters["record_bytes"] < 1 << 18
+        and not {"small-requests", "stdio-buffer", "sync-per-write"} & known
+    ):
         factor = min((1 << 20) // parameters["record_bytes"], parameters["calls"])
         while parameters["calls"] % factor:
             factor -= 1
         joined = {name: parameters[name] // factor for name in ("calls", "reads") if parameters[name]}
-        habits.append(Habit("small-requests", {**joined, "record_bytes": parameters["record_bytes"] * factor}))
+        habits.append(
+            Habit("small-requests", {**joined, "record_bytes": parameters["record_bytes"] * factor})
+        )
     text = records(layer, shared, bool(rng.random() < 0.5), barriers, steps, bool(parameters["reads"]))
     return Drawn(seed, "records", text, parameters, settings, faults, habits, barriers and _named(rng))
 
@@ -229,8 +268,14 @@ def _plant(
         share = int(rng.integers(2, 9))
         p.update(heavy_tasks=heavy, heavy_share=share, heavy_first=int(rng.integers(0, tasks - heavy + 1)))
         even = p["record_bytes"] * (tasks + heavy * (share - 1)) // tasks
-        habits.append(Habit(cause, {"heavy_share": 1, "heavy_tasks": 0, "record_bytes": even}, (), {
-            "ranks": [p["heavy_first"], p["heavy_first"] + heavy - 1]}))  # fmt: skip
+        habits.append(
+            Habit(
+                cause,
+                {"heavy_share": 1, "heavy_tasks": 0, "record_bytes": even},
+                (),
+                {"ranks": [p["heavy_first"], p["heavy_first"] + heavy - 1]},
+            )
+        )
     elif cause == "straggler-task":
         faults[cause] = strength
         settings["straggler_task"] = int(rng.integers(tasks))
@@ -240,7 +285,9 @@ def _plant(
         nodes = -(-tasks // p["tasks_per_node"])
         settings["straggler_node"] = int(rng.integers(nodes))
         first = int(settings["straggler_node"]) * p["tasks_per_node"]
-        habits.append(Habit(cause, {}, (cause,), {"ranks": [first, min(first + p["tasks_per_node"], tasks) - 1]}))
+        habits.append(
+            Habit(cause, {}, (cause,), {"ranks": [first, min(first + p["tasks_per_node"], tasks) - 1]})
+        )
     elif cause == "slow-target":
         faults[cause] = strength * 2
         settings["slow_target"] = int(rng.integers(settings["targets"]))

@@ -66,7 +66,7 @@ barrier = "phase"
 repetitions = "{repetitions}"
 [[phases.operations]]
 call = "task.compute"
-duration_ns = "1000 * (compute_us + (rank * 7919 + {step} * 104729 + 12345) % 1009 * compute_spread_us // 1009)"
+duration_ns = "1000 * (compute_us + (rank * 7919 + {step} * 104729 + 999) % 1009 * compute_spread_us // 1009)"
 when = "{call} == 0 and compute_us + compute_spread_us > 0"
 {stat}[[phases.operations]]
 call = "open"
@@ -167,7 +167,9 @@ def records(layer: str, shared: bool, apart: bool, barriers: bool, steps: int, r
     parts = [_RECORDS_HEAD.format(layer=layer, path="data.dat" if shared else "data.{rank}")]
     offset = _SHARED[apart] if shared else _OWN
     for number in range(steps if barriers else 1):
-        step, call = (str(number), "repetition") if barriers else ("(repetition // calls)", "(repetition % calls)")
+        step, call = (
+            (str(number), "repetition") if barriers else ("(repetition // calls)", "(repetition % calls)")
+        )
         names = {"step": step, "call": call}
         parts.append(
             _STEP.format(
@@ -182,7 +184,9 @@ def records(layer: str, shared: bool, apart: bool, barriers: bool, steps: int, r
     if reads:
         place = "call * jump % reads"
         where = (
-            f"(rank + repetition) % tasks * room_bytes + {place} * size_bytes" if shared else f"{place} * size_bytes"
+            f"(rank + repetition) % tasks * room_bytes + {place} * size_bytes"
+            if shared
+            else f"{place} * size_bytes"
         )
         parts.append(_READS.format(offset=where))
     return "".join([*parts, _CLOSE])

@@ -43,10 +43,18 @@ def report(judged: list[Judged]) -> None:
     large = [run for run in planted if max(run.costs.values()) >= LARGE]
     rows = [
         ("healthy runs without a finding above note", _of(len(healthy) - len(alarms), len(healthy)), "98 %"),
-        ("first finding is a cause, where one costs 10 % or more", _of(sum(_first(run) for run in large), len(large)), "90 %"),
+        (
+            "first finding is a cause, where one costs 10 % or more",
+            _of(sum(_first(run) for run in large), len(large)),
+            "90 %",
+        ),
         ("causes of 10 % or more that are named", _named(planted, LARGE, 2), "95 %"),
         ("causes of 2 to 10 % that are named", _named(planted, 0.02, LARGE), "60 %"),
-        ("causes that are named, or said not to be told by one run", _named(planted, 0.02, 2, refused=True), "95 %"),
+        (
+            "causes that are named, or said not to be told by one run",
+            _named(planted, 0.02, 2, refused=True),
+            "95 %",
+        ),
         ("pairs of causes of 5 % or more each: both named", _pairs(planted), "85 %"),
         ("90 % intervals of the gain that hold the measured gain", _coverage(judged), "85 to 95 %"),
         ("median width of the interval, as a share of the gain", _width(judged), "30 %"),
@@ -55,7 +63,10 @@ def report(judged: list[Judged]) -> None:
         ("mean processor time of a diagnosis", f"{np.mean([run.seconds for run in judged]):.2f} s", ""),
     ]
     show(rows, ("measure", "result", "aim of the issue"))
-    show(_by_cause(judged), ("cause", "runs", "named", "refused with advice", "first", "missed cost, mean", "false", "Drishti"))
+    show(
+        _by_cause(judged),
+        ("cause", "runs", "named", "refused with advice", "first", "missed cost, mean", "false", "Drishti"),
+    )
     show(_confusion(judged), ("measured cause", "most costly finding (number of runs)"))
     false = sum(bool(run.drishti) for run in healthy)
     say(f"Drishti's triggers fire in {_of(false, len(healthy))} of the healthy runs.")
@@ -123,11 +134,18 @@ def _by_cause(judged: list[Judged]) -> list[tuple[object, ...]]:
         missed = [run.costs[name] for run in runs if not _is_named(run, name)]
         false = sum(name not in run.costs and _is_named(run, name) for run in judged)
         told = sum(any(name in CAUSES[trigger] for trigger in run.drishti) for run in runs)
-        rows.append((
-            name, len(runs), sum(_is_named(run, name) for run in runs), sum(name in run.refused for run in runs),
-            sum(bool(run.loud) and run.loud[0]["id"] == name for run in runs),
-            f"{np.mean(missed):.0%}" if missed else "", false, told,
-        ))  # fmt: skip
+        rows.append(
+            (
+                name,
+                len(runs),
+                sum(_is_named(run, name) for run in runs),
+                sum(name in run.refused for run in runs),
+                sum(bool(run.loud) and run.loud[0]["id"] == name for run in runs),
+                f"{np.mean(missed):.0%}" if missed else "",
+                false,
+                told,
+            )
+        )
     return rows
 
 

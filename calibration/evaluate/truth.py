@@ -42,8 +42,15 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
         else:
             harmless[habit.id] = alone_s
     causes.sort(key=lambda cause: -cause["alone_s"])
-    truth = {"seed": drawn.seed, "kind": drawn.kind, "tasks": plan.tasks, "span_s": span_s, "causes": causes,
-             "harmless": harmless, "named": drawn.named}  # fmt: skip
+    truth = {
+        "seed": drawn.seed,
+        "kind": drawn.kind,
+        "tasks": plan.tasks,
+        "span_s": span_s,
+        "causes": causes,
+        "harmless": harmless,
+        "named": drawn.named,
+    }
     (folder.parent / f"{folder.name}.truth.json").write_text(json.dumps(truth, indent=2) + "\n")
     return truth
 

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_run(parser)
     add_json(parser)
-    parser.add_argument("--verbose", action="store_true", help="print all evidence, and why causes were not examined")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print all evidence, and why causes were not examined"
+    )
     parser.add_argument(
         "--fail-on",
         choices=("warning", "critical"),
@@ -27,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the findings."""
     from ensembles.diagnosis.diagnose import diagnose
-
     from ensembles.diagnosis.finding import SEVERITIES
     from ensembles.diagnosis.text import screen_text
 

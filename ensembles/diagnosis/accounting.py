@@ -52,7 +52,8 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
 def _both(case: Case, mended: np.ndarray, saved: np.ndarray) -> np.ndarray:
     """Combine savings: what the first leaves of a row is saved at the second's share."""
     time_ns = np.maximum(case.rows["time_ns"], 1)
-    return mended + saved * np.maximum(1 - mended / time_ns, 0)
+    both: np.ndarray = mended + saved * np.maximum(1 - mended / time_ns, 0)
+    return both
 
 
 def _cause_of(symptom: Finding, causes: Sequence[Finding], case: Case) -> int:

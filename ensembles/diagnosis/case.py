@@ -54,6 +54,9 @@ class Case:
         self.run, self.evidence = run, evidence
         self.rows = evidence.calls.columns()
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
+        self.op: np.ndarray
+        self.layer: np.ndarray
+        self.name: np.ndarray
         self.op, self.layer, self.name = calls[self.rows["call"]].T if len(self) else np.empty((3, 0), "U1")
         waits = run.phases is not None and run.phases.rule in TOGETHER
         self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
@@ -76,7 +79,8 @@ class Case:
     @cached_property
     def mean_log_ns(self) -> np.ndarray:
         """Mean logarithm of the durations of each row."""
-        return self.rows["log_ns"] / self.rows["n"]
+        mean: np.ndarray = self.rows["log_ns"] / self.rows["n"]
+        return mean
 
     @cached_property
     def io_s(self) -> float:
@@ -122,7 +126,9 @@ class Case:
         """Compute by how much the run would be shorter."""
         return float(self.gains_s(saved_ns).sum())
 
-    def interval_s(self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray) -> tuple[float, float]:
+    def interval_s(
+        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
+    ) -> tuple[float, float]:
         """Compute the interval of the gain, from bounds of the time saved and from resampled phases."""
         gains = self.gains_s(saved_ns)
         middle, active = float(gains.sum()), gains[gains > 0]
@@ -185,11 +191,16 @@ def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     count = np.bincount(group)
     sorted_values = values[order]
     median = (sorted_values[begin + (count - 1) // 2] + sorted_values[begin + count // 2]) / 2
-    return median[group]
+    found: np.ndarray = median[group]
+    return found
 
 
 def p_of_largest(
-    values: np.ndarray, present: np.ndarray, seed: int = 0, draws: int = 400, unit: Callable[..., Any] = np.mean
+    values: np.ndarray,
+    present: np.ndarray,
+    seed: int = 0,
+    draws: int = 400,
+    unit: Callable[..., Any] = np.mean,
 ) -> float:
     """Compute the p-value of the largest mean of a column, by permutation within rows.
 

@@ -128,7 +128,9 @@ class Evidence(Summary):
             rows = {name: column[placed] for name, column in rows.items()}
             self._add_placed(rows, file[placed], chunk.offset[io[placed]], op[placed] == _READ)
 
-    def _add_placed(self, rows: dict[str, Any], file: np.ndarray, offset: np.ndarray, read: np.ndarray) -> None:
+    def _add_placed(
+        self, rows: dict[str, Any], file: np.ndarray, offset: np.ndarray, read: np.ndarray
+    ) -> None:
         end = offset + rows["bytes"]
         stripe, count, first, listed = self.stripes[np.minimum(file, len(self.stripes) - 1)].T
         known = np.flatnonzero(stripe > 0)
@@ -192,6 +194,11 @@ def stripes_of(run: Run) -> np.ndarray:
         follows = all(b - a == 1 or b == 0 for a, b in zip(part.targets, part.targets[1:], strict=False))
         count = part.stripe_count if part.stripe_count > 0 else 0
         usable = follows and part.targets and count
-        found[numbers[path]] = part.stripe_bytes, count, part.targets[0] if part.targets else 0, int(bool(usable))
+        found[numbers[path]] = (
+            part.stripe_bytes,
+            count,
+            part.targets[0] if part.targets else 0,
+            int(bool(usable)),
+        )
     found[:, 3] *= most + 1
     return found

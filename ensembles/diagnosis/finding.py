@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ensembles.model.sanitize_text import sanitize_text
 from ensembles.diagnosis.text import diagnosis_text
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text
 
 SEVERITIES = ("note", "warning", "critical")
@@ -261,7 +261,6 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return diagnosis_text(self)
-
 
 
 MOST_FILES = 5

@@ -70,8 +70,12 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
         phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
         times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
     )
-    evidence = {**remedy.evidence, "calls": int(rows["n"].sum()), "time_s": float(rows["time_ns"].sum()) * 1e-9,
-                "span_s": case.span_s}  # fmt: skip
+    evidence = {
+        **remedy.evidence,
+        "calls": int(rows["n"].sum()),
+        "time_s": float(rows["time_ns"].sum()) * 1e-9,
+        "span_s": case.span_s,
+    }
     return [
         Finding(
             id=cause,

@@ -36,7 +36,12 @@ def screen_text(found: Diagnosis) -> str:
     if found.findings and found.unexplained_s is not None:
         lines.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
     if found.findings:
-        lines.append(_wrapped(f"{count_text(len(found.examined), 'cause')} examined; clean: {', '.join(_clean(found)) or 'none'}"))
+        lines.append(
+            _wrapped(
+                f"{count_text(len(found.examined), 'cause')} examined; clean: "
+                f"{', '.join(_clean(found)) or 'none'}"
+            )
+        )
     if found.not_examined:
         names = ", ".join(entry.id for entry in found.not_examined)
         lines.append(_wrapped(f"{len(found.not_examined)} could not be (--verbose says why): {names}"))
@@ -55,7 +60,10 @@ def _clean(found: Diagnosis) -> list[str]:
 
 
 def _short(finding: Finding) -> str:
-    lines = [f"{finding.severity}: {finding.id} (confidence {finding.confidence:.0%})", _wrapped(finding.title, "  ")]
+    lines = [
+        f"{finding.severity}: {finding.id} (confidence {finding.confidence:.0%})",
+        _wrapped(finding.title, "  "),
+    ]
     lines.append(_wrapped(sanitize_text(str(finding.where)), "  where   "))
     if finding.gain_s is not None:
         lines.append(_wrapped(finding.gain_text, "  gain    "))
@@ -66,4 +74,6 @@ def _short(finding: Finding) -> str:
 
 
 def _wrapped(text: str, head: str = "") -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False)
+    return textwrap.fill(
+        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False
+    )

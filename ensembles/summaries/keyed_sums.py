@@ -36,7 +36,9 @@ class KeyedSums:
         most: tuple[str, ...] = (),
     ) -> None:
         self.keys = keys
-        self._ways = dict.fromkeys(sums, np.add) | dict.fromkeys(least, np.minimum) | dict.fromkeys(most, np.maximum)
+        self._ways = (
+            dict.fromkeys(sums, np.add) | dict.fromkeys(least, np.minimum) | dict.fromkeys(most, np.maximum)
+        )
         self._parts: list[dict[str, np.ndarray]] = []
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:

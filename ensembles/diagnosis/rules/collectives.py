@@ -1,4 +1,7 @@
-"""Rules ``collective-coordination`` and ``aggregation-mismatch``: collective calls that take longer than their storage."""
+"""Rules ``collective-coordination`` and ``aggregation-mismatch``.
+
+Collective calls take longer than the storage calls inside them, or too few tasks make these.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,11 @@ LEAST_BYTES = 4 << 20
 _MOST_SHARE_OF_NODES = 0.5
 
 ADVICE = {
-    "collective-coordination": "join collective calls into fewer and larger ones, write independently where the pieces are "
+    "collective-coordination": "join collective calls into fewer and larger ones, write independently where the "
+    "pieces are "
     "large and contiguous (romio_cb_write=disable), or use fewer tasks in the communicator",
     "aggregation-mismatch": "use one aggregator or more on each node (cb_nodes), buffers of 16 MiB or more "
-    "(cb_buffer_size), and a stripe count that is not below the number of aggregators",
+    "(cb_buffer_size), and as many stripes as aggregators",
 }
 
 
@@ -33,8 +37,13 @@ def _find(case: Case, cause: str) -> Remedy | None:
         return None
     inner = (case.layer == "posix") & (case.rows["depth"] > 0) & np.isin(case.op, ("read", "write"))
     if not inner.any():
-        raise NotApplicable("collective calls were recorded without the POSIX calls inside: record the layer posix too")
-    own, storage = case.by_cell(np.where(collective, case.rows["time_ns"], 0)), case.by_cell(np.where(inner, case.rows["time_ns"], 0))
+        raise NotApplicable(
+            "collective calls were recorded without the POSIX calls inside: record the layer posix too"
+        )
+    own, storage = (
+        case.by_cell(np.where(collective, case.rows["time_ns"], 0)),
+        case.by_cell(np.where(inner, case.rows["time_ns"], 0)),
+    )
     busy = np.any(own > 0, axis=1)
     # The task that comes last waits for nobody: what it spends beyond the slowest storage is coordination.
     whole = np.where(own > 0, own + storage, np.inf).min(axis=1)
@@ -44,23 +53,42 @@ def _find(case: Case, cause: str) -> Remedy | None:
     aggregators = max(int(np.median((storage[busy] > 0).sum(axis=1))), 1)
     beyond = np.where(busy & np.isfinite(whole), np.maximum(np.where(busy, whole, 0) - slowest, 0), 0)
     if cause == "aggregation-mismatch":
-        per_call = case.rows["bytes"][collective].sum() / max(case.rows["n"][collective].sum() / len(case.ranks), 1)
+        per_call = case.rows["bytes"][collective].sum() / max(
+            case.rows["n"][collective].sum() / len(case.ranks), 1
+        )
         useful = min(nodes, int(per_call // LEAST_BYTES), _stripe_count(case))
         if aggregators > _MOST_SHARE_OF_NODES * useful:
             return None
         nodes = useful
         # With more of them, each stores less each, and its messages come from fewer tasks.
         bounds = tuple((slowest + part * beyond) * (1 - aggregators / nodes) for part in (0.0, 0.5, 1.0))
-        checks = (Check("few-aggregators", True, f"{aggregators} of {len(case.ranks)} tasks write for all, on {nodes} nodes"),)
-        title = f"{aggregators} aggregators for {nodes} nodes make {seconds_text(slowest[busy].sum() * 1e-9)} of storage calls"
-        evidence = {"aggregators": aggregators, "nodes": nodes}
+        checks = (
+            Check(
+                "few-aggregators",
+                True,
+                f"{aggregators} of {len(case.ranks)} tasks write for all, on {nodes} nodes",
+            ),
+        )
+        spent = seconds_text(slowest[busy].sum() * 1e-9)
+        title = f"{aggregators} aggregators for {nodes} nodes make {spent} of storage calls"
+        evidence: dict[str, float] = {"aggregators": aggregators, "nodes": nodes}
     else:
-        moved = case.by_cell(np.where(collective, case.rows["bytes"], 0)).sum(axis=1) / min(aggregators, nodes)
+        moved = case.by_cell(np.where(collective, case.rows["bytes"], 0)).sum(axis=1) / min(
+            aggregators, nodes
+        )
         low, gain, high = (np.maximum(beyond - moved / rate, 0) for rate in NETWORK_BYTES_PER_NS)
         bounds = (low, gain, high)
-        checks = (Check("beyond-storage", True, f"collective calls take {seconds_text(beyond.sum() * 1e-9)} beyond the slowest "
-                        "storage inside them and beyond the waiting for late tasks"),)  # fmt: skip
-        title = f"collective calls spend {seconds_text(float(beyond.sum()) * 1e-9)} in coordination and messages"
+        checks = (
+            Check(
+                "beyond-storage",
+                True,
+                f"collective calls take {seconds_text(beyond.sum() * 1e-9)} beyond the slowest "
+                "storage inside them and beyond the waiting for late tasks",
+            ),
+        )
+        title = (
+            f"collective calls spend {seconds_text(float(beyond.sum()) * 1e-9)} in coordination and messages"
+        )
         evidence = {"coordination_s": float(beyond.sum()) * 1e-9}
     share = np.divide(own, own, out=np.zeros_like(own), where=own > 0)
     parts = [np.where(collective, case.of_cells(share * bound[:, None]), 0.0) for bound in bounds]

@@ -25,13 +25,26 @@ class NotIo(EvidenceRule):
         if not len(case) or lasts_s <= 0 or case.io_s >= MOST_SHARE * lasts_s:
             return []
         share = case.io_s / lasts_s
-        check = Check("little-io", True, f"I/O blocks the critical path for {seconds_text(case.io_s)} of {seconds_text(lasts_s)}")
+        check = Check(
+            "little-io",
+            True,
+            f"I/O blocks the critical path for {seconds_text(case.io_s)} of {seconds_text(lasts_s)}",
+        )
         where = Where(tasks=len(case.ranks))
         return [
-            Finding("not-io", "note", SURE, where, {"io_share": share, "io_s": case.io_s, "span_s": lasts_s}, (check,),
-                    "look at computation and communication first: no remedy for I/O can gain more than this share",
-                    (0.0, case.io_s), f"I/O is {share:.1%} of the critical path of this run")
-        ]  # fmt: skip
+            Finding(
+                "not-io",
+                "note",
+                SURE,
+                where,
+                {"io_share": share, "io_s": case.io_s, "span_s": lasts_s},
+                (check,),
+                "look at computation and communication first: no remedy for I/O can gain more than "
+                "this share",
+                (0.0, case.io_s),
+                f"I/O is {share:.1%} of the critical path of this run",
+            )
+        ]
 
 
 def run_span_s(run: Run, span_s: float) -> float:

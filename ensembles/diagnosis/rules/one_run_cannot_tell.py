@@ -39,13 +39,30 @@ class CannotTell:
 
 
 RULES = (
-    CannotTell("misaligned-requests", "records of one size have ends of one kind: record the same program with records "
-               "that are multiples of the stripe size, and compare the runs (ensio compare)"),
-    CannotTell("close-cost", "a close that follows writes also flushes them: record a run that keeps its files open"),
-    CannotTell("cache-cliff", "a full cache and slow targets look alike: record a run with half the bytes for each node"),
-    CannotTell("interference", "the load of other jobs is not in a trace: record the same run again, or add it to a "
-               "history (ensio history)"),
-    CannotTell("too-many-writers", "every phase has the same writers: record runs with half and a quarter of them"),
-    CannotTell("single-large-call", "ensio split predicts what more and smaller calls between barriers would gain"),
-    CannotTell("node-serialisation", "it moves the same bytes in the same time; ensio modes shows its harmonics"),
-)  # fmt: skip
+    CannotTell(
+        "misaligned-requests",
+        "records of one size have ends of one kind: record the same program with records "
+        "that are multiples of the stripe size, and compare the runs (ensio compare)",
+    ),
+    CannotTell(
+        "close-cost", "a close that follows writes also flushes them: record a run that keeps its files open"
+    ),
+    CannotTell(
+        "cache-cliff",
+        "a full cache and slow targets look alike: record a run with half the bytes for each node",
+    ),
+    CannotTell(
+        "interference",
+        "the load of other jobs is not in a trace: record the same run again, or add it to a "
+        "history (ensio history)",
+    ),
+    CannotTell(
+        "too-many-writers", "every phase has the same writers: record runs with half and a quarter of them"
+    ),
+    CannotTell(
+        "single-large-call", "ensio split predicts what more and smaller calls between barriers would gain"
+    ),
+    CannotTell(
+        "node-serialisation", "it moves the same bytes in the same time; ensio modes shows its harmonics"
+    ),
+)

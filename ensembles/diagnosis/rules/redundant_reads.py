@@ -13,7 +13,8 @@ LEAST_REDUNDANCY = 2.0
 _DENSE = 0.7
 
 ADVICE = (
-    "let one task (or each task its part) read the bytes once, and send them to the others (MPI_Bcast, collective reads); "
+    "let one task (or each task its part) read the bytes once, and send them to the "
+    "others (MPI_Bcast, collective reads); "
     "for many tasks of one node, a copy on node-local storage"
 )
 
@@ -28,7 +29,7 @@ def _find(case: Case) -> Remedy | None:
     high = np.zeros(len(files), np.int64)
     np.minimum.at(low, where, table["low"])
     np.maximum.at(high, where, table["high"])
-    # Dense: a task reads most of the range from its first to its last byte, so that equal ranges are equal bytes.
+    # Dense: a task reads most of its range, so that equal ranges are equal bytes.
     dense = table["bytes"] >= _DENSE * width
     read = np.bincount(where, np.where(dense, np.minimum(table["bytes"], width), 0), len(files))
     redundancy = read / np.maximum(high - low, 1)
@@ -40,18 +41,34 @@ def _find(case: Case) -> Remedy | None:
     ranks = np.unique(table["rank"][found[where]])
     mean = float(np.average(redundancy[found], weights=total[found]))
     read_of = np.bincount(table["rank"], table["bytes"], int(case.ranks.max()) + 1)
-    again_of = np.bincount(table["rank"], table["bytes"] * (found & True)[where] * (1 - 1 / redundancy.clip(1)[where]),
-                           int(case.ranks.max()) + 1)  # fmt: skip
+    again_of = np.bincount(
+        table["rank"],
+        table["bytes"] * (found & True)[where] * (1 - 1 / redundancy.clip(1)[where]),
+        int(case.ranks.max()) + 1,
+    )
     share = np.divide(again_of, read_of, out=np.zeros(len(read_of)), where=read_of > 0)
     rows = (case.op == "read") & np.isin(case.rows["rank"], ranks) & (case.rows["bytes"] > 0)
     saved = np.where(rows, case.rows["time_ns"] * share[case.rows["rank"]], 0.0)
     names = tuple(case.run.files[number] for number in files[found][np.argsort(-total[found])].tolist())
     checks = (
-        Check("same-bytes", True, f"{len(ranks)} tasks read ranges that add up to {mean:.3g} times the range of the file"),
+        Check(
+            "same-bytes",
+            True,
+            f"{len(ranks)} tasks read ranges that add up to {mean:.3g} times the range of the file",
+        ),
         Check("dense", True, f"each reads at least {_DENSE:.0%} of the bytes of its range"),
     )
-    return Remedy(rows, saved, f"tasks read the same bytes: {mean:.3g} times what the files hold", ADVICE, checks,
-                  {"redundancy": mean, "files": int(found.sum())}, 0.85 * saved, 1.1 * saved, names)  # fmt: skip
+    return Remedy(
+        rows,
+        saved,
+        f"tasks read the same bytes: {mean:.3g} times what the files hold",
+        ADVICE,
+        checks,
+        {"redundancy": mean, "files": int(found.sum())},
+        0.85 * saved,
+        1.1 * saved,
+        names,
+    )
 
 
 rule = EvidenceRule("redundant-reads", _find)

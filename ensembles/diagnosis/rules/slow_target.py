@@ -14,10 +14,11 @@ LEVEL = 0.01
 LEAST_TARGETS = 4
 LEAST_FACTOR = 1.4
 _DRAWS = 400
-_OUTLIER = 3.0
+_OUTLIER = 2.0
 
 ADVICE = (
-    "tell the administrator which target it is (its disks rebuild, or it is nearly full); until then create the files "
+    "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
+    "until then create the files "
     "anew on other targets (lfs setstripe -o, or a pool), or stripe wide, so that no file lies on it alone"
 )
 
@@ -26,13 +27,16 @@ def _find(case: Case) -> Remedy | None:
     table = case.evidence.targets.columns()
     if not len(table["n"]):
         raise NotApplicable(
-            "no call is known to lie on one target: the layout of the files is unknown, or each call has stripes on many "
+            "no call is known to lie on one target: the layout of the files is unknown, or each "
+            "call has stripes on many "
             "targets; record file by file on Lustre, or with a small stripe count"
         )
     residual = _residuals(table)
     targets, target = np.unique(table["target"], return_inverse=True)
     if len(targets) < LEAST_TARGETS:
-        raise NotApplicable(f"calls lie on {len(targets)} targets alone, and {LEAST_TARGETS} are needed to compare")
+        raise NotApplicable(
+            f"calls lie on {len(targets)} targets alone, and {LEAST_TARGETS} are needed to compare"
+        )
     # A pair of task and target is one observation: its calls share what happens to them.
     pair, where = np.unique(table["rank"] * (1 << 32) + table["target"], return_inverse=True)
     weight = np.bincount(where, table["time_ns"])
@@ -51,23 +55,44 @@ def _find(case: Case) -> Remedy | None:
     slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
     medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
     next_worst = float(np.max(np.delete(medians, worst)))
-    if p > LEVEL or factor < LEAST_FACTOR or users < 2 or slow_users < 0.6 or np.log(factor) < _OUTLIER * next_worst:
+    if (
+        p > LEVEL
+        or factor < LEAST_FACTOR
+        or users < 2
+        or slow_users < 0.6
+        or np.log(factor) < _OUTLIER * next_worst
+    ):
         return None
     share = _share_on_target(case, table, int(targets[worst]))
     rows = share > 0
     saved = np.where(rows, case.rows["time_ns"] * share * (1 - 1 / factor), 0.0)
     checks = (
-        Check("not-by-chance", True, f"permutation of targets among {len(pair)} pairs of task and target: p = {p:.2g}"),
-        Check("whoever-asks", True, f"{slow_users:.0%} of the {users} tasks that use it alone in a call are slow there"),
+        Check(
+            "not-by-chance",
+            True,
+            f"permutation of targets among {len(pair)} pairs of task and target: p = {p:.2g}",
+        ),
+        Check(
+            "whoever-asks",
+            True,
+            f"{slow_users:.0%} of the {users} tasks that use it alone in a call are slow there",
+        ),
     )
-    return Remedy(rows, saved, f"calls on target {int(targets[worst])} take {factor:.3g} times as long as the same calls on "
-                  f"the other {len(targets) - 1} targets", ADVICE, checks,
-                  {"target": int(targets[worst]), "slowdown": factor, "p": p, "targets": len(targets)},
-                  0.7 * saved, 1.1 * saved)  # fmt: skip
+    return Remedy(
+        rows,
+        saved,
+        f"calls on target {int(targets[worst])} take {factor:.3g} times as long as the same calls on "
+        f"the other {len(targets) - 1} targets",
+        ADVICE,
+        checks,
+        {"target": int(targets[worst]), "slowdown": factor, "p": p, "targets": len(targets)},
+        0.7 * saved,
+        1.1 * saved,
+    )
 
 
 def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute how much longer than the median of its function and size class each row takes, in logarithms."""
+    """Compute how much longer than the median of its function and size class each row takes (logarithm)."""
     key = table["call"] * 128 + table["size"]
     mean = table["log_ns"] / table["n"]
     result = np.zeros(len(mean))

@@ -21,9 +21,11 @@ _MATES = 0.4
 _MOST_STRIPES = 16
 
 ADVICE = {
-    "straggler-task": "look at what else runs on the core, and at what only this task does (logging, a different "
+    "straggler-task": "look at what else runs on the core, and at what only this task does (logging, a "
+    "different "
     "path or file system); pin tasks; ask the administrator to check its node",
-    "straggler-node": "run without this node (--exclude in Slurm), and tell the administrator: its link, its client "
+    "straggler-node": "run without this node (--exclude in Slurm), and tell the administrator: its link, "
+    "its client "
     "or its memory is slow",
 }
 
@@ -35,7 +37,8 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     windows = np.flatnonzero((case.present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
     if len(windows) < LEAST_PHASES:
         raise NotApplicable(
-            f"tasks can be compared in {len(windows)} phases, and {LEAST_PHASES} are needed: record a run with "
+            f"tasks can be compared in {len(windows)} phases, and {LEAST_PHASES} are needed: "
+            f"record a run with "
             "more steps, and the layer mpisync"
         )
     # A phase counts by how long it is: that of opening files says little.
@@ -68,18 +71,36 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     own[np.ix_(windows, np.flatnonzero(members))] = effect
     saved = np.where(rows, case.rows["time_ns"] * -np.expm1(-case.of_cells(own)), 0.0)
     error = 1.645 * float(slower[:, worst].std(ddof=1)) / len(windows) ** 0.5
-    low, high = (np.where(rows, case.rows["time_ns"] * -np.expm1(-max(effect + s * error, 0)), 0.0) for s in (-1, 1))
+    low, high = (
+        np.where(rows, case.rows["time_ns"] * -np.expm1(-max(effect + s * error, 0)), 0.0) for s in (-1, 1)
+    )
     host = _host_of(case, members)
     who = f"node {host}" if by_node else f"task {int(case.ranks[worst])}" + (f" (on {host})" if host else "")
     checks = (
-        Check("not-by-chance", True, f"permutation of {'nodes' if by_node else 'tasks'} within phases: p = {p:.2g}"),
+        Check(
+            "not-by-chance",
+            True,
+            f"permutation of {'nodes' if by_node else 'tasks'} within phases: p = {p:.2g}",
+        ),
         Check("in-most-phases", True, f"slower in {same:.0%} of {len(windows)} phases"),
-        Check("per-size", True, "calls of the same function and size class are compared, so more bytes do not count"),
+        Check(
+            "per-size",
+            True,
+            "calls of the same function and size class are compared, so more bytes do not count",
+        ),
     )
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": len(windows), "p": p, "host": host}
     what = "straggler-node" if by_node else "straggler-task"
-    return Remedy(rows, saved, f"calls of {who} take {factor:.2f} times as long as the same calls of others",
-                  ADVICE[what], checks, evidence, low, high)  # fmt: skip
+    return Remedy(
+        rows,
+        saved,
+        f"calls of {who} take {factor:.2f} times as long as the same calls of others",
+        ADVICE[what],
+        checks,
+        evidence,
+        low,
+        high,
+    )
 
 
 def _load_of(case: Case, rank: int) -> float:

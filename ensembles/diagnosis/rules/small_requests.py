@@ -1,7 +1,7 @@
 """Rules for small requests, whose time is a fixed cost for each call and not that of their bytes.
 
-Where they are those of one or two tasks for which the others wait, the cause is ``serialised-metadata``; where the
-reads jump, ``seek-heavy``; where the C library's buffer makes them, ``stdio-buffer``; else ``small-requests``.
+Where one or two tasks make them and the others wait, the cause is ``serialised-metadata``; where the reads jump, ``seek-heavy``; where the C library's buffer makes them, ``stdio-buffer``; else
+``small-requests``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
 MEMORY_BYTES_PER_NS = 1.0
+SHARED_MEMORY_BYTES_PER_NS = 0.25
+"""The rate at which a memory that many tasks share serves each of them: for the lower end."""
+
 JOINED_BYTES = 1 << 20
 LEAST_CALLS = 8
 _FEW_TASKS = 2
@@ -25,13 +28,18 @@ _LEAST_OTHERS = 4
 _JUMPS = 0.8
 
 ADVICE = {
-    "small-requests": "join small transfers in a buffer of 1 MiB or more, or use collective I/O (romio_cb_write=enable; "
+    "small-requests": "join small transfers in a buffer of 1 MiB or more, or use collective I/O "
+    "(romio_cb_write=enable; "
     "HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)",
-    "stdio-buffer": "give the stream a larger buffer before its first use (setvbuf(file, NULL, _IOFBF, 1 << 20)), or "
+    "stdio-buffer": "give the stream a larger buffer before its first use (setvbuf(file, NULL, _IOFBF, 1 "
+    "<< 20)), or "
     "write with write(2) in large pieces",
-    "serialised-metadata": "let the one task write its small pieces at once: buffer them, defer metadata until the file "
+    "serialised-metadata": "let the one task write its small pieces at once: buffer them, defer metadata until "
+    "the file "
     "is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread them over tasks",
-    "seek-heavy": "read the file in the order of its bytes and sort in memory, or read one large range and pick from it",
+    "seek-heavy": (
+        "read the file in the order of its bytes and sort in memory, or read one large range and pick from it"
+    ),
 }
 
 
@@ -60,7 +68,11 @@ def _find(case: Case, cause: str) -> Remedy | None:
     floors = [*map(case.quartile_ns, shares), mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
-    fixed = [np.maximum(np.minimum(floor, mean_ns) - mean_bytes / MEMORY_BYTES_PER_NS, 0) for floor in floors]
+    rates = (SHARED_MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS)
+    fixed = [
+        np.maximum(np.minimum(floor, mean_ns) - mean_bytes / rate, 0)
+        for floor, rate in zip(floors, rates, strict=True)
+    ]
     fixed_ns = fixed[1]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
@@ -68,23 +80,39 @@ def _find(case: Case, cause: str) -> Remedy | None:
     rows = chosen & case.of_cells(calls >= LEAST_CALLS)
     if not rows.any():
         return None
-    low, saved, high = (np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed)
+    low, saved, high = (
+        np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
+    )
     total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
     each_s = float(np.average(fixed_ns[rows], weights=rows_of["n"][rows])) * 1e-9
     checks = (
-        Check("fixed-cost", True, f"half of these calls take {seconds_text(each_s)} or more beyond the time of their bytes "
-              "in memory: the cost is there whatever the size"),  # fmt: skip
+        Check(
+            "fixed-cost",
+            True,
+            f"half of these calls take {seconds_text(each_s)} or more beyond the time of their bytes "
+            "in memory: the cost is there whatever the size",
+        ),
         Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
     )
     told = {
         "seek-heavy": "reads jump through the file",
         "stdio-buffer": "small writes through the C library's buffer",
-        "serialised-metadata": f"{len(few)} of {len(case.ranks)} tasks make small calls one by one, and the others wait",
+        "serialised-metadata": (
+            f"{len(few)} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
+        ),
         "small-requests": "small requests",
     }[cause]
-    return Remedy(rows, saved, f"{told}: {total:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost "
-                  "each", ADVICE[cause], checks, {"mean_bytes": size, "fixed_cost_s": each_s}, low, high)  # fmt: skip
+    return Remedy(
+        rows,
+        saved,
+        f"{told}: {total:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost each",
+        ADVICE[cause],
+        checks,
+        {"mean_bytes": size, "fixed_cost_s": each_s},
+        low,
+        high,
+    )
 
 
 def _jumps(case: Case) -> np.ndarray:

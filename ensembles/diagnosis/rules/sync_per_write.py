@@ -19,7 +19,8 @@ LEAST_SYNCS_WITHOUT_PHASES = 12
 MOST_WRITES = 4
 
 ADVICE = (
-    "sync once after each step, or when the file is closed, instead of after each write; a checkpoint that is renamed "
+    "sync once after each step, or when the file is closed, instead of after each write; "
+    "a checkpoint that is renamed "
     "when it is whole needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
 )
 
@@ -37,19 +38,32 @@ def _find(case: Case) -> Remedy | None:
     number = case.of_cells(np.maximum(count, 1))
     saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
     bytes_ = case.of_cells(case.by_cell(np.where(writes, case.rows["bytes"], 0)))
-    # What a sync no longer waits for, the last one still has to write: at the rate of the fastest syncs at best.
-    rate = bytes_[rows] / np.maximum(case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))[rows], 1)
+    # What a sync no longer waits for, the last one still has to write: at best at the fastest rate.
+    rate = bytes_[rows] / np.maximum(
+        case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))[rows], 1
+    )
     moving_ns = bytes_ / max(float(np.quantile(rate, 0.95)), 0.1)
     low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
     total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
     ratio = float(written[often].sum() / count[often].sum())
     checks = (
         Check("after-few-writes", True, f"one sync for every {ratio:.3g} writes of a task, {total:,} in all"),
-        Check("bytes-stay", None, "the bytes still have to be written by the last sync: one size of steps cannot show how "
-              "much of the time is theirs (record a run with fewer syncs)"),  # fmt: skip
+        Check(
+            "bytes-stay",
+            None,
+            "the bytes still have to be written by the last sync: one size of steps cannot show how "
+            "much of the time is theirs (record a run with fewer syncs)",
+        ),
     )
-    return Remedy(rows, saved, f"a sync after every {ratio:.3g} writes: {total:,} syncs, {seconds_text(time_s / total)} each",
-                  ADVICE, checks, {"syncs": total, "writes_per_sync": ratio}, low)  # fmt: skip
+    return Remedy(
+        rows,
+        saved,
+        f"a sync after every {ratio:.3g} writes: {total:,} syncs, {seconds_text(time_s / total)} each",
+        ADVICE,
+        checks,
+        {"syncs": total, "writes_per_sync": ratio},
+        low,
+    )
 
 
 rule = EvidenceRule("sync-per-write", _find)

@@ -16,7 +16,13 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.workloads.patterns import Plan
 from ensembles.workloads.simulation.models import Model
-from ensembles.workloads.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns, read_file_facts
+from ensembles.workloads.simulation.output import (
+    SimulatedProfile,
+    SimulatedTrace,
+    Text,
+    phase_starts_ns,
+    read_file_facts,
+)
 from ensembles.workloads.simulation.program import program, run_program
 
 MODES = ("trace", "profile")
