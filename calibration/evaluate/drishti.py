@@ -1,6 +1,7 @@
 """The published triggers of Drishti (version 0.5) on the same runs: facts of its table, code of this project.
 
-Only triggers on operations, sizes, order, alignment, time and imbalance are here. Each is compared with the causes that its recommendation names.
+Only triggers on operations, sizes, order, alignment, time and imbalance are here. Each is compared with the
+causes that its recommendation names.
 """
 
 from __future__ import annotations

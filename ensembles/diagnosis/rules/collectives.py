@@ -23,7 +23,8 @@ LEAST_BYTES = 4 << 20
 _MOST_SHARE_OF_NODES = 0.5
 
 ADVICE = {
-    "collective-coordination": "join collective calls into fewer and larger ones, write independently where the "
+    "collective-coordination": "join collective calls into fewer and larger ones, write independently where "
+    "the "
     "pieces are "
     "large and contiguous (romio_cb_write=disable), or use fewer tasks in the communicator",
     "aggregation-mismatch": "use one aggregator or more on each node (cb_nodes), buffers of 16 MiB or more "

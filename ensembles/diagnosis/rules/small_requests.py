@@ -1,7 +1,7 @@
 """Rules for small requests, whose time is a fixed cost for each call and not that of their bytes.
 
-Where one or two tasks make them and the others wait, the cause is ``serialised-metadata``; where the reads jump, ``seek-heavy``; where the C library's buffer makes them, ``stdio-buffer``; else
-``small-requests``.
+Where one or two tasks make them and the others wait, the cause is ``serialised-metadata``; where the reads
+jump, ``seek-heavy``; where the C library's buffer makes them, ``stdio-buffer``; else ``small-requests``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ ADVICE = {
     "stdio-buffer": "give the stream a larger buffer before its first use (setvbuf(file, NULL, _IOFBF, 1 "
     "<< 20)), or "
     "write with write(2) in large pieces",
-    "serialised-metadata": "let the one task write its small pieces at once: buffer them, defer metadata until "
+    "serialised-metadata": "let the one task write its small pieces at once: buffer them, defer metadata "
+    "until "
     "the file "
     "is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread them over tasks",
     "seek-heavy": (
