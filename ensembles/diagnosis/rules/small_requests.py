@@ -21,6 +21,7 @@ MEMORY_BYTES_PER_NS = 1.0
 SHARED_MEMORY_BYTES_PER_NS = 0.25
 """The rate at which a memory that many tasks share serves each of them: for the lower end."""
 
+COPIED_BYTES = 8192
 JOINED_BYTES = 1 << 20
 LEAST_CALLS = 8
 _FEW_TASKS = 2
@@ -69,7 +70,9 @@ def _find(case: Case, cause: str) -> Remedy | None:
     floors = [*map(case.quartile_ns, shares), mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
-    rates = (SHARED_MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS)
+    # Copying matters for the larger of them only; the others cost the entry into the kernel.
+    slow = np.where(mean_bytes < COPIED_BYTES, MEMORY_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS)
+    rates = (slow, MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS)
     fixed = [
         np.maximum(np.minimum(floor, mean_ns) - mean_bytes / rate, 0)
         for floor, rate in zip(floors, rates, strict=True)
