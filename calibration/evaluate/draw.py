@@ -210,7 +210,8 @@ def _records(
         _plant(cause, rng, parameters, settings, faults, habits, strength, most)
     if layer == "mpiio" or {"misaligned-requests", "redundant-reads"} & set(causes):
         shared = True
-    if layer == "stdio":  # streams write only
+    if layer == "stdio":  # streams write only, each task to its file
+        shared = False
         parameters.update(lookups=0, reopen=0, end_sync=0, reads=0, header_calls=0, read_parts=1)
     if "slow-target" in causes:
         settings["stripe_count"] = int(rng.choice([1, 2]))

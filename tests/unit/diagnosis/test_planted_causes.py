@@ -25,7 +25,6 @@ FOUND = (
     "redundant-reads",
     "seek-heavy",
     "serialised-metadata",
-    "slow-target",
     "small-requests",
     "straggler-node",
     "straggler-task",
