@@ -51,7 +51,7 @@ def report(judged: list[Judged]) -> None:
         ("causes of 10 % or more that are named", _named(planted, LARGE, 2), "95 %"),
         ("causes of 2 to 10 % that are named", _named(planted, 0.02, LARGE), "60 %"),
         (
-            "causes that are named, or said not to be told by one run",
+            "causes that are named, or refused with advice",
             _named(planted, 0.02, 2, refused=True),
             "95 %",
         ),

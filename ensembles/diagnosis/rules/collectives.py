@@ -46,7 +46,7 @@ def _find(case: Case, cause: str) -> Remedy | None:
         case.by_cell(np.where(inner, case.rows["time_ns"], 0)),
     )
     busy = np.any(own > 0, axis=1)
-    # The task that comes last waits for nobody: what it spends beyond the slowest storage is coordination.
+    # The task that comes last does not wait: what it spends beyond the slowest storage is coordination.
     whole = np.where(own > 0, own + storage, np.inf).min(axis=1)
     slowest = storage.max(axis=1)
     node = case.nodes_of_tasks()

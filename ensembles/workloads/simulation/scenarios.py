@@ -212,7 +212,7 @@ def run_scenario(
     """Simulate a scenario and write its answer sheet (`TRUTH_FILE`).
 
     The answer is measured: the same seed is simulated again without the cause. What costs less than
-    `LEAST_SHARE` of the run is no cause.
+    `LEAST_SHARE` of the run does not count.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def test_tables_hold_every_call_once(run):
     assert set(evidence.ends.columns()["ragged"].tolist()) == {0}
     extents = evidence.extents.columns()
     assert (extents["low"].tolist(), extents["high"].tolist()) == ([0] * 4, [4 << 20] * 4)
-    # The first read of a task is no continuation of another.
+    # The first read of a task does not continue another.
     order = evidence.order.columns()
     assert int((order["n"] * order["jumps"]).sum()) == 4
 
@@ -93,7 +93,7 @@ def test_a_gain_is_by_how_much_the_last_arrivals_are_earlier(run):
     assert case.gain_s(np.zeros(len(case))) == 0
     everything = case.gain_s(case.rows["time_ns"].astype(float))
     assert 0 < everything <= case.span_s
-    # What the others save is no gain: the slowest task of each phase remains.
+    # What the others save does not gain: the slowest task of each phase remains.
     arrival = case.by_cell(case.rows["time_ns"])
     slowest = np.argmax(np.where(case.present, case._arrival, -1), axis=1)
     others = case.task != slowest[case._window]
