@@ -13,8 +13,8 @@ from calibration.workers import processor_s
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference" / "calibration"
-BEGIN = "<!-- Written by ./dev calibrate {name} --write: do not edit below. -->"
-END = "<!-- End of what ./dev calibrate {name} --write wrote. -->"
+BEGIN = "<!-- Written by ./dev {name} --write: do not edit below. -->"
+END = "<!-- End of what ./dev {name} --write wrote. -->"
 
 _shown: list[str] = []
 
@@ -62,15 +62,20 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
     Path
         The page.
     """
+    page = FOLDER / f"{name}.md"
+    write_page(page, f"calibrate {name}", command, commit, began)
+    return page
+
+
+def write_page(page: Path, name: str, command: str, commit: str, began: float) -> None:
+    """Write the tables between the marks ``./dev NAME --write`` of a page; arguments as for `write`."""
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     spent_s = processor_s() - began
     made = f"Made by `{command}` on {date}, at commit {commit}, in {spent_s:.0f} s of processor time."
     begin, end = BEGIN.format(name=name), END.format(name=name)
-    page = FOLDER / f"{name}.md"
     text = page.read_text()
     before, _, rest = text.partition(begin)
     _, mark, after = rest.partition(end)
     if not mark:
         raise SystemExit(f"{page} lacks the line {end}: add both marks, and write again")
     page.write_text(before + "\n\n".join([begin, made, *_shown, end]) + after)
-    return page

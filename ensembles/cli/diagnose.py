@@ -15,15 +15,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_run(parser)
     add_json(parser)
+    parser.add_argument(
+        "--verbose", action="store_true", help="print all evidence, and why causes were not examined"
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=("warning", "critical"),
+        help="exit with status 1 if there is a finding of this severity, or a higher one",
+    )
     add_scale_arguments(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Print the findings."""
     from ensembles.diagnosis.diagnose import diagnose
+    from ensembles.diagnosis.finding import SEVERITIES
+    from ensembles.diagnosis.text import screen_text
 
     found = diagnose(open_run(args, args.run))
-    print(json.dumps(found.to_json(), indent=2) if args.json else found)
+    if args.json:
+        print(json.dumps(found.to_json(), indent=2))
+    else:
+        print(found if args.verbose else screen_text(found))
     for note in found.notes:
         warn(f"note: {note}")
-    return 0
+    if args.fail_on is None:
+        return 0
+    least = SEVERITIES.index(args.fail_on)
+    return int(any(SEVERITIES.index(finding.severity) >= least for finding in found.findings))

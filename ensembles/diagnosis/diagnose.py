@@ -6,15 +6,46 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.call_sites import with_sites
+from ensembles.diagnosis.accounting import share_out
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
+from ensembles.diagnosis.rules import (
+    collectives,
+    imbalance,
+    not_io,
+    one_run_cannot_tell,
+    redundant_reads,
+    repeated_metadata,
+    slow_target,
+    slow_tasks,
+    small_requests,
+    sync_per_write,
+)
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-RULES: tuple[Rule, ...] = (strided_readahead,)
+RULES: tuple[Rule, ...] = (
+    not_io.rule,
+    strided_readahead,
+    small_requests.small_requests,
+    small_requests.stdio_buffer,
+    small_requests.serialised_metadata,
+    small_requests.seek_heavy,
+    repeated_metadata.rule,
+    sync_per_write.rule,
+    imbalance.rule,
+    slow_tasks.task_rule,
+    slow_tasks.node_rule,
+    slow_target.rule,
+    redundant_reads.rule,
+    collectives.coordination,
+    collectives.aggregation,
+    *one_run_cannot_tell.RULES,
+)
 """All rules."""
 
 
@@ -41,8 +72,10 @@ def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
     Examples
     --------
     >>> diagnosis = en.diagnose(en.open("ensio-ior"))
-    >>> diagnosis.findings, diagnosis.examined
-    ((), ('strided-readahead',))
+    >>> [finding.id for finding in diagnosis.findings if finding.severity != "note"]
+    []
+    >>> "strided-readahead" in diagnosis.examined
+    True
     """
     examination = DiagnosisPass(run, rules)
     return examination.evaluate(run.summarize(examination.requests) if examination.requests else None)
@@ -99,10 +132,14 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
+        unexplained_s = None
+        if SUMMARY in summaries:
+            findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
         findings = [with_sites(run, finding) for finding in findings]
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
+            unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
             not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
             notes=tuple(notes),

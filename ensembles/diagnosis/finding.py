@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ensembles.diagnosis.text import diagnosis_text
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text
 
@@ -140,6 +141,13 @@ class Finding:
         Interval of the predicted reduction of the run's span; None: not known.
     title : str
         One sentence: what happens.
+    share_s : float or None
+        Part of the lost time when it is given to causes one after the other, the largest first. The parts of
+        all findings add up to at most the loss.
+    symptoms : tuple of str
+        Ids of findings that would gain next to nothing once this cause is mended.
+    saved_ns : ndarray of float64 or None
+        Time that the remedy takes off each row of the shared evidence; None: not known.
     """
 
     id: str
@@ -151,12 +159,17 @@ class Finding:
     advice: str
     gain_s: tuple[float, float] | None
     title: str
+    share_s: float | None = None
+    symptoms: tuple[str, ...] = ()
+    saved_ns: Any = field(default=None, repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:
         """Sort key of findings: severity, gain times confidence, confidence."""
         gain = sum(self.gain_s) / 2 if self.gain_s else 0.0
-        return SEVERITIES.index(self.severity), gain * self.confidence, self.confidence
+        # That the time is spent elsewhere is said before whatever else there is.
+        level = len(SEVERITIES) if self.id == "not-io" else SEVERITIES.index(self.severity)
+        return level, gain * self.confidence, self.confidence
 
     @property
     def gain_text(self) -> str:
@@ -179,6 +192,8 @@ class Finding:
             "evidence": {**self.evidence, "checks": [vars(check) for check in self.checks]},
             "advice": self.advice,
             "gain_s": None if self.gain_s is None else list(self.gain_s),
+            "share_s": self.share_s,
+            "symptoms": list(self.symptoms),
         }
 
     def __str__(self) -> str:
@@ -223,6 +238,9 @@ class Diagnosis:
         Ids of the rules that were applied, with a finding or without.
     not_examined : tuple of NotExamined
         Rules that could not be applied.
+    unexplained_s : float or None
+        Time in which all but the slowest task of each phase wait, and which no finding explains; None: not
+        examined.
     notes : tuple of str
         Data-quality notes of the run.
     """
@@ -231,6 +249,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     examined: tuple[str, ...]
     not_examined: tuple[NotExamined, ...]
+    unexplained_s: float | None = None
     notes: tuple[str, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
@@ -239,24 +258,14 @@ class Diagnosis:
             "run": self.run,
             "findings": [finding.to_json() for finding in self.findings],
             "examined": list(self.examined),
+            "unexplained_s": self.unexplained_s,
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
-        parts = [str(finding) for finding in self.findings]
-        if not parts:
-            looked = (
-                f"looked for: {', '.join(self.examined)}" if self.examined else "nothing could be examined"
-            )
-            parts = [f"no finding ({looked})"]
-        elif len(self.examined) > len(self.findings):
-            found = {finding.id for finding in self.findings}
-            others = ", ".join(name for name in self.examined if name not in found)
-            parts += [f"looked for and not found: {others}"] if others else []
-        parts += [f"not examined: {entry.id}: {entry.reason}" for entry in self.not_examined]
-        return "\n\n".join(parts)
+        return diagnosis_text(self)
 
 
 MOST_FILES = 5

@@ -10,6 +10,9 @@ import struct
 from dataclasses import dataclass
 
 _PLAIN, _POOLED, _SPECIFIC, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD50BD0, 0x0BD60BD0
+LOV_MAGIC = _PLAIN
+"""Magic number of the structure ``lov_user_md_v1``."""
+
 _PATTERN_ON_METADATA_TARGET = 0x100
 _PATTERN_RELEASED = 0x80000000
 _INSTANTIATED = 0x10

@@ -73,7 +73,9 @@ static void begin_data(struct pfs *model, struct task *task, int32_t id)
         call_part_done(model, id);
         return;
     }
-    not_before(task, model->settings.fault.small_requests * model->settings.small_request_ms * 1e6);
+    if (model->settings.fault.small_requests > 0)
+        not_before(task, model->settings.fault.small_requests * model->settings.small_request_ms * 1e6 *
+                             noise_factor(model, model->settings.call_noise, NOISE_CALL, (uint64_t)id, task->number, 1));
     if (task->call.operation == PFS_WRITE)
         begin_write(model, task, id);
     else
@@ -101,7 +103,7 @@ void call_serve(struct pfs *model, int32_t id, float weight)
         transfer.first_extra_ns = task->first_extra_ns;
         transfer.last_extra_ns = task->last_extra_ns;
         transfer.factor = locks_writers(model, task->call.file);
-        if (!task->call.through && task->rest_bytes < task->call.bytes)
+        if (!task->call.through && settings->cache_MiB > 0 && task->first_extra_ns + task->last_extra_ns <= 0)
             transfer.factor *= 1 + settings->fault.cache_cliff * (settings->cache_cliff_factor - 1);
         if (task->call.through)
             task->parts += targets_commit(

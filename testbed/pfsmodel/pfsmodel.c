@@ -123,6 +123,16 @@ int32_t pfs_file(struct pfs *model, uint64_t key)
     return model->file_count - 1;
 }
 
+struct pfs_striping pfs_striping(const struct pfs *model, int32_t file)
+{
+    return (struct pfs_striping){
+        .stripe_bytes = model->stripe_bytes,
+        .count = (int32_t)model->stripes,
+        .first_target = file == NOBODY ? 0 : file_at(model, file)->first_target,
+        .targets = model->targets,
+    };
+}
+
 static int64_t within(int64_t bytes)
 {
     if (bytes < 0)

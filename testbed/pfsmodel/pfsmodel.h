@@ -54,6 +54,17 @@ void pfs_place(struct pfs *model, int32_t task, int32_t node);
  * more than limits.files. A new file has the settings' stripes; its first target follows from key and seed. */
 int32_t pfs_file(struct pfs *model, uint64_t key);
 
+/* The layout of a file from pfs_file(): bytes of a stripe, number of targets, and the first of them; the others follow
+ * it, round all targets of the model. */
+struct pfs_striping {
+    int64_t stripe_bytes;
+    int32_t count;
+    int32_t first_target;
+    int32_t targets; /* of the model */
+};
+
+struct pfs_striping pfs_striping(const struct pfs *model, int32_t file);
+
 /* Begins a call at `now_ns`, which is not before the model's time. The task begins no other call until this one is
  * taken. */
 void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call);

@@ -105,6 +105,21 @@ static void prepare(struct simulation *simulation)
         simulation->barrier_rounds++;
 }
 
+/* The layout of each file that a call reached; the others have the count 0. */
+static void write_striping(const struct simulation *simulation)
+{
+    const int32_t count = simulation->plan.file_count;
+    struct output_striping *layouts = zeroed((size_t)count, sizeof *layouts, "files");
+    for (int32_t i = 0; i < count; i++)
+        if (simulation->files[i].model != FILE_UNKNOWN) {
+            const struct pfs_striping found = pfs_striping(simulation->model, simulation->files[i].model);
+            layouts[i] =
+                (struct output_striping){found.stripe_bytes, found.count, found.first_target, found.targets, 0};
+        }
+    output_array(simulation->output, "striping", layouts, sizeof *layouts, (size_t)count);
+    free(layouts);
+}
+
 static void write_text(const struct simulation *simulation, const char *mode, uint64_t seed)
 {
     const struct plan *plan = &simulation->plan;
@@ -159,6 +174,7 @@ int main(int argc, char **argv)
         profile_write(profile, &output);
     else
         output_close(&output, "events", output.events);
+    write_striping(&simulation);
     write_text(&simulation, mode, seed);
     return EXIT_SUCCESS;
 }

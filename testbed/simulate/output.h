@@ -3,6 +3,7 @@
  *   text      "key value" lines, and the names of the calls
  *   events    mode trace: struct output_event, in the order in which calls complete
  *   cells, bins, longest, ranks    mode profile: what all calls add up to (profile.h)
+ *   striping  struct output_striping of each file
  *   phases    int64_t: when each step of the plan began, then the end
  */
 #ifndef ENSIO_SIMULATE_OUTPUT_H
@@ -24,6 +25,15 @@ struct output_event {
     uint8_t depth;
     uint8_t carried;
     uint32_t padding;
+};
+
+/* The layout of a file; count 0: no call reached it. */
+struct output_striping {
+    int64_t stripe_bytes;
+    int32_t count;
+    int32_t first_target;
+    int32_t targets; /* of the model */
+    int32_t padding;
 };
 
 struct output {

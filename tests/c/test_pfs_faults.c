@@ -222,6 +222,16 @@ static void beyond_the_cache_lies_a_cliff(void)
     /* One MiB does not fit: eight times its work, while what fits has a twentieth of its weight. */
     CHECK(near(took_ms, 8 * (double)MIB / 1e5 * 1.05, 0.01));
     free(model);
+    /* A write that finds the cache full does not fit at all: all of its work is beyond the cliff. */
+    double times_ms[2];
+    for (int with = 0; with < 2; with++) {
+        model = world(with ? text : PLAIN "tasks_per_node 1\ncache_MiB 4\n", 1, 1, 1);
+        file = pfs_file(model, 1);
+        CHECK(call_ns(model, 0, 0, PFS_WRITE, file, 0, 4 * MIB) < MILLISECOND);
+        times_ms[with] = ms(call_ns(model, MILLISECOND, 0, PFS_WRITE, file, 4 * MIB, 64 * MIB));
+        free(model);
+    }
+    CHECK(times_ms[1] > 7 * times_ms[0]);
 }
 
 /* Some calls are slow as a whole, whatever their size; their share is given by the settings. */

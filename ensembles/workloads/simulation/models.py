@@ -92,6 +92,25 @@ class Model:
                     )
         return replace(self, parameters=parameters)
 
+    def with_settings(self, settings: Mapping[str, float], where: str) -> Model:
+        """Return the same machine with other settings.
+
+        Parameters
+        ----------
+        settings : mapping of str to float
+            Values by key.
+        where : str
+            Place of the settings, for messages.
+
+        Raises
+        ------
+        EnsioError
+            A key or value is not valid.
+        """
+        known = known_settings() if settings else {}
+        checked = {key: _number(where, key, value, known) for key, value in settings.items()}
+        return replace(self, parameters={**self.parameters, **checked})
+
     def faults_text(self) -> str:
         """Return the faults as on the command line: ``ID=STRENGTH``, separated by spaces."""
         return " ".join(f"{name}={strength:g}" for name, strength in self.faults.items())

@@ -5,6 +5,7 @@ testbed/simulate/output.h describes the files.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.lustre import LOV_MAGIC
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.passes.damage import DamageReport
@@ -37,6 +39,14 @@ EVENT = np.dtype(
     ]
 )
 """struct output_event."""
+
+STRIPING = np.dtype(
+    [("stripe_bytes", "i8"), ("count", "i4"), ("first_target", "i4"), ("targets", "i4"), ("padding", "i4")]
+)
+"""struct output_striping."""
+
+MOST_TARGETS = 64
+"""Targets of a file that its layout lists; as in `ensembles.model.lustre`, the last ones may be missing."""
 
 _HEAD = "ensio-simulation 1"
 
@@ -96,6 +106,34 @@ def phase_starts_ns(folder: Path) -> np.ndarray:
     return np.fromfile(folder / "phases", "i8")
 
 
+def read_file_facts(folder: Path, files: list[str]) -> dict[str, dict[str, str]]:
+    """Read the layouts of files, as the recorder stores them.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder of the program.
+    files : list of str
+        Paths; index 0 means no file.
+
+    Returns
+    -------
+    dict of str to dict of str to str
+        ``lustre.lov`` (`ensembles.model.lustre`) by path, of files that calls reached.
+    """
+    facts = {}
+    for path, layout in zip(files[1:], np.fromfile(folder / "striping", STRIPING).tolist(), strict=True):
+        stripe_bytes, count, first, targets, _ = layout
+        if not count or stripe_bytes >= 1 << 32:
+            continue
+        objects = b"".join(
+            struct.pack("<20xI", (first + number) % targets) for number in range(min(count, MOST_TARGETS))
+        )
+        head = struct.pack("<II16sIHH", LOV_MAGIC, 1, bytes(16), stripe_bytes, count, 0)
+        facts[path] = {"lustre.lov": (head + objects).hex()}
+    return facts
+
+
 def plan_regions(folder: Path, text: Text) -> RegionTable:
     """Return the steps as phases, which all tasks start together when they leave a barrier."""
     starts = phase_starts_ns(folder)
@@ -117,9 +155,10 @@ def plan_regions(folder: Path, text: Text) -> RegionTable:
 class SimulatedTrace:
     """All events, in the form that `ImportedSource` reads."""
 
-    def __init__(self, folder: Path, text: Text, metadata: RunMetadata) -> None:
+    def __init__(self, folder: Path, text: Text, metadata: RunMetadata, named_phases: bool = True) -> None:
         self._folder = folder
         self._text = text
+        self._named_phases = named_phases
         self.metadata = metadata
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
@@ -129,8 +168,9 @@ class SimulatedTrace:
                 yield {name: rows[name].astype(COLUMNS[name]) for name in EVENT.names or () if name != "cell"}
 
     def regions(self) -> RegionTable:
-        """Return the phases."""
-        return plan_regions(self._folder, self._text)
+        """Return the phases, if the program names them."""
+        regions = plan_regions(self._folder, self._text)
+        return regions if self._named_phases else regions[:0]
 
     def summary(self) -> CellSummary | None:
         """Return None: the summary follows from the events."""

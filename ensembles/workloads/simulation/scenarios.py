@@ -18,10 +18,13 @@ from ensembles.model.errors import EnsioError
 from ensembles.recorder.install_paths import install_prefixes
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.toml_tables import Lines, Tables
-from ensembles.workloads.simulation.models import read_model
-from ensembles.workloads.simulation.simulate import SimulationResult, simulate
+from ensembles.workloads.simulation.models import Model, read_model
+from ensembles.workloads.simulation.simulate import SimulationResult, simulate, simulated_span_s
 
 TRUTH_FILE = "truth.json"
+
+LEAST_SHARE = 0.02
+"""Share of the span of a run from which what is planted counts as a cause."""
 
 _PATTERNS = "patterns"
 
@@ -46,6 +49,8 @@ class Scenario:
         Parameters of the pattern at strength 0 and at strength 1.
     faults : mapping of str to float
         Strengths of the model's faults at strength 1.
+    settings : mapping of str to float
+        Settings that replace those of the model.
     """
 
     name: str
@@ -57,9 +62,13 @@ class Scenario:
     parameters: Mapping[str, int | str]
     planted: Mapping[str, tuple[int, int]]
     faults: Mapping[str, float]
+    settings: Mapping[str, float]
 
     def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:
         """Return the parameters of the pattern at a strength.
+
+        Above strength 1, parameters that fall continue to fall by factors, and stay at 1 or more: a number
+        of aggregators cannot be negative.
 
         Parameters
         ----------
@@ -76,6 +85,8 @@ class Scenario:
         values = dict(self.parameters)
         for name, (without, with_) in self.planted.items():
             value = round(without + strength * (with_ - without))
+            if strength > 1 and 1 <= with_ < without:
+                value = max(round(without * (with_ / without) ** strength), 1)
             if value < 0:
                 raise EnsioError(
                     f"{self.path}: at strength {strength:g} {name} would be {value}: choose another"
@@ -125,11 +136,15 @@ def read_scenario(path: Path) -> Scenario:
     """
     text, content = read_toml(path)
     tables = Tables(path, Lines(text))
-    tables.keys(content, (), ("title", "pattern", "model"), ("cause", "parameters", "planted", "fault"))
+    tables.keys(
+        content, (), ("title", "pattern", "model"), ("cause", "parameters", "planted", "fault", "settings")
+    )
     texts = {
         key: tables.text(content, (), key) for key in ("title", "pattern", "model", "cause") if key in content
     }
-    parameters, planted, faults = (_table(tables, content, key) for key in ("parameters", "planted", "fault"))
+    parameters, planted, faults, settings = (
+        _table(tables, content, key) for key in ("parameters", "planted", "fault", "settings")
+    )
     for name, value in parameters.items():
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             raise EnsioError(
@@ -150,7 +165,15 @@ def read_scenario(path: Path) -> Scenario:
         parameters,
         {name: _ends(tables, name, entry) for name, entry in planted.items()},
         {name: float(strength) for name, strength in faults.items()},
+        _settings(tables, settings),
     )
+
+
+def _settings(tables: Tables, settings: Mapping[str, Any]) -> dict[str, float]:
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise EnsioError(f"{tables.where('settings', name)}: {name} must be a number")
+    return {name: float(value) for name, value in settings.items()}
 
 
 def _table(tables: Tables, content: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -172,6 +195,11 @@ def _ends(tables: Tables, name: str, entry: Any) -> tuple[int, int]:
     return entry["without"], entry["with"]
 
 
+def _model_of(scenario: Scenario, model: str | None, faults: Mapping[str, float]) -> Model:
+    found = read_model(model or scenario.model, [f"{name}={value!r}" for name, value in faults.items()])
+    return found.with_settings(scenario.settings, str(scenario.path))
+
+
 def run_scenario(
     scenario: Scenario,
     directory: Path,
@@ -182,6 +210,9 @@ def run_scenario(
     model: str | None = None,
 ) -> SimulationResult:
     """Simulate a scenario and write its answer sheet (`TRUTH_FILE`).
+
+    The answer is measured: the same seed is simulated again without the cause. What costs less than
+    `LEAST_SHARE` of the run does not count.
 
     Parameters
     ----------
@@ -212,10 +243,18 @@ def run_scenario(
     pattern = read_pattern(beside if beside.is_file() else find_pattern(scenario.pattern))
     plan = expand(pattern, scenario.overrides(strength, tasks))
     faults = {name: usual * strength for name, usual in scenario.faults.items()}
-    of_model = read_model(model or scenario.model, [f"{name}={value!r}" for name, value in faults.items()])
+    of_model = _model_of(scenario, model, faults)
     drawn = scenario.scenario_seed(seed)
     result = simulate(plan, of_model, directory, pattern.name, drawn)
+    causes: list[dict[str, Any]] = []
+    if scenario.cause and strength:
+        healthy = expand(pattern, scenario.overrides(0, tasks))
+        without_s = simulated_span_s(healthy, _model_of(scenario, model, dict.fromkeys(faults, 0.0)), drawn)
+        alone_s = result.span_s - without_s
+        if alone_s >= LEAST_SHARE * result.span_s:
+            causes = [{"id": scenario.cause, "alone_s": alone_s, "where": {}}]
     truth = {
+        "causes": causes,
         "cause": scenario.cause if strength else None,
         "scenario": scenario.name,
         "title": scenario.title,

@@ -16,7 +16,13 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.workloads.patterns import Plan
 from ensembles.workloads.simulation.models import Model
-from ensembles.workloads.simulation.output import SimulatedProfile, SimulatedTrace, Text, phase_starts_ns
+from ensembles.workloads.simulation.output import (
+    SimulatedProfile,
+    SimulatedTrace,
+    Text,
+    phase_starts_ns,
+    read_file_facts,
+)
 from ensembles.workloads.simulation.program import program, run_program
 
 MODES = ("trace", "profile")
@@ -61,6 +67,8 @@ def simulate(
     seed: int = 0,
     mode: str = "trace",
     command: Sequence[str] = (),
+    says_how: bool = True,
+    named_phases: bool = True,
 ) -> SimulationResult:
     """Execute a plan on a model, and write the run.
 
@@ -79,6 +87,11 @@ def simulate(
         Keep all events, or totals and histograms only.
     command : sequence of str
         Command line to store in the run.
+    says_how : bool
+        Store pattern, model, faults and seed in the environment of the run. False: for tests of diagnoses,
+        which must not know them.
+    named_phases : bool
+        Store the steps of the pattern as phases that the program named.
 
     Returns
     -------
@@ -105,7 +118,11 @@ def simulate(
         plan_path.unlink()
         text = Text.read(output)
         metadata = _metadata(text, model, name, seed, mode, command)
-        _write(output, text, metadata, directory / TRACE_FILE)
+        if not says_how:
+            metadata.environment.clear()
+            metadata.mounts.clear()
+        metadata.file_facts.update(read_file_facts(output, text.files))
+        _write(output, text, metadata, directory / TRACE_FILE, named_phases)
         starts = phase_starts_ns(output)
     lengths = (np.diff(starts) / 1e9).tolist()
     steps = [(phase, number, length) for (phase, number), length in zip(text.steps, lengths, strict=True)]
@@ -115,7 +132,32 @@ def simulate(
     )
 
 
-def _write(output: Path, text: Text, metadata: RunMetadata, path: Path) -> None:
+def simulated_span_s(plan: Plan, model: Model, seed: int = 0) -> float:
+    """Simulate a plan without writing a run, and return its virtual time in seconds.
+
+    Parameters
+    ----------
+    plan, model, seed
+        As for `simulate`, which gives the same span.
+
+    Raises
+    ------
+    EnsioError
+        As `simulate`.
+    """
+    if "tasks_per_node" not in plan.parameters:
+        plan = replace(plan, tasks_per_node=model.tasks_per_node)
+    with tempfile.TemporaryDirectory(prefix="ensio-simulate-") as scratch:
+        folder = Path(scratch)
+        plan_path, settings_path, output = folder / "plan", folder / "settings", folder / "output"
+        output.mkdir()
+        plan.write(plan_path, Path(DATA_FOLDER), seed)
+        settings_path.write_text(model.with_tasks_per_node(plan.tasks_per_node).settings_text())
+        run_program(plan_path, settings_path, seed, "profile", output)
+        return Text.read(output).end_ns / 1e9
+
+
+def _write(output: Path, text: Text, metadata: RunMetadata, path: Path, named_phases: bool) -> None:
     from ensembles.readers.foreign.common.import_table import ImportedSource
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
@@ -123,7 +165,7 @@ def _write(output: Path, text: Text, metadata: RunMetadata, path: Path) -> None:
     if metadata.mode == "profile":
         source = SimulatedProfile(output, text, metadata)
     else:
-        source = ImportedSource(str(path), SimulatedTrace(output, text, metadata))
+        source = ImportedSource(str(path), SimulatedTrace(output, text, metadata, named_phases))
     try:
         write_trace_file(source, str(path), follow=False)
     except OSError as error:

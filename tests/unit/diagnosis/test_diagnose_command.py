@@ -45,8 +45,9 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_json_has_the_promised_keys(faulty):
     found = told(faulty)
-    (finding,) = found["findings"]
-    assert set(finding) >= {"id", "severity", "confidence", "where", "evidence", "advice", "gain_s"}
+    (finding,) = (finding for finding in found["findings"] if finding["severity"] != "note")
+    keys = ("id", "severity", "confidence", "where", "evidence", "advice", "gain_s", "share_s", "symptoms")
+    assert set(finding) >= set(keys)
     assert finding["id"] == "strided-readahead"
     assert finding["where"]["phases"] == [2]
     assert finding["where"]["ordinals"] == [[4, 8]]
@@ -55,7 +56,7 @@ def test_the_json_has_the_promised_keys(faulty):
     low, high = finding["gain_s"]
     assert 0 < low <= high
     assert all(check["holds"] for check in finding["evidence"]["checks"])
-    assert found["not_examined"] == []
+    assert "strided-readahead" in found["examined"]
 
 
 def test_the_text_names_the_cause_and_the_remedy(faulty):
@@ -66,10 +67,11 @@ def test_the_text_names_the_cause_and_the_remedy(faulty):
 
 
 def test_a_healthy_run_has_no_finding_and_the_text_says_what_was_looked_for(healthy):
-    assert told(healthy)["findings"] == []
+    assert [finding for finding in told(healthy)["findings"] if finding["severity"] != "note"] == []
     done = ensio("diagnose", healthy)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "no finding (looked for: strided-readahead)\n"
+    assert "strided-readahead" in done.stdout
+    assert not done.stdout.startswith(("warning", "critical"))
 
 
 def test_processes_and_trace_h5_give_the_same_answer(faulty, tmp_path):
@@ -86,23 +88,24 @@ def test_runs_that_keep_not_every_call_are_not_examined_and_it_says_why(mode, tm
     folder = write_run(run_matrices(Matrices(), 4, FAULTY), tmp_path / "run", mode=mode)
     found = told(folder)
     assert (found["findings"], found["examined"]) == ([], [])
-    (entry,) = found["not_examined"]
-    assert entry["id"] == "strided-readahead"
+    (entry,) = (entry for entry in found["not_examined"] if entry["id"] == "strided-readahead")
     assert mode in entry["reason"]
     assert "ensio run --mode trace" in entry["reason"]
-    assert entry["reason"] in ensio("diagnose", folder).stdout
+    assert entry["reason"] in ensio("diagnose", folder, "--verbose").stdout
+    assert "strided-readahead" in ensio("diagnose", folder).stdout
 
 
 def test_reads_without_a_place_are_not_examined_and_it_says_why(tmp_path):
     folder = write_run(run_matrices(Matrices(), 4, FAULTY), tmp_path / "run", offsets=False)
-    (entry,) = told(folder)["not_examined"]
+    (entry,) = (each for each in told(folder)["not_examined"] if each["id"] == "strided-readahead")
     assert "offset" in entry["reason"]
 
 
 def test_a_run_without_reads_is_examined_and_has_no_finding(tmp_path):
     folder = write_run(run_matrices(Matrices(phases="w"), 4, FAULTY), tmp_path / "run")
     found = told(folder)
-    assert (found["findings"], found["not_examined"]) == ([], [])
+    assert [finding for finding in found["findings"] if finding["severity"] != "note"] == []
+    assert "strided-readahead" in found["examined"]
 
 
 def test_what_cannot_be_read_is_one_sentence_and_exit_2(tmp_path):

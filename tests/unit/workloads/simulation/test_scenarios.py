@@ -99,13 +99,15 @@ def test_what_is_planted_costs_time(scenario, made):
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
 def test_strided_read_ahead_is_found_where_it_was_planted_and_nowhere_else(scenario, made):
-    findings = en.diagnose(made(scenario.name).run).findings
+    every = en.diagnose(made(scenario.name).run).findings
+    findings = [finding for finding in every if finding.id == "strided-readahead"]
     expected = ["strided-readahead"] if scenario.cause == "strided-readahead" else []
     assert [finding.id for finding in findings] == expected
     if expected:
         low, high = findings[0].gain_s
         assert low <= made(scenario.name).span_s - made(scenario.name, 0.0).span_s <= high
-        assert en.diagnose(made(scenario.name, 0.0).run).findings == ()
+        healthy = en.diagnose(made(scenario.name, 0.0).run).findings
+        assert [finding.id for finding in healthy if finding.severity != "note"] == []
 
 
 def test_another_seed_is_another_run_and_the_same_seed_the_same(tmp_path):

@@ -1,0 +1,1 @@
+"""Evaluation of the diagnosis on drawn simulated runs, whose causes are measured."""

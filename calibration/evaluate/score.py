@@ -1,0 +1,160 @@
+"""Scores of the diagnosis on runs whose causes are measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from calibration.page import say, show
+
+LARGE = 0.10
+"""Share of the run from which a cause must be the first finding."""
+
+
+@dataclass
+class Judged:
+    """One run: its measured causes, and what was found."""
+
+    truth: dict[str, Any]
+    findings: list[dict[str, Any]]
+    refused: list[str]
+    drishti: set[str]
+    unexplained_s: float | None
+    seconds: float
+    costs: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.costs = {cause["id"]: cause["alone_s"] / self.truth["span_s"] for cause in self.truth["causes"]}
+
+    @property
+    def loud(self) -> list[dict[str, Any]]:
+        """Findings above ``note``."""
+        return [finding for finding in self.findings if finding["severity"] != "note"]
+
+
+def report(judged: list[Judged]) -> None:
+    """Print the tables."""
+    healthy = [run for run in judged if not run.costs]
+    alarms = [run for run in healthy if run.loud]
+    planted = [run for run in judged if run.costs]
+    large = [run for run in planted if max(run.costs.values()) >= LARGE]
+    rows = [
+        ("healthy runs without a finding above note", _of(len(healthy) - len(alarms), len(healthy)), "98 %"),
+        (
+            "first finding is a cause, where one costs 10 % or more",
+            _of(sum(_first(run) for run in large), len(large)),
+            "90 %",
+        ),
+        ("causes of 10 % or more that are named", _named(planted, LARGE, 2), "95 %"),
+        ("causes of 2 to 10 % that are named", _named(planted, 0.02, LARGE), "60 %"),
+        (
+            "causes that are named, or refused with advice",
+            _named(planted, 0.02, 2, refused=True),
+            "95 %",
+        ),
+        ("pairs of causes of 5 % or more each: both named", _pairs(planted), "85 %"),
+        ("90 % intervals of the gain that hold the measured gain", _coverage(judged), "85 to 95 %"),
+        ("median width of the interval, as a share of the gain", _width(judged), "30 %"),
+        ("findings above note that are causes", _true_share(judged), "confidence"),
+        ("mean confidence of findings above note", _confidence(judged), "as above"),
+        ("mean processor time of a diagnosis", f"{np.mean([run.seconds for run in judged]):.2f} s", ""),
+    ]
+    show(rows, ("measure", "result", "aim of the issue"))
+    show(
+        _by_cause(judged),
+        ("cause", "runs", "named", "refused with advice", "first", "missed cost, mean", "false", "Drishti"),
+    )
+    show(_confusion(judged), ("measured cause", "most costly finding (number of runs)"))
+    false = sum(bool(run.drishti) for run in healthy)
+    say(f"Drishti's triggers fire in {_of(false, len(healthy))} of the healthy runs.")
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({part / whole:.0%})" if whole else "none"
+
+
+def _first(run: Judged) -> bool:
+    return bool(run.loud) and run.loud[0]["id"] in run.costs
+
+
+def _is_named(run: Judged, cause: str, refused: bool = False) -> bool:
+    return any(finding["id"] == cause for finding in run.loud) or (refused and cause in run.refused)
+
+
+def _named(runs: list[Judged], least: float, below: float, refused: bool = False) -> str:
+    wanted = [(run, cause) for run in runs for cause, cost in run.costs.items() if least <= cost < below]
+    return _of(sum(_is_named(run, cause, refused) for run, cause in wanted), len(wanted))
+
+
+def _pairs(runs: list[Judged]) -> str:
+    pairs = [run for run in runs if sum(cost >= 0.05 for cost in run.costs.values()) >= 2]
+    both = [all(_is_named(run, cause) for cause, cost in run.costs.items() if cost >= 0.05) for run in pairs]
+    return _of(sum(both), len(both))
+
+
+def _gains(judged: list[Judged]) -> list[tuple[float, list[float]]]:
+    return [
+        (run.costs[finding["id"]] * run.truth["span_s"], finding["gain_s"])
+        for run in judged
+        for finding in run.loud
+        if finding["id"] in run.costs and finding["gain_s"]
+    ]
+
+
+def _coverage(judged: list[Judged]) -> str:
+    gains = _gains(judged)
+    return _of(sum(low <= true <= high for true, (low, high) in gains), len(gains))
+
+
+def _width(judged: list[Judged]) -> str:
+    widths = [(high - low) / max(true, 1e-9) for true, (low, high) in _gains(judged)]
+    return f"{np.median(widths):.0%}" if widths else "none"
+
+
+def _true_share(judged: list[Judged]) -> str:
+    found = [finding["id"] in run.costs for run in judged for finding in run.loud]
+    return _of(sum(found), len(found))
+
+
+def _confidence(judged: list[Judged]) -> str:
+    found = [finding["confidence"] for run in judged for finding in run.loud]
+    return f"{np.mean(found):.0%}" if found else "none"
+
+
+def _by_cause(judged: list[Judged]) -> list[tuple[object, ...]]:
+    from calibration.evaluate.drishti import CAUSES
+
+    names = sorted({cause for run in judged for cause in run.costs})
+    rows = []
+    for name in names:
+        runs = [run for run in judged if name in run.costs]
+        missed = [run.costs[name] for run in runs if not _is_named(run, name)]
+        false = sum(name not in run.costs and _is_named(run, name) for run in judged)
+        told = sum(any(name in CAUSES[trigger] for trigger in run.drishti) for run in runs)
+        rows.append(
+            (
+                name,
+                len(runs),
+                sum(_is_named(run, name) for run in runs),
+                sum(name in run.refused for run in runs),
+                sum(bool(run.loud) and run.loud[0]["id"] == name for run in runs),
+                f"{np.mean(missed):.0%}" if missed else "",
+                false,
+                told,
+            )
+        )
+    return rows
+
+
+def _confusion(judged: list[Judged]) -> list[tuple[str, str]]:
+    rows: dict[str, Counter[str]] = {}
+    for run in judged:
+        cause = max(run.costs, key=lambda name: run.costs[name]) if run.costs else "none"
+        rows.setdefault(cause, Counter())[run.loud[0]["id"] if run.loud else "none"] += 1
+    return [
+        (cause, ", ".join(f"{name} ({count})" for name, count in found.most_common()))
+        for cause, found in sorted(rows.items())
+    ]

@@ -1,0 +1,218 @@
+"""A run as rules see it: its evidence, and the model of time by which a remedy gains.
+
+In a phase, every task goes its own way until all tasks meet. The phase lasts until the last of them arrives.
+A remedy takes time off calls; the gain is by how much the last arrival of each phase is earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.diagnosis.evidence import BINS_PER_OCTAVE, Evidence
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+TOGETHER = ("named", "barriers", "steps")
+"""Rules of phases at whose ends tasks wait for each other."""
+
+MOST_STEPS_UNKNOWN = 3
+"""With fewer phases that move data, steps without a barrier may lie within a phase."""
+
+MARGIN = 0.1
+"""Least relative margin of a gain to each side: calls of other tasks change too."""
+
+_NORMAL_90 = 1.645
+
+
+class Case:
+    """The evidence of a run, with its critical path.
+
+    Parameters
+    ----------
+    run : Run
+    evidence : Evidence
+        Filled.
+
+    Attributes
+    ----------
+    rows : dict of str to ndarray, shape (n,)
+        Table of calls (`Evidence.calls`).
+    op, layer, name : ndarray of str, shape (n,)
+        Of the function of each row.
+    window : ndarray of int64, shape (n,)
+        Phase at whose end tasks wait for each other; 0: the whole run is one.
+    span_s : float
+        From the first call to the last.
+    """
+
+    def __init__(self, run: Run, evidence: Evidence) -> None:
+        self.run, self.evidence = run, evidence
+        self.rows = evidence.calls.columns()
+        calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
+        self.op: np.ndarray
+        self.layer: np.ndarray
+        self.name: np.ndarray
+        self.op, self.layer, self.name = calls[self.rows["call"]].T if len(self) else np.empty((3, 0), "U1")
+        waits = run.phases is not None and run.phases.rule in TOGETHER
+        self.window = self.rows["phase"] if waits else np.zeros(len(self), np.int64)
+        windows, self._window = np.unique(self.window, return_inverse=True)
+        ranks, self.task = np.unique(self.rows["rank"], return_inverse=True)
+        self.windows, self.ranks = windows, ranks
+        shape = len(windows), len(ranks)
+        ends = np.full(shape, -1, np.int64)
+        np.maximum.at(ends, (self._window, self.task), self.rows["end_ns"])
+        begin = np.full(len(windows), np.iinfo(np.int64).max)
+        np.minimum.at(begin, self._window, self.rows["start_ns"])
+        self.present = ends >= 0
+        self._arrival = np.where(self.present, ends - begin[:, None], -1).astype(np.float64)
+        first = int(self.rows["start_ns"].min()) if len(self) else 0
+        self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows["n"])
+
+    @cached_property
+    def mean_log_ns(self) -> np.ndarray:
+        """Mean logarithm of the durations of each row."""
+        mean: np.ndarray = self.rows["log_ns"] / self.rows["n"]
+        return mean
+
+    @cached_property
+    def io_s(self) -> float:
+        """Time that the tasks which arrive last are blocked in I/O, summed over the phases."""
+        busy = self.by_cell(self.rows["time_ns"])
+        last = np.argmax(self._arrival, axis=1)
+        return float(busy[np.arange(len(last)), last].sum()) * 1e-9 if len(self) else 0.0
+
+    @cached_property
+    def phases_are_steps(self) -> bool:
+        """Whether several phases move data, as those of a program that works in steps."""
+        data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
+        return len(np.unique(self.window[data])) >= MOST_STEPS_UNKNOWN
+
+    @cached_property
+    def waiting_s(self) -> float:
+        """Time from the median arrival of the tasks of a phase to the last one, summed over the phases."""
+        if not len(self):
+            return 0.0
+        arrival = np.where(self.present, self._arrival, np.nan)
+        return float((np.nanmax(arrival, axis=1) - np.nanmedian(arrival, axis=1)).sum()) * 1e-9
+
+    def by_cell(self, values: np.ndarray) -> np.ndarray:
+        """Add up values of the rows by window and task: shape (windows, tasks)."""
+        total = np.zeros(self.present.shape)
+        np.add.at(total, (self._window, self.task), values)
+        return total
+
+    def of_cells(self, values: np.ndarray) -> np.ndarray:
+        """Return the value of the cell of each row."""
+        return values[self._window, self.task]
+
+    def gains_s(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Compute by how much each window would be shorter if calls took less time: shape (windows,)."""
+        if not len(self):
+            return np.zeros(0)
+        saved = np.minimum(self.by_cell(saved_ns), np.maximum(self._arrival, 0))
+        after = np.where(self.present, self._arrival - saved, -1).max(axis=1)
+        gains: np.ndarray = (self._arrival.max(axis=1) - after) * 1e-9
+        return gains
+
+    def gain_s(self, saved_ns: np.ndarray) -> float:
+        """Compute by how much the run would be shorter."""
+        return float(self.gains_s(saved_ns).sum())
+
+    def interval_s(
+        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
+    ) -> tuple[float, float]:
+        """Compute the interval of the gain, from bounds of the time saved and from resampled phases."""
+        gains = self.gains_s(saved_ns)
+        middle, active = float(gains.sum()), gains[gains > 0]
+        error = _NORMAL_90 * float(np.std(active)) * len(active) ** 0.5 if len(active) > 1 else 0.0
+        least = max(error, MARGIN * middle)
+        low = middle - float(np.hypot(middle - min(self.gain_s(low_ns), middle), least))
+        high = middle + float(np.hypot(max(self.gain_s(high_ns), middle) - middle, least))
+        return max(low, 0.0), min(high, self.span_s)
+
+    def quartile_ns(self, share: float = 0.25) -> np.ndarray:
+        """Look up a lower quantile of the durations of each row's function and size class, in ns."""
+        table = self.evidence.durations.columns()
+        key = table["call"] * 128 + table["size"]
+        wanted = self.rows["call"] * 128 + self.rows["size"]
+        names, begin = np.unique(key, return_index=True)
+        end = np.append(begin[1:], len(key))
+        found = np.empty(len(names))
+        for number, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+            counts = np.cumsum(table["n"][first:last])
+            at = int(np.searchsorted(counts, share * counts[-1]))
+            found[number] = 2 ** ((table["bin"][first + at] + 0.5) / BINS_PER_OCTAVE)
+        return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+
+    def residuals(self, chosen: np.ndarray, least_tasks: int = 4) -> np.ndarray:
+        """Compute by how much the rows of each task are slower than those of others, as logarithms.
+
+        A row is compared with the median over the tasks of the same phase, function and size class; what
+        larger requests would explain is taken off. Shape (windows, tasks), 0 where nothing compares.
+        """
+        rows = np.flatnonzero(chosen)
+        total, weight = np.zeros(self.present.shape), np.zeros(self.present.shape)
+        if not len(rows):
+            return total
+        columns = [self.rows[name][rows] for name in ("phase", "call", "size", "depth")]
+        group = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+        values = self.mean_log_ns[rows]
+        sizes = np.log(np.maximum(self.rows["bytes"][rows], 1) / self.rows["n"][rows])
+        values = values - _from_median(values, group)
+        larger = np.maximum(sizes - _from_median(sizes, group), 0)
+        values = np.where(np.bincount(group)[group] >= least_tasks, values - larger, 0.0)
+        time_ns = self.rows["time_ns"][rows]
+        at = (self._window[rows], self.task[rows])
+        np.add.at(total, at, values * time_ns)
+        np.add.at(weight, at, time_ns)
+        return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+
+    def nodes_of_tasks(self) -> np.ndarray | None:
+        """Return the number of the node of each task; None: not known, or there is one node only."""
+        hosts = {process.rank: process.host for process in self.run.processes}
+        names = [hosts.get(int(rank), "") for rank in self.ranks]
+        if "" in names or len(set(names)) < 2:
+            return None
+        return np.unique(names, return_inverse=True)[1]
+
+
+def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the median of the group of each value."""
+    order = np.lexsort((values, group))
+    begin = np.searchsorted(group[order], np.arange(int(group.max()) + 1))
+    count = np.bincount(group)
+    sorted_values = values[order]
+    median = (sorted_values[begin + (count - 1) // 2] + sorted_values[begin + count // 2]) / 2
+    found: np.ndarray = median[group]
+    return found
+
+
+def p_of_largest(
+    values: np.ndarray,
+    present: np.ndarray,
+    seed: int = 0,
+    draws: int = 400,
+    unit: Callable[..., Any] = np.mean,
+) -> float:
+    """Compute the p-value of the largest mean of a column, by permutation within rows.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (windows, units)
+        Under the null hypothesis, the units of a window are exchangeable, and windows are independent.
+    present : ndarray of bool
+        Values that are known; others stay in place.
+    """
+    rng = np.random.default_rng(seed)
+    filled = np.where(present, values, 0.0)
+    seen = float(filled.mean(axis=0).max())
+    alike = sum(float(rng.permuted(filled, axis=1).mean(axis=0).max()) >= seen - 1e-12 for _ in range(draws))
+    return (1 + alike) / (1 + draws)

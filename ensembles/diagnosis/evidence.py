@@ -1,0 +1,204 @@
+"""The shared evidence of rules: tables of calls by phase, task, size, place and order, filled in one pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.events import OPS, Events, is_io_of_calls, op_of_calls
+from ensembles.passes.summary import RANK_ORDER, Summary
+from ensembles.summaries.keyed_sums import KeyedSums
+from ensembles.summaries.nesting import Nesting
+
+if TYPE_CHECKING:
+    from ensembles.diagnosis.case import Case
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.result import Phases
+
+BINS_PER_OCTAVE = 4
+"""Resolution of the durations by size class."""
+
+_TABLES = ("calls", "durations", "targets", "ends", "order", "uses", "extents")
+
+_READ, _WRITE = OPS.index("read"), OPS.index("write")
+
+
+def size_classes(requested: np.ndarray) -> np.ndarray:
+    """Return the number of binary digits of each size: 0 for no byte, 21 for 1 MiB."""
+    return np.frexp(requested.astype(np.float64))[1].astype(np.int64)
+
+
+class Evidence(Summary):
+    """A mergeable summary: tables of I/O calls for the rules of the diagnosis.
+
+    Parameters
+    ----------
+    phases : Phases or None
+        Phases of the run.
+    stripes : ndarray of int64, shape (files, 4)
+        Of each file: bytes of a stripe (0: unknown), number of targets, first target, targets listed in a
+        row (0: they do not follow each other).
+
+    Attributes
+    ----------
+    calls : KeyedSums
+        By ``phase`` (0: none), ``rank``, ``call``, ``size`` (class) and ``depth`` (0 or 1): ``n``, ``bytes``,
+        ``time_ns`` without recorded inner calls, ``log_ns`` (sum of logarithms of durations), ``repeats``
+        (calls like the one before: same function, same file), ``start_ns`` and ``end_ns``.
+    durations : KeyedSums
+        By ``call``, ``size`` and ``bin`` (of log2 ns, `BINS_PER_OCTAVE`): ``n``.
+    targets : KeyedSums
+        Of transfers that lie on one target, by ``call``, ``size``, ``target`` and ``rank``: ``n``,
+        ``log_ns``, ``time_ns``, ``bytes``.
+    ends : KeyedSums
+        Of transfers with known stripes, by ``phase``, ``call``, ``size`` and ``ragged`` (ends inside a
+        stripe): ``n``, ``log_ns``, ``time_ns``.
+    order : KeyedSums
+        Of reads with known offsets, by ``phase``, ``rank``, ``call``, ``size`` and ``jumps`` (1: it does not
+        begin where the one before ended): ``n``, ``log_ns``, ``time_ns``.
+    uses : KeyedSums
+        Of transfers, by ``file`` and ``rank``: ``bytes``.
+    extents : KeyedSums
+        Of reads, by ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
+    """
+
+    columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
+    requires = RANK_ORDER
+    case: Case | None = None
+    """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
+
+    def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
+        self._phases, self.stripes = phases, stripes
+        self._nesting = Nesting()
+        logs = ("n", "log_ns", "time_ns")
+        keys = ("phase", "rank", "call", "size", "depth")
+        self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
+        self.durations = KeyedSums(("call", "size", "bin"), ("n",))
+        self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"))
+        self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
+        self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
+        self.uses = KeyedSums(("file", "rank"), ("bytes",))
+        self.extents = KeyedSums(("file", "rank"), ("bytes",), ("low",), ("high",))
+
+    @classmethod
+    def for_run(cls, run: Run) -> Evidence:
+        """Make an empty summary for a run."""
+        return cls(run.phases, stripes_of(run))
+
+    def add(self, chunk: Events) -> None:
+        """Add events of one run, those of a thread in the order of completion."""
+        if not len(chunk):
+            return
+        inner_ns = self._nesting.inner_ns(chunk)
+        io = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call])
+        if not len(io):
+            return
+        own_ns = chunk.duration if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
+        rank, call = chunk.rank[io].astype(np.int64), chunk.call[io].astype(np.int64)
+        file, duration = chunk.file[io].astype(np.int64), np.maximum(chunk.duration[io], 1)
+        phase = np.zeros(len(io), np.int64)
+        if self._phases is not None:
+            phase = np.maximum(self._phases.phase_index(chunk)[io], 0)
+        size, moved = size_classes(chunk.requested[io]), np.maximum(chunk.moved[io], 0)
+        by_call = np.lexsort((call, rank))
+        again = np.zeros(len(io), np.int64)
+        alike = [column[by_call][1:] == column[by_call][:-1] for column in (rank, call, file)]
+        again[by_call[1:]] = alike[0] & alike[1] & alike[2]
+        rows: dict[str, Any] = {
+            "phase": phase,
+            "rank": rank,
+            "call": call,
+            "size": size,
+            "depth": (chunk.depth[io] > 0).astype(np.int64),
+            "n": np.ones(len(io), np.int64),
+            "bytes": moved,
+            "time_ns": own_ns[io],
+            "log_ns": np.log(duration),
+            "repeats": again,
+            "start_ns": chunk.start[io],
+            "end_ns": chunk.start[io] + chunk.duration[io],
+        }
+        self.calls.add(rows)
+        rows["bin"] = (np.log2(duration) * BINS_PER_OCTAVE).astype(np.int64)
+        self.durations.add(rows)
+        op = op_of_calls(chunk.calls)[call]
+        placed = np.flatnonzero(((op == _READ) | (op == _WRITE)) & (chunk.offset[io] >= 0) & (moved > 0))
+        if len(placed):
+            rows = {name: column[placed] for name, column in rows.items()}
+            self._add_placed(rows, file[placed], chunk.offset[io[placed]], op[placed] == _READ)
+
+    def _add_placed(
+        self, rows: dict[str, Any], file: np.ndarray, offset: np.ndarray, read: np.ndarray
+    ) -> None:
+        end = offset + rows["bytes"]
+        stripe, count, first, listed = self.stripes[np.minimum(file, len(self.stripes) - 1)].T
+        known = np.flatnonzero(stripe > 0)
+        self.uses.add({"file": file, "rank": rows["rank"], "bytes": rows["bytes"]})
+        if len(known):
+            width, low, high = stripe[known], offset[known], end[known]
+            mine = {name: column[known] for name, column in rows.items()}
+            self.ends.add(mine | {"ragged": (low % width != 0).astype(np.int64) + (high % width != 0)})
+            number = low // width
+            single = (count[known] == 1) | (number == (high - 1) // width)
+            single &= listed[known] > 0
+            target = (first[known] + number % np.maximum(count[known], 1)) % np.maximum(listed[known], 1)
+            at = np.flatnonzero(single)
+            self.targets.add({name: column[at] for name, column in mine.items()} | {"target": target[at]})
+        reads = np.flatnonzero(read)
+        if not len(reads):
+            return
+        mine = {name: column[reads] for name, column in rows.items()}
+        file, low, high = file[reads], offset[reads], end[reads]
+        self.extents.add(mine | {"file": file, "low": low, "high": high})
+        order = np.lexsort((mine["start_ns"], file, mine["rank"]))
+        jumps = np.ones(len(order), np.int64)
+        same = (mine["rank"][order][1:] == mine["rank"][order][:-1]) & (file[order][1:] == file[order][:-1])
+        jumps[1:] = ~same | (low[order][1:] != high[order][:-1])
+        jumped = np.empty(len(order), np.int64)
+        jumped[order] = jumps
+        self.order.add(mine | {"jumps": jumped})
+
+    def merge(self, other: Evidence) -> None:
+        """Add the evidence of other tasks of the run."""
+        for name in _TABLES:
+            getattr(self, name).merge(getattr(other, name))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the columns of all tables, as ``table.column``."""
+        return {
+            f"{table}.{name}": column
+            for table in _TABLES
+            for name, column in getattr(self, table).columns().items()
+        }
+
+
+def stripes_of(run: Run) -> np.ndarray:
+    """Read the layouts of the files of a run, as `Evidence` takes them.
+
+    Returns
+    -------
+    ndarray of int64, shape (files, 4)
+    """
+    found = np.zeros((max(len(run.files), 1), 4), np.int64)
+    if not any("lustre.lov" in facts for facts in run.file_facts.values()):
+        return found
+    numbers = {path: number for number, path in enumerate(run.files)}
+    most = 0
+    for path in run.file_facts:
+        striping = run.striping_of(path)
+        if striping is None or len(striping.components) != 1 or path not in numbers:
+            continue
+        part = striping.components[0]
+        most = max([most, *part.targets])
+        follows = all(b - a == 1 or b == 0 for a, b in zip(part.targets, part.targets[1:], strict=False))
+        count = part.stripe_count if part.stripe_count > 0 else 0
+        usable = follows and part.targets and count
+        found[numbers[path]] = (
+            part.stripe_bytes,
+            count,
+            part.targets[0] if part.targets else 0,
+            int(bool(usable)),
+        )
+    found[:, 3] *= most + 1
+    return found

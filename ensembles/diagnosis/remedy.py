@@ -1,0 +1,93 @@
+"""From what a rule found to a finding: gain by the model of time, severity, place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.finding import (
+    MOST_FILES,
+    Check,
+    Finding,
+    Where,
+    find_spans,
+    rate_confidence,
+    rate_severity,
+)
+
+
+@dataclass
+class Remedy:
+    """What a rule found: the rows of the table of calls, and how much of their time a remedy saves.
+
+    Attributes
+    ----------
+    rows : ndarray of bool, shape (n,)
+        Rows of `Case.rows` that the finding concerns.
+    saved_ns : ndarray of float64, shape (n,)
+        Time that the remedy saves.
+    low_ns, high_ns : ndarray of float64, shape (n,), or None
+        Bounds; None: as `saved_ns`.
+    """
+
+    rows: np.ndarray
+    saved_ns: np.ndarray
+    title: str
+    advice: str
+    checks: tuple[Check, ...]
+    evidence: dict[str, Any] = field(default_factory=dict)
+    low_ns: np.ndarray | None = None
+    high_ns: np.ndarray | None = None
+    files: tuple[str, ...] = ()
+
+
+def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
+    """Make the finding of a remedy; none if a check fails or nothing would be gained."""
+    confidence = rate_confidence(remedy.checks)
+    gain_s = case.gain_s(remedy.saved_ns)
+    if not confidence or gain_s <= 0:
+        return []
+    low = remedy.saved_ns if remedy.low_ns is None else remedy.low_ns
+    high = remedy.saved_ns if remedy.high_ns is None else remedy.high_ns
+    interval = case.interval_s(low, remedy.saved_ns, high)
+    rows = {name: column[remedy.rows] for name, column in case.rows.items()}
+    ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
+    phases = case.run.phases
+    numbers = tuple(np.unique(rows["phase"][rows["phase"] > 0]).tolist()) if phases is not None else None
+    named = phases.names if phases is not None else None
+    where = Where(
+        op=str(ops[0]) if len(ops) == 1 else None,
+        layer=str(layers[0]) if len(layers) == 1 else None,
+        calls=tuple(names.tolist()),
+        files=remedy.files[:MOST_FILES],
+        file_count=len(remedy.files),
+        tasks=len(np.unique(rows["rank"])),
+        ranks=find_spans(rows["rank"]),
+        phases=numbers or None,
+        phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
+        times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),
+    )
+    evidence = {
+        **remedy.evidence,
+        "calls": int(rows["n"].sum()),
+        "time_s": float(rows["time_ns"].sum()) * 1e-9,
+        "span_s": case.span_s,
+    }
+    return [
+        Finding(
+            id=cause,
+            # The lower end: what the remedy gains at least.
+            severity=rate_severity(interval[0] / max(case.span_s, 1e-9)),
+            confidence=confidence,
+            where=where,
+            evidence=evidence,
+            checks=remedy.checks,
+            advice=remedy.advice,
+            gain_s=interval,
+            title=remedy.title,
+            saved_ns=remedy.saved_ns,
+        )
+    ]

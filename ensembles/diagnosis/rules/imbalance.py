@@ -1,0 +1,84 @@
+"""Rule ``imbalance``: some tasks move many more bytes than the others, which wait for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.finding import Check, find_spans, spans_text
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+
+LEAST_RATIO = 1.25
+_MOVING = 0.5
+
+ADVICE = (
+    "give every task the same number of bytes (divide the domain by cost, not by index), "
+    "or write collectively, so that "
+    "aggregators even the bytes out (MPI_File_write_at_all, H5FD_MPIO_COLLECTIVE)"
+)
+
+
+def _find(case: Case) -> Remedy | None:
+    if len(case.ranks) < 2:
+        raise NotApplicable("one task has no others to be compared with")
+    data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    inside_collective = np.char.endswith(case.name, "_all").any()
+    if inside_collective:
+        return None
+    data &= case.rows["depth"] == 0
+    moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
+    moving = (moved > 0).mean(axis=1) >= _MOVING
+    mean = moved.mean(axis=1)
+    ratio = np.divide(
+        moved, mean[:, None], out=np.ones_like(moved), where=moving[:, None] & (mean[:, None] > 0)
+    )
+    heavy = ratio >= LEAST_RATIO
+    rows = data & case.of_cells(heavy)
+    if not rows.any():
+        return None
+    tasks = np.unique(case.rows["rank"][rows])
+    most = float(ratio[heavy].max())
+    time_ns = case.by_cell(np.where(data, case.rows["time_ns"], 0))
+    per_byte = np.divide(time_ns, moved, out=np.zeros_like(moved), where=moved > 0)
+    # Evened bytes move at the rate of the others, which share the file system with all tasks.
+    light = ~heavy & (moved > 0)
+    usual = np.array(
+        [np.median(row[mine]) if mine.any() else np.nan for row, mine in zip(per_byte, light, strict=True)]
+    )
+    faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
+    alike = float(np.median(faster[heavy]))
+    left = 1 / np.maximum(ratio, 1)
+    bounds = [left / np.minimum(faster, 1)] * 2 + [left]
+    low, saved, high = (
+        np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
+        for bound in bounds
+    )
+    checks = (
+        Check(
+            "more-bytes",
+            True,
+            f"{len(tasks)} tasks ({spans_text(find_spans(tasks))}) move up to {most:.3g} times the "
+            "mean of all tasks in a phase",
+        ),
+        Check(
+            "same-time-per-byte",
+            None if alike > 3 else True,
+            f"their time per byte is {alike:.2g} times that of the others",
+        ),
+    )
+    return Remedy(
+        rows,
+        saved,
+        f"{len(tasks)} of {len(case.ranks)} tasks move up to {most:.3g} times the mean, and the "
+        "others wait for them",
+        ADVICE,
+        checks,
+        {"most_to_mean": most, "tasks_heavy": len(tasks)},
+        0.5 * low,
+        high,
+    )
+
+
+rule = EvidenceRule("imbalance", _find)

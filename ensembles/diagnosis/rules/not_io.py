@@ -1,0 +1,59 @@
+"""Rule ``not-io``: the program spends its time elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of
+from ensembles.diagnosis.finding import SURE, Check, Finding, Where
+from ensembles.model.units import seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+MOST_SHARE = 0.05
+
+
+class NotIo(EvidenceRule):
+    """I/O blocks the tasks that arrive last for less than `MOST_SHARE` of the run."""
+
+    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
+        """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+        case = case_of(run, summaries[SUMMARY])
+        lasts_s = run_span_s(run, case.span_s)
+        if not len(case) or lasts_s <= 0 or case.io_s >= MOST_SHARE * lasts_s:
+            return []
+        share = case.io_s / lasts_s
+        check = Check(
+            "little-io",
+            True,
+            f"I/O blocks the critical path for {seconds_text(case.io_s)} of {seconds_text(lasts_s)}",
+        )
+        where = Where(tasks=len(case.ranks))
+        return [
+            Finding(
+                "not-io",
+                "note",
+                SURE,
+                where,
+                {"io_share": share, "io_s": case.io_s, "span_s": lasts_s},
+                (check,),
+                "look at computation and communication first: no remedy for I/O can gain more than "
+                "this share",
+                (0.0, case.io_s),
+                f"I/O is {share:.1%} of the critical path of this run",
+            )
+        ]
+
+
+def run_span_s(run: Run, span_s: float) -> float:
+    """Return the length of the run: that of its processes, if known, else from its first call to its last."""
+    ends = [(process.start_unix_ns, process.end_unix_ns) for process in run.processes]
+    known = [(start, end) for start, end in ends if 0 < start < end]
+    if not known:
+        return span_s
+    return max((max(end for _, end in known) - min(start for start, _ in known)) * 1e-9, span_s)
+
+
+rule = NotIo("not-io", lambda case: None)

@@ -1,0 +1,74 @@
+"""Rule ``redundant-reads``: several tasks read the same bytes from the file system."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+
+LEAST_REDUNDANCY = 2.0
+_DENSE = 0.7
+
+ADVICE = (
+    "let one task (or each task its part) read the bytes once, and send them to the "
+    "others (MPI_Bcast, collective reads); "
+    "for many tasks of one node, a copy on node-local storage"
+)
+
+
+def _find(case: Case) -> Remedy | None:
+    table = case.evidence.extents.columns()
+    if not len(table["bytes"]):
+        return None
+    width = table["high"] - table["low"]
+    files, where = np.unique(table["file"], return_inverse=True)
+    low = np.full(len(files), np.iinfo(np.int64).max)
+    high = np.zeros(len(files), np.int64)
+    np.minimum.at(low, where, table["low"])
+    np.maximum.at(high, where, table["high"])
+    # Dense: a task reads most of its range, so that equal ranges are equal bytes.
+    dense = table["bytes"] >= _DENSE * width
+    read = np.bincount(where, np.where(dense, np.minimum(table["bytes"], width), 0), len(files))
+    redundancy = read / np.maximum(high - low, 1)
+    several = np.bincount(where, minlength=len(files)) >= 2
+    found = (redundancy >= LEAST_REDUNDANCY) & several
+    if not found.any():
+        return None
+    total = np.bincount(where, table["bytes"], len(files))
+    ranks = np.unique(table["rank"][found[where]])
+    mean = float(np.average(redundancy[found], weights=total[found]))
+    read_of = np.bincount(table["rank"], table["bytes"], int(case.ranks.max()) + 1)
+    again_of = np.bincount(
+        table["rank"],
+        table["bytes"] * (found & True)[where] * (1 - 1 / redundancy.clip(1)[where]),
+        int(case.ranks.max()) + 1,
+    )
+    share = np.divide(again_of, read_of, out=np.zeros(len(read_of)), where=read_of > 0)
+    rows = (case.op == "read") & np.isin(case.rows["rank"], ranks) & (case.rows["bytes"] > 0)
+    saved = np.where(rows, case.rows["time_ns"] * share[case.rows["rank"]], 0.0)
+    names = tuple(case.run.files[number] for number in files[found][np.argsort(-total[found])].tolist())
+    checks = (
+        Check(
+            "same-bytes",
+            True,
+            f"{len(ranks)} tasks read ranges that add up to {mean:.3g} times the range of the file",
+        ),
+        Check("dense", True, f"each reads at least {_DENSE:.0%} of the bytes of its range"),
+    )
+    return Remedy(
+        rows,
+        saved,
+        f"tasks read the same bytes: {mean:.3g} times what the files hold",
+        ADVICE,
+        checks,
+        {"redundancy": mean, "files": int(found.sum())},
+        0.85 * saved,
+        1.1 * saved,
+        names,
+    )
+
+
+rule = EvidenceRule("redundant-reads", _find)

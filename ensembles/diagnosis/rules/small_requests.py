@@ -1,0 +1,150 @@
+"""Rules for small requests, whose time is a fixed cost for each call and not that of their bytes.
+
+Where one or two tasks make them and the others wait, the cause is ``serialised-metadata``; where the reads
+jump, ``seek-heavy``; where the C library's buffer makes them, ``stdio-buffer``; else ``small-requests``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.model.units import bytes_text, seconds_text
+
+SMALL_CLASS = 18
+"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
+
+MEMORY_BYTES_PER_NS = 1.0
+SHARED_MEMORY_BYTES_PER_NS = 0.25
+"""The rate at which a memory that many tasks share serves each of them: for the lower end."""
+
+COPIED_BYTES = 8192
+JOINED_BYTES = 1 << 20
+LEAST_CALLS = 8
+_FEW_TASKS = 2
+_LEAST_OTHERS = 4
+_JUMPS = 0.8
+
+ADVICE = {
+    "small-requests": "join small transfers in a buffer of 1 MiB or more, or use collective I/O "
+    "(romio_cb_write=enable; "
+    "HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)",
+    "stdio-buffer": "give the stream a larger buffer before its first use (setvbuf(file, NULL, _IOFBF, 1 "
+    "<< 20)), or "
+    "write with write(2) in large pieces",
+    "serialised-metadata": "let the one task write its small pieces at once: buffer them, defer metadata "
+    "until "
+    "the file "
+    "is closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread them over tasks",
+    "seek-heavy": (
+        "read the file in the order of its bytes and sort in memory, or read one large range and pick from it"
+    ),
+}
+
+
+def _find(case: Case, cause: str) -> Remedy | None:
+    rows_of = case.rows
+    small = np.isin(case.op, ("read", "write")) & (rows_of["size"] < SMALL_CLASS) & (rows_of["bytes"] > 0)
+    stdio = small & (case.layer == "stdio")
+    outermost = small & np.isin(case.layer, ("posix",))
+    if not (stdio | outermost).any():
+        return None
+    few = np.unique(rows_of["rank"][outermost])
+    is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
+    jumping = outermost & (case.op == "read") & _jumps(case)
+    chosen = {
+        "stdio-buffer": stdio,
+        "serialised-metadata": outermost & is_few,
+        "seek-heavy": jumping & ~np.full(len(case), is_few),
+        "small-requests": outermost & ~jumping & (not is_few),
+    }[cause]
+    if cause == "small-requests" and not is_few:
+        chosen &= ~_of_single_tasks(case, chosen)
+    if not chosen.any():
+        return None
+    mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
+    shares = (0.1, 0.35) if cause == "seek-heavy" else (0.25, 0.5)
+    floors = [*map(case.quartile_ns, shares), mean_ns]
+    if cause == "stdio-buffer":
+        floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
+    # Copying matters for the larger of them only; the others cost the entry into the kernel.
+    slow = np.where(mean_bytes < COPIED_BYTES, MEMORY_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS)
+    rates = (slow, MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS)
+    fixed = [
+        np.maximum(np.minimum(floor, mean_ns) - mean_bytes / rate, 0)
+        for floor, rate in zip(floors, rates, strict=True)
+    ]
+    fixed_ns = fixed[1]
+    calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
+    joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
+    kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
+    rows = chosen & case.of_cells(calls >= LEAST_CALLS)
+    if not rows.any():
+        return None
+    low, saved, high = (
+        np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
+    )
+    total = int(rows_of["n"][rows].sum())
+    size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
+    each_s = float(np.average(fixed_ns[rows], weights=rows_of["n"][rows])) * 1e-9
+    checks = (
+        Check(
+            "fixed-cost",
+            True,
+            f"half of these calls take {seconds_text(each_s)} or more beyond the time of their bytes "
+            "in memory: the cost is there whatever the size",
+        ),
+        Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
+    )
+    told = {
+        "seek-heavy": "reads jump through the file",
+        "stdio-buffer": "small writes through the C library's buffer",
+        "serialised-metadata": (
+            f"{len(few)} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
+        ),
+        "small-requests": "small requests",
+    }[cause]
+    return Remedy(
+        rows,
+        saved,
+        f"{told}: {total:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost each",
+        ADVICE[cause],
+        checks,
+        {"mean_bytes": size, "fixed_cost_s": each_s},
+        low,
+        high,
+    )
+
+
+def _jumps(case: Case) -> np.ndarray:
+    """Find the rows of reads most of which do not begin where the one before ended."""
+    table = case.evidence.order.columns()
+    names = ("phase", "rank", "call", "size")
+    keys = np.stack([np.concatenate([table[name], case.rows[name]]) for name in names])
+    number = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
+    count = np.bincount(theirs, table["n"], int(number.max()) + 1)
+    jumped = np.bincount(theirs, table["n"] * table["jumps"], int(number.max()) + 1)
+    found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
+    return found
+
+
+def _of_single_tasks(case: Case, chosen: np.ndarray) -> np.ndarray:
+    """Find rows whose function and size class only one or two tasks use in any phase."""
+    key = case.rows["call"] * 128 + case.rows["size"]
+    pairs = np.unique(np.stack([key[chosen], case.rows["rank"][chosen]]), axis=1)
+    names, tasks = np.unique(pairs[0], return_counts=True)
+    single = names[(tasks <= _FEW_TASKS) & (len(case.ranks) - tasks >= _LEAST_OTHERS)]
+    found: np.ndarray = np.isin(key, single)
+    return found
+
+
+def _rule(cause: str) -> EvidenceRule:
+    return EvidenceRule(cause, lambda case: _find(case, cause))
+
+
+small_requests, stdio_buffer = _rule("small-requests"), _rule("stdio-buffer")
+serialised_metadata, seek_heavy = _rule("serialised-metadata"), _rule("seek-heavy")

@@ -1,0 +1,69 @@
+"""Rule ``sync-per-write``: a program waits for the disk after every few writes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.model.units import seconds_text
+
+LEAST_SYNCS = 3
+"""Syncs of a task in a phase at whose end tasks wait for each other."""
+
+LEAST_SYNCS_WITHOUT_PHASES = 12
+"""Without such phases, a program may sync once in each of its steps."""
+
+MOST_WRITES = 4
+
+ADVICE = (
+    "sync once after each step, or when the file is closed, instead of after each write; "
+    "a checkpoint that is renamed "
+    "when it is whole needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
+)
+
+
+def _find(case: Case) -> Remedy | None:
+    syncs = (case.op == "sync") & (case.layer == "posix")
+    writes = (case.op == "write") & (case.layer == "posix")
+    count = case.by_cell(np.where(syncs, case.rows["n"], 0))
+    written = case.by_cell(np.where(writes, case.rows["n"], 0))
+    least = LEAST_SYNCS if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
+    often = (count >= least) & (written > 0) & (written <= MOST_WRITES * count)
+    rows = syncs & case.of_cells(often)
+    if not rows.any():
+        return None
+    number = case.of_cells(np.maximum(count, 1))
+    saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
+    bytes_ = case.of_cells(case.by_cell(np.where(writes, case.rows["bytes"], 0)))
+    # What a sync no longer waits for, the last one still has to write: at best at the fastest rate.
+    rate = bytes_[rows] / np.maximum(
+        case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))[rows], 1
+    )
+    moving_ns = bytes_ / max(float(np.quantile(rate, 0.95)), 0.1)
+    low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
+    total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
+    ratio = float(written[often].sum() / count[often].sum())
+    checks = (
+        Check("after-few-writes", True, f"one sync for every {ratio:.3g} writes of a task, {total:,} in all"),
+        Check(
+            "bytes-stay",
+            None,
+            "the bytes still have to be written by the last sync: one size of steps cannot show how "
+            "much of the time is theirs (record a run with fewer syncs)",
+        ),
+    )
+    return Remedy(
+        rows,
+        saved,
+        f"a sync after every {ratio:.3g} writes: {total:,} syncs, {seconds_text(time_s / total)} each",
+        ADVICE,
+        checks,
+        {"syncs": total, "writes_per_sync": ratio},
+        low,
+    )
+
+
+rule = EvidenceRule("sync-per-write", _find)

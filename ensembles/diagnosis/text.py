@@ -1,0 +1,79 @@
+"""A diagnosis as text: one screen, or everything."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.diagnosis.finding import Diagnosis, Finding
+
+WIDTH = 80
+MOST_SHORT = 5
+"""Findings that one screen shows."""
+
+
+def diagnosis_text(found: Diagnosis) -> str:
+    """Return everything: evidence of each finding, and why causes could not be examined."""
+    parts = [str(finding) for finding in found.findings] or [_nothing(found)]
+    if found.findings and (clean := _clean(found)):
+        parts.append(f"looked for and not found: {', '.join(clean)}")
+    if found.unexplained_s is not None and found.findings:
+        parts.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
+    parts += [f"not examined: {entry.id}: {entry.reason}" for entry in found.not_examined]
+    return "\n\n".join(parts)
+
+
+def screen_text(found: Diagnosis) -> str:
+    """Return one screen of 80 columns: the strongest findings, and what was checked."""
+    parts = [_short(finding) for finding in found.findings[:MOST_SHORT]] or [_wrapped(_nothing(found))]
+    if (more := len(found.findings) - MOST_SHORT) > 0:
+        parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
+    lines = []
+    if found.findings and found.unexplained_s is not None:
+        lines.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
+    if found.findings:
+        lines.append(
+            _wrapped(
+                f"{count_text(len(found.examined), 'cause')} examined; clean: "
+                f"{', '.join(_clean(found)) or 'none'}"
+            )
+        )
+    if found.not_examined:
+        names = ", ".join(entry.id for entry in found.not_examined)
+        lines.append(_wrapped(f"{len(found.not_examined)} could not be (--verbose says why): {names}"))
+    return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
+
+
+def _nothing(found: Diagnosis) -> str:
+    if not found.examined:
+        return "no finding (nothing could be examined)"
+    return f"no finding (looked for: {', '.join(found.examined)})"
+
+
+def _clean(found: Diagnosis) -> list[str]:
+    names = {finding.id for finding in found.findings}
+    return [name for name in found.examined if name not in names]
+
+
+def _short(finding: Finding) -> str:
+    lines = [
+        f"{finding.severity}: {finding.id} (confidence {finding.confidence:.0%})",
+        _wrapped(finding.title, "  "),
+    ]
+    lines.append(_wrapped(sanitize_text(str(finding.where)), "  where   "))
+    if finding.gain_s is not None:
+        lines.append(_wrapped(finding.gain_text, "  gain    "))
+    lines.append(_wrapped(finding.advice, "  advice  "))
+    if finding.symptoms:
+        lines.append(_wrapped(f"explains {', '.join(finding.symptoms)}", "  "))
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, head: str = "") -> str:
+    return textwrap.fill(
+        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False
+    )
