@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.call_sites import with_sites
 from ensembles.diagnosis.accounting import share_out
+from ensembles.diagnosis.call_sites import with_sites
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
