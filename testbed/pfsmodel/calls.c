@@ -74,8 +74,9 @@ static void begin_data(struct pfs *model, struct task *task, int32_t id)
         return;
     }
     if (model->settings.fault.small_requests > 0)
-        not_before(task, model->settings.fault.small_requests * model->settings.small_request_ms * 1e6 *
-                             noise_factor(model, model->settings.call_noise, NOISE_CALL, (uint64_t)id, task->number, 1));
+        not_before(task,
+                   model->settings.fault.small_requests * model->settings.small_request_ms * 1e6 *
+                       noise_factor(model, model->settings.call_noise, NOISE_CALL, (uint64_t)id, task->number, 1));
     if (task->call.operation == PFS_WRITE)
         begin_write(model, task, id);
     else
