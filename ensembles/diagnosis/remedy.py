@@ -44,8 +44,12 @@ class Remedy:
     files: tuple[str, ...] = ()
 
 
+LEAST_SHARE = 1e-3
+"""Share of the span of a run below which a gain is not worth a line."""
+
+
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
-    """Make the finding of a remedy; none if a check fails or nothing would be gained."""
+    """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
     gain_s = case.gain_s(remedy.saved_ns)
     if not confidence or gain_s <= 0:
@@ -53,6 +57,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     low = remedy.saved_ns if remedy.low_ns is None else remedy.low_ns
     high = remedy.saved_ns if remedy.high_ns is None else remedy.high_ns
     interval = case.interval_s(low, remedy.saved_ns, high)
+    if interval[1] < LEAST_SHARE * case.span_s:
+        return []
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
     phases = case.run.phases

@@ -24,7 +24,7 @@ LEAST_BYTES = 1 << 28
 """Smallest default budget in bytes: Python, NumPy and the pictures take half of it."""
 
 _BYTES_PER_CHUNK_EVENT = 1 << 12
-_BYTES_OF_PROGRAM = 128 << 20
+_BYTES_OF_PROGRAM = 160 << 20
 _BYTES_PER_THREAD = 32 << 20
 _BYTES_PER_HELD_EVENT = 240
 _MOST_CHUNK_EVENTS = 1 << 15

@@ -191,6 +191,10 @@ def _per_byte(run: Run, wanted: Any, extent: _Extent) -> str:
     return "--per-byte: no call moved bytes"
 
 
+def _quantity(run: Run, wanted: Any, extent: _Extent) -> str:
+    return "--quantity flight: no call posts a non-blocking request whose flight is known"
+
+
 def _outermost(run: Run, wanted: Any, extent: _Extent) -> str:
     return "the outermost calls"
 
@@ -212,6 +216,7 @@ _WORDS: dict[str, Callable[[Run, Any, _Extent], str]] = {
     "phases": _phases,
     "ordinals": _ordinals,
     "per_byte": _per_byte,
+    "quantity": _quantity,
     "outermost": _outermost,
 }
 """By condition: words for it, and what the run has."""
@@ -229,5 +234,6 @@ _OPTIONS = {
     "phases": "--phase",
     "ordinals": "--ordinal",
     "per_byte": "--per-byte",
+    "quantity": "--quantity",
     "outermost": "outermost calls",
 }

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-_MOST_PARTS = 64
+_LEAST_ROWS = 1 << 14
+"""Rows of new parts up to which they are not joined with the first."""
 
 
 class KeyedSums:
@@ -45,7 +46,8 @@ class KeyedSums:
         """Add rows: arrays of one length, for each key and value."""
         if len(columns[self.keys[0]]):
             self._parts.append(self._grouped(columns))
-            if len(self._parts) > _MOST_PARTS:
+            rows = [len(part[self.keys[0]]) for part in self._parts]
+            if sum(rows[1:]) > max(_LEAST_ROWS, rows[0]):
                 self.columns()
 
     def merge(self, other: KeyedSums) -> None:

@@ -122,7 +122,8 @@ def test_the_processes_of_a_node_share_a_tenth(preload, small_disk):
     preload.run = small_disk / "run"
     command = f"for i in 1 2 3 4; do (mkdir $i; cd $i; exec {program} calls {CALLS // 2} 9>&-) & done; wait"
     script = ["bash", "-c", command.replace("result", "/dev/null")]
-    subprocess.run(script, cwd=small_disk, env=preload.environment(), check=True, capture_output=True)
+    environment = preload.environment(ENSIO_LAUNCH="script")
+    subprocess.run(script, cwd=small_disk, env=environment, check=True, capture_output=True)
     assert used_bytes(preload.run) < LIMIT_BYTES // 10 + 4 * (1 << 20)
     run = ensembles.open(preload.run)
     assert len(run.processes) >= 4

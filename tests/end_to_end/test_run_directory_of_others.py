@@ -108,4 +108,4 @@ def test_own_link_is_followed(preload, shared, tmp_path):
     preload.run = shared / "run"
     process = start(preload, shared)
     assert assert_ends_by_itself(process) == b""
-    assert len(list(home.glob("*.spool"))) == 1
+    assert len(list(home.glob("*.ensio"))) == 1

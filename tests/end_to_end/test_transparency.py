@@ -46,7 +46,8 @@ def test_programs_print_and_leave_the_same(preload, tmp_path, command):
         folder = tmp_path / "here"  # the same name for both: some leave it in their files
         folder.mkdir()
         try:
-            done = execute(*command, cwd=folder, stdin=subprocess.DEVNULL, timeout=200)
+            one_run = {"ENSIO_LAUNCH": "script"}
+            done = execute(*command, cwd=folder, stdin=subprocess.DEVNULL, timeout=200, environment=one_run)
         except subprocess.TimeoutExpired as late:
             so_far = (late.stdout or b"").decode()[-500:]
             pytest.fail(f"{execute.__name__}: not at its end after {late.timeout} s; last output: {so_far}")

@@ -168,8 +168,8 @@ def test_report_has_the_pictures_that_are_explained(folder):
         "histogram",
         "ensemble of …",
         "moments",
-        "calls, frequent request sizes",
         "call sites",
+        "tables of calls and sizes",
     }
 
 

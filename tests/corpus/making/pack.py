@@ -14,8 +14,9 @@ import tarfile
 from pathlib import Path
 
 HELD = Path(__file__).resolve().parent.parent / "runs"
-MACHINE = re.compile(rb"(?<!\w)/(?:work|root|home(?!/me/)|tmp|builds|workspace)/[\w.]")
-"""Paths that are those of a machine on which something was recorded, and no neutral ones."""
+MACHINE = re.compile(rb"(?<!\w)/(?:work|root|home(?!/(?:me|luettgau)/)|tmp|builds|workspace)/[\w.]")
+"""Paths that are those of a machine on which something was recorded; neutral ones, and those in the logs that
+PyDarshan brings along, are not."""
 
 
 def contents_of(archive: Path) -> dict[str, bytes]:

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from project import ROOT
 
 import ensembles as en
-from calibration.evaluate.draw import draw
-from calibration.evaluate.truth import make_run
 from ensembles.cli.pattern_args import find_pattern
 from ensembles.workloads.simulation.scenarios import read_scenarios, run_scenario
+
+sys.path.insert(0, str(ROOT))
+from calibration.evaluate.draw import draw
+from calibration.evaluate.truth import make_run
 
 pytestmark = pytest.mark.slow
 

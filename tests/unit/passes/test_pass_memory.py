@@ -79,4 +79,4 @@ def test_chunks_become_smaller_with_the_memory() -> None:
 
 
 def test_threads_fit_into_the_budget() -> None:
-    assert [Budget(mib << 20).threads for mib in (16, 160, 208, 256)] == [1, 1, 2, 4]
+    assert [Budget(mib << 20).threads for mib in (16, 208, 224, 320)] == [1, 1, 2, 5]

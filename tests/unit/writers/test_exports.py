@@ -252,7 +252,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, folder: 
     path = exported(folder, "hdf5", tmp_path / "out.h5")
     assert "is the run itself" in refused(path, "--to", "hdf5", path)
     assert "is a directory" in refused(folder, "--to", "csv", tmp_path)
-    assert "invalid choice" in refused(folder, "--to", "xml", tmp_path / "x")
+    assert 'there is no --to "xml"' in refused(folder, "--to", "xml", tmp_path / "x")
     assert "--to" in refused(folder, tmp_path / "x")
 
 
