@@ -15,9 +15,13 @@ from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.statistics.samples.counted_durations import CountedDurations
+
+WAITS_FOR_TASKS = {("mpisync", "wait")}
+"""Kinds of calls in which tasks wait for each other; other calls that wait, wait for I/O."""
 
 Side = Run | Ensemble | CountedDurations
 
@@ -181,7 +185,13 @@ def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
         The run does not record what the selection asks for, or cannot be read.
     """
     calls = group_calls(run, selection.for_run(run, from_summary=True), single)
-    return ReadRun(run.path, calls, sums_of_run(run), list(run.notes))
+    posts = [
+        f"{count_text(sums.requests, op)} only post a request, for which another call waits: compare the time "
+        "in I/O, not the durations of posts with those of blocking calls"
+        for op, sums in run.flights.items()
+        if sums.requests
+    ]
+    return ReadRun(run.path, calls, sums_of_run(run), run.notes + posts)
 
 
 def compare_read_runs(
@@ -225,7 +235,7 @@ def compare_read_runs(
         for key, time_s in calls.time_s.items():
             times_s[key] = times_s.get(key, 0.0) + time_s
     if not with_waits:
-        times_s = {key: time_s for key, time_s in times_s.items() if key[1] != "wait"}
+        times_s = {key: time_s for key, time_s in times_s.items() if key not in WAITS_FOR_TASKS}
     totals = {key: _totals_of_kind(read, key, margin, level) for key in times_s}
     common = [key for key in times_s if all(any(key in run.time_s for run in group) for group in read)]
     alone = [key for key in times_s if key not in common and totals[key][0].is_finding]

@@ -179,7 +179,7 @@ def sums_of_run(run: Run) -> ComparedSums:
         table, totals = summaries["table"], summaries["totals"]
     else:
         table, totals = table_from_cells(run.summary, run.files), totals_from_cells(run.summary)
-    waited_ns = sum(sums.time_ns for call, sums in table.totals.items() if call.op == "wait")
+    waited_ns = sum(sums.time_ns for call, sums in table.totals.items() if call.waits_for_tasks)
     found: dict[str, float] = {
         "tasks": run.tasks,
         "calls": table.events,
