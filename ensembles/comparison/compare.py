@@ -186,8 +186,8 @@ def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
     """
     calls = group_calls(run, selection.for_run(run, from_summary=True), single)
     posts = [
-        f"{count_text(sums.requests, op)} only post a request, for which another call waits: compare the time "
-        "in I/O, not the durations of posts with those of blocking calls"
+        f"{count_text(sums.requests, op)} only post a request, for which another call waits: compare the "
+        "time in I/O, not the durations of posts with those of blocking calls"
         for op, sums in run.flights.items()
         if sums.requests
     ]

@@ -11,6 +11,11 @@ _LEAST_BYTES = 1 << 20
 _LEAST_SHARE = 0.1
 _EXCLUDED_CALL_BYTES = 1 << 16
 _MPI = re.compile(r"libmpi|libmca|libopen-")
+_OF_IO = re.compile(
+    r"lib(hdf5|h5|p?netcdf|adios|sio|gfortran|FortranRuntime|flang_rt|ifcore|nvf|stdc\+\+|c\+\+|sqlite|z\.|bz2)"
+)
+"""Libraries whose purpose is I/O, and run-time libraries of languages."""
+_MOST_NAMED = 8
 
 
 def unseen_sentence(
@@ -62,8 +67,12 @@ def unseen_sentence(
             found.append(f"{word} {bytes_text(all_bytes)}, and {bytes_text(recorded)} of them are recorded")
     if not found:
         return ""
+    # A program loads dozens of libraries; those that may well have moved the bytes come first.
+    named = [name for name in libraries if _OF_IO.match(name)] or libraries
+    more = len(named) - _MOST_NAMED
+    names = ", ".join(named[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     return (
         f"the program {'; it '.join(found)}: the recorder is linked into it and does not see what shared "
-        f"libraries do (loaded: {', '.join(libraries)}); start it with ensio run, or link these libraries "
+        f"libraries do (loaded: {names}); start it with ensio run, or link these libraries "
         "statically"
     )
