@@ -68,7 +68,8 @@ LANGUAGES = {"C++": ("g++", "site_streams.cpp"), "Fortran": ("gfortran", "site_w
 @pytest.mark.parametrize("optimised", ["-O0", "-O2"])
 def test_what_a_runtime_library_does_has_the_line_of_the_program(preload, compiler, source, optimised):
     program = preload.folder / "program"
-    subprocess.run([compiler, "-g", optimised, PROGRAMS / source, "-o", program], check=True)
+    command = [compiler, "-g", optimised, PROGRAMS / source, "-o", program]
+    subprocess.run(command, check=True, cwd=preload.folder)  # gfortran writes modules there
     run = check(preload, PROGRAMS / source, program)
     if compiler == "gfortran":
         assert calls_at(run, "restart::write_restart") == {"write": 3}
