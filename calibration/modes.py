@@ -368,7 +368,7 @@ def phases(quick: bool, rng: np.random.Generator) -> Iterator[Row]:
             np.log(SCALE_S) + rng.normal(0, 0.15, 50)[phase] + rng.normal(0, 0.2, len(phase))
         )
         modes.append(fit_modes(CountedDurations.from_durations(durations_s, phase)).modes[0])
-    yield "a bump of one phase of 50 is told", f"{told / repeats:.0%} of {repeats}", "100 %"
+    yield "a bump of one phase of 50 is reported", f"{told / repeats:.0%} of {repeats}", "100 %"
     yield "and is not a mode", f"{alone / repeats:.0%} of {repeats}", "100 %"
     yield "coverage of place: 50 phases that differ", covered(modes, SCALE_S), "85–95 %"
 
@@ -439,7 +439,7 @@ def rows_of(name: str, quick: bool, seed: int) -> list[Row]:
 
 def main(quick: bool = False, seed: int = SEED, names: tuple[str, ...] = ()) -> None:
     """Print the results, one line for each claim."""
-    say("Coverage of intervals at 90 % has its standard error, and beside it the median width (high / low).")
+    say("Coverage of intervals at 90 % has its standard error and the median width (high / low).")
     chosen = [part.__name__ for part in PARTS if not names or part.__name__ in names]
     # Times are measured last, when the other processes have ended.
     cases = [(name, quick, seed) for name in chosen if name != "speed"]

@@ -18,7 +18,7 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
     ----------
     drawn : Drawn
     folder : Path
-        New folder of the run. The answer lies beside it, in ``<folder>.truth.json``.
+        New folder of the run. The answer is in ``<folder>.truth.json``.
 
     Returns
     -------

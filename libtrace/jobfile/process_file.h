@@ -1,4 +1,4 @@
-/* process_file.h: a process without a job codes its spool at its end, into a job file of one process beside it. */
+/* process_file.h: a process without a job codes its spool at its end, into a job file of one process. */
 #ifndef ENSIO_JOBFILE_PROCESS_FILE_H
 #define ENSIO_JOBFILE_PROCESS_FILE_H
 
