@@ -71,9 +71,9 @@ def _facts(counters: dict[str, Any]) -> list[tuple[str, str, str]]:
         )
     if modules:
         most = max(modules, key=lambda each: each["time_s"])
-        whole_s = run_time_s * tasks
-        share = f"{100 * most['time_s'] / whole_s:.3g} % of task time, " if whole_s else ""
-        meta = f"{100 * most['meta_s'] / most['time_s']:.3g} % of it metadata" if most["time_s"] else ""
+        part, of_meta = counters["io_time_share"], most["meta_share"]
+        share = "" if part is None else f"{100 * part:.3g} % of task time, "
+        meta = "" if of_meta is None else f"{100 * of_meta:.3g} % of it metadata"
         found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']})"))
     return found
 
@@ -108,7 +108,7 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
                 f"{module['layer']} ({name})",
                 f"{module['reads']:,}",
                 f"{module['writes']:,}",
-                *(f"{100 * module[key] / calls:.3g} %" if posix else "" for key in keys),
+                *(f"{100 * module[key + '_share']:.3g} %" if posix else "" for key in keys),
                 ", ".join(
                     f"{size_text(entry['bytes'])} × {entry['count']:,}"
                     for entry in module["common_sizes"][:4]
@@ -125,7 +125,7 @@ def _files(rows: Sequence[dict[str, Any]]) -> MomentsTable:
             os.path.basename(row["path"]) or row["path"] or "(unknown)",
             row["layer"],
             "all" if row["is_shared"] else f"{row['records']:,}",
-            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            bytes_text(row["bytes"]),
             *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s")),
             "unknown"
             if row["slowest_s"] is None
@@ -143,7 +143,7 @@ def _ranks(rows: Sequence[dict[str, Any]]) -> MomentsTable:
             f"{row['rank']:,}",
             row["layer"],
             f"{row['records']:,}",
-            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            bytes_text(row["bytes"]),
             *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s", "low_s", "high_s")),
         )
         for row in sorted(rows, key=lambda row: -row["low_s"])[:_MOST]

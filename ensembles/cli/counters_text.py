@@ -11,7 +11,7 @@ from ensembles.cli.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.structure.counters import main_interface
 
-_WIDTH = 96
+_WIDTH = 80
 _LABEL = 11
 _INNER_LABEL = 13
 _MOST_FILES = 8
@@ -52,13 +52,13 @@ def counter_headline(information: dict[str, Any]) -> str:
     lines = [_line("run time", f"{run_time} × {count_text(tasks, 'task')}")]
     most = max(counters["modules"].values(), key=lambda each: float(each["time_s"]), default=None)
     if most is not None:
-        whole_s = run_time_s * tasks
-        share = f", {100 * most['time_s'] / whole_s:.3g} % of task time" if whole_s else ""
+        part = counters["io_time_share"]
+        share = f", {_percent(part)} of task time" if part is not None else ""
         lines.append(
             _line("I/O time", f"{seconds_text(most['time_s'])} in {most['layer']} summed over tasks{share}")
         )
-        lines.append(_line("", _parts_of_time(most)))
-        if whole_s and most["time_s"] > whole_s:
+        lines += _packed(_parts_of_time(most))
+        if part is not None and part > 1:
             text = (
                 "more than all tasks had: calls of several threads overlap, or the clock was set while "
                 "a timer ran"
@@ -91,9 +91,8 @@ def counters_text(information: dict[str, Any]) -> str:
     parts += [_module_text(name, module, counters["tasks"]) for name, module in modules.items()]
     files = [row for module in modules.values() for row in module["slowest_files"]]
     ranks = [row for module in modules.values() for row in module["slowest_ranks"]]
-    all_files = sum(module["file_kinds"]["all"] for module in modules.values())
+    all_files, all_ranks = counters["file_rows"], counters["rank_rows"]
     parts.append(file_table_text(sorted(files, key=lambda row: -row["time_s"])[:_MOST_FILES], all_files))
-    all_ranks = sum(module["ranks"] for module in modules.values())
     if counters["tasks"] > 1:
         parts.append(rank_table_text(sorted(ranks, key=lambda row: -row["low_s"])[:_MOST_RANKS], all_ranks))
     parts.append(_target_table(counters["targets"]))
@@ -121,7 +120,7 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
             _shortened(row["path"]),
             row["layer"],
             "all" if row["is_shared"] else f"{row['records']:,}",
-            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            bytes_text(row["bytes"]),
             seconds_text(row["read_s"]),
             seconds_text(row["write_s"]),
             seconds_text(row["meta_s"]),
@@ -130,7 +129,7 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return table_text(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
+    return table_text(headers, table) + _more(len(rows), of)
 
 
 def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
@@ -153,7 +152,7 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
             f"{row['rank']:,}",
             row["layer"],
             f"{row['records']:,}",
-            bytes_text(row["bytes_read"] + row["bytes_written"]),
+            bytes_text(row["bytes"]),
             seconds_text(row["read_s"]),
             seconds_text(row["write_s"]),
             seconds_text(row["meta_s"]),
@@ -164,15 +163,19 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "with shared files")
-    return table_text(headers, table) + _more(len(rows), of, "row", "run.counters in Python")
+    return table_text(headers, table) + _more(len(rows), of)
 
 
 def _line(label: str, text: str) -> str:
     return f"{label:<{_LABEL}}{text}"
 
 
-def _more(shown: int, of: int, noun: str, where: str) -> str:
-    return f"\n{count_text(of - shown, 'more ' + noun)}: see {where}" if of > shown else ""
+def _more(shown: int, of: int) -> str:
+    return f"\nThe first of {of:,} rows; all of them: run.counters in Python" if of > shown else ""
+
+
+def _percent(share: float | None) -> str:
+    return f"{100 * (share or 0.0):.3g} %"
 
 
 def _shortened(path: str) -> str:
@@ -186,12 +189,24 @@ def _of_rank(time_s: float | None, rank: int) -> str:
     return seconds_text(time_s) + (f" (rank {rank})" if rank >= 0 and time_s > 0 else "")
 
 
-def _parts_of_time(module: dict[str, Any]) -> str:
-    whole = module["time_s"] or 1.0
-    names = (("reads", "read_s"), ("writes", "write_s"), ("metadata", "meta_s"))
-    return " · ".join(
-        f"{label} {seconds_text(module[key])} ({100 * module[key] / whole:.3g} %)" for label, key in names
-    )
+def _packed(parts: Sequence[str]) -> list[str]:
+    """Join parts to lines, which end between two parts."""
+    lines = [_line("", parts[0])]
+    for part in parts[1:]:
+        joined = f"{lines[-1]} · {part}"
+        if len(joined) <= _WIDTH:
+            lines[-1] = joined
+        else:
+            lines.append(_line("", part))
+    return lines
+
+
+def _parts_of_time(module: dict[str, Any]) -> list[str]:
+    names = (("reads", "read"), ("writes", "write"), ("metadata", "meta"))
+    return [
+        f"{label} {seconds_text(module[key + '_s'])} ({_percent(module[key + '_share'])})"
+        for label, key in names
+    ]
 
 
 def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
@@ -276,14 +291,14 @@ def _pattern_text(module: dict[str, Any]) -> str:
     if not calls or module["layer"] != "posix":
         return ""
     parts = [
-        f"{100 * module['sequential'] / calls:.3g} % sequential",
-        f"{100 * module['consecutive'] / calls:.3g} % consecutive",
+        f"{_percent(module['sequential_share'])} sequential",
+        f"{_percent(module['consecutive_share'])} consecutive",
     ]
     for place in ("file", "memory"):
         if module["alignment"][place]:
             sizes = ", ".join(size_text(size) for size in module["alignment"][place][:3])
-            share = 100 * module[f"{place}_misaligned"] / calls
-            parts.append(f"{share:.3g} % misaligned in {place} (to {sizes})")
+            share = _percent(module[f"{place}_misaligned_share"])
+            parts.append(f"{share} misaligned in {place} (to {sizes})")
     return " · ".join(parts) + f" of {calls:,} reads and writes"
 
 
@@ -314,7 +329,7 @@ def _heatmap_text(name: str, found: dict[str, Any]) -> str:
         f"heat map of {name}: {bytes_text(found['bytes_read'])} read and "
         f"{bytes_text(found['bytes_written'])} written from {seconds_text(found['first_s'])} to "
         f"{seconds_text(found['last_s'])}, in "
-        f"{100 * found['busy_share']:.3g} % of the bins of {seconds_text(found['bin_s'])}; at most "
+        f"{_percent(found['busy_share'])} of the bins of {seconds_text(found['bin_s'])}; at most "
         f"{bytes_text(found['highest_rate'])}/s"
     )
     return "\n".join(textwrap.wrap(text, _WIDTH, subsequent_indent="  "))

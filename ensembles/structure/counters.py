@@ -49,11 +49,16 @@ def counters_json(run: RunInfo) -> dict[str, Any]:
     if counters is None:
         return {}
     modules = {name: _module_json(run, module, counters) for name, module in counters.modules.items()}
+    task_time_s = counters.run_time_s * counters.tasks
+    longest_s = max((each["time_s"] for each in modules.values()), default=0.0)
     return {
         "counters": {
             "tool": counters.tool,
             "tasks": counters.tasks,
             "run_time_s": counters.run_time_s,
+            "io_time_share": longest_s / task_time_s if task_time_s > 0 else None,
+            "file_rows": sum(len(module.by_file["file"]) for module in counters.modules.values()),
+            "rank_rows": sum(len(module.by_rank["rank"]) for module in counters.modules.values()),
             "modules": modules,
             "heatmaps": {name: _heatmap_json(found) for name, found in counters.heatmaps.items()},
             "targets": target_rows(run),
@@ -96,7 +101,10 @@ def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
                 "layer": module.layer,
                 "path": run.files[int(table["file"][i])],
             }
-            row |= {"time_s": float(time_s[i])}
+            row |= {
+                "time_s": float(time_s[i]),
+                "bytes": int(table["bytes_read"][i] + table["bytes_written"][i]),
+            }
             rows.append(row | {name: _plain(table[name][i]) for name in _FILE_COLUMNS})
     return rows
 
@@ -123,7 +131,8 @@ def rank_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
         table = module.by_rank
         time_s = table["read_s"] + table["write_s"] + table["meta_s"]
         for i in _first(table["low_s"], time_s, most).tolist():
-            row = {"module": module.module, "layer": module.layer, "time_s": float(time_s[i])}
+            row: dict[str, Any] = {"module": module.module, "layer": module.layer, "time_s": float(time_s[i])}
+            row["bytes"] = int(table["bytes_read"][i] + table["bytes_written"][i])
             rows.append(row | {name: _plain(table[name][i]) for name in _RANK_COLUMNS})
     return rows
 
@@ -207,12 +216,25 @@ def _module_json(run: RunInfo, module: ModuleCounters, counters: Counters) -> di
         "common_strides": [{"bytes": size, "count": count} for size, count in module.common_strides],
         "alignment": {name: list(found) for name, found in module.alignment.items()},
     }
+    found |= _shares(found)
     name = module.module
     found["slowest_files"] = [row for row in file_rows(run, _MOST_ROWS) if row["module"] == name]
     found["slowest_ranks"] = [row for row in rank_rows(run, _MOST_ROWS) if row["module"] == name]
     found["ranks"] = len(module.by_rank["rank"])
     found["rank_times_s"] = _spread(module)
     return found
+
+
+def _shares(sums: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the parts of the time, and the shares of calls that follow others or are misaligned."""
+    calls = sums["reads"] + sums["writes"]
+    parts = ("read_s", "write_s", "meta_s")
+    patterns = ("sequential", "consecutive", "file_misaligned", "memory_misaligned")
+    return {
+        name.removesuffix("_s") + "_share": sums[name] / whole if whole > 0 else None
+        for names, whole in ((parts, sums["time_s"]), (patterns, calls))
+        for name in names
+    }
 
 
 def _spread(module: ModuleCounters) -> dict[str, float] | None:

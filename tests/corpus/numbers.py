@@ -53,6 +53,8 @@ class Known:
                 continue
             if isinstance(value, str):
                 values |= {told.value for told in numbers_in(value)}
+                name = value.rpartition("/")[2]  # a file may be named by a number
+                values |= {float(name)} if name.isdecimal() else set()
             else:
                 values |= {abs(float(value)), abs(1 - float(value))}
         for text in more:

@@ -11,7 +11,8 @@ from made_darshan_logs import MadeLog
 from read_by_pydarshan import EXAMPLES, cffi_backend
 
 import ensembles as en
-from ensembles.cli.info import collect_information, information_text
+from ensembles.cli.info_text import information_text
+from ensembles.run.information import collect_information
 from ensembles.structure.counters import file_rows, rank_rows, shared_sentence
 
 LOGS = sorted([*EXAMPLES.glob("*/*.darshan"), *(EXAMPLES.parent / "tests" / "input").glob("*.darshan")])
@@ -184,7 +185,7 @@ def test_the_text_says_what_took_the_time(tmp_path: Path) -> None:
     path = EXAMPLES / "example_logs" / "sample-badost.darshan"
     text = information_text(collect_information(en.open(path)))
     assert "12 min 58 s (rank 1507)" in text
-    ost = text[text.index("OST      files") :].splitlines()[2].split()
+    ost = text[text.index("OST  files") :].splitlines()[2].split()
     assert ost[:2] == ["14", "85"]
     text = information_text(collect_information(en.open(EXAMPLES / "example_logs" / "dxt.darshan")))
     assert "metadata 3 h 07 min (100 %)" in text

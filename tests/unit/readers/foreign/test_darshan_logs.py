@@ -136,6 +136,10 @@ def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
         "time_s": 2.0,
         "exclusive_time_s": 2.0,
         "max_s": 0.5,
+        "mean_s": 0.2,
+        "io_share": pytest.approx(2 / (2 * 1.4375)),
+        "wait_share": None,
+        "is_io": True,
         "errors": 0,
     }
     assert information["calls"]["fwrite"]["max_s"] is None
