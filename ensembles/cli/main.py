@@ -31,6 +31,7 @@ COMMANDS = (
     "rate",
     "files",
     "ranks",
+    "fingerprint",
     "sites",
     "modes",
     "tail",
