@@ -32,6 +32,7 @@ COMMANDS = (
     "files",
     "ranks",
     "fingerprint",
+    "scaling",
     "sites",
     "modes",
     "tail",
