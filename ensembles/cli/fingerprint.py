@@ -104,7 +104,7 @@ def _read(args: argparse.Namespace, path: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise EnsioError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise EnsioError(f"{path} is no fingerprint: make one with ensio fingerprint RUN --json")
+        raise EnsioError(f"{path} is not a fingerprint: make one with ensio fingerprint RUN --json")
     return found
 
 

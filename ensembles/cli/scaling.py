@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("tasks", "nodes", "writers"),
         default="tasks",
-        help="number on the axis; writers: tasks that moved bytes at the lowest recorded layer (default: tasks)",
+        help="number on the axis; writers: tasks with calls at the lowest recorded layer (default: tasks)",
     )
     parser.add_argument(
         "--maximum",

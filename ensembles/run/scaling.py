@@ -42,8 +42,8 @@ class RunRate:
         Outermost layer that moved most bytes.
     files : str
         ``shared``: one file that several tasks used; ``per task``: a file for each task; ``one``: a file that
-        one task of several used; or the number of files. Of the files that have 90 % of the bytes; the files of
-        a run with a single task count as shared.
+        one task of several used; or the number of files. Of the files that have 90 % of the bytes; the
+        files of a run with a single task count as shared.
     bytes : int
         Bytes moved.
     bytes_per_s : float

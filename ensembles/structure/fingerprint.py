@@ -10,8 +10,8 @@ Each phase has three digests, from strict to tolerant:
 ``unordered``  the same calls in any order
 ``bytes``      the bytes that each task read and wrote, whatever the calls were: adjacent transfers are joined
 
-Files are identified by the order in which a task first used them, and by the number of tasks that use them, so
-that names do not matter.
+Files are identified by the order in which a task first used them, and by the number of tasks that use them,
+so that names do not matter.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> subprocess.Com
 @pytest.mark.parametrize("path", FINGERPRINTS, ids=lambda path: path.stem)
 def test_a_pattern_makes_the_calls_of_its_program(tmp_path, path):
     kept = json.loads(path.read_text())
-    assert kept["program"] and kept["version"] and kept["command"]
+    assert kept["program"]
+    assert kept["version"]
+    assert kept["command"]
     done = compared(tmp_path, kept, path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("Equal: ")

@@ -70,7 +70,8 @@ def test_every_number_of_the_text_is_in_the_json(folders, capsys):
     paths = [str(path) for path in folders.values()]
     assert main(["scaling", *paths, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["maximum_is_measured"] and told["by"] == "tasks"
+    assert told["maximum_is_measured"]
+    assert told["by"] == "tasks"
     assert main(["scaling", *paths]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 90

@@ -142,7 +142,8 @@ def test_a_fingerprint_in_a_file_is_compared(run_directory, tmp_path, capsys):
     kept.write_text(json.dumps(changed))
     assert main(["fingerprint", str(run_directory), "--against", str(kept), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert not told["equal"] and len(told["differences"]) == 1
+    assert not told["equal"]
+    assert len(told["differences"]) == 1
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": "ensio fingerprint 9"}'])
@@ -151,4 +152,5 @@ def test_a_file_that_is_no_fingerprint_is_refused(run_directory, tmp_path, capsy
     other.write_text(text)
     assert main(["fingerprint", str(run_directory), "--against", str(other)]) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "other.json" in said
+    assert said.count("\n") == 1
+    assert "other.json" in said
