@@ -5,14 +5,14 @@ OUTSIDE = {
     ("IOR", "decrease of the phase time, 4 calls"): "SLOW",
     ("IOR", "decrease of the phase time, 8 calls"): "SLOW",
     ("IOR", "skewness of the sum of 8 calls, relative to 1 (more Gaussian)"): (
-        "in the model the fair share bounds the time of a task from above, whatever the number of calls, so that "
-        "sums stay skewed to the left"
+        "in the model the fair share bounds the time of a task from above, whatever the number of calls, so "
+        "that sums stay skewed to the left"
     ),
     ("MADbench", "peaks of the writes on franklin"): "PEAKS",
     ("MADbench", "peaks of the writes on jaguar"): "PEAKS",
     ("GCRM", "peak rate of gcrm"): (
-        "all 10,240 tasks of the model write at the same reduced rate from the first moment; the paper's rate "
-        "falls off during a phase"
+        "all 10,240 tasks of the model write at the same reduced rate from the first moment; the paper's "
+        "rate falls off during a phase"
     ),
     ("GCRM", "rate of a record with 80 writers"): (
         "the link of a node is set to 108 MB/s, but records also wait for requests and locks of the targets"
