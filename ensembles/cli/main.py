@@ -31,6 +31,8 @@ COMMANDS = (
     "rate",
     "files",
     "ranks",
+    "fingerprint",
+    "scaling",
     "sites",
     "modes",
     "tail",

@@ -16,6 +16,10 @@ KIB, MIB = 1 << 10, 1 << 20
 # At a size at which every byte can be looked at: parameters, and the files that are filled without a gap.
 WHOLE = {
     "ior": ({"block_bytes": 64}, ["ior.dat"]),
+    "hacc-own-files": (
+        {"tasks": 3, "particles": 7, "header_bytes": 100},
+        ["hacc-0.dat", "hacc-1.dat", "hacc-2.dat"],
+    ),
     "ior-sdumont": (
         {"shrink": 3000},
         ["ior-1024.dat", "ior-1312.dat", "ior-58864.dat", "ior-65536.dat"],
