@@ -173,7 +173,7 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
     if not run.has_all_events:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
-    others = {_PREFIX + name: request for name, request in sums_requests().items() if name != "active"}
+    others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
 
 
