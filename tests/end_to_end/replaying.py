@@ -83,7 +83,7 @@ def check_written(path: Path, file: int, rows: Sequence[Row]) -> None:
             there = opened["data"][:].ravel()
     elif own[0].call.startswith("pnetcdf."):
         size = next(row.bytes for row in own if row.call.endswith("variable_create"))
-        there = np.frombuffer(path.read_bytes(), np.uint8)[-(-(-size // 4) * 4) :]  # after the header
+        there = np.frombuffer(path.read_bytes(), np.uint8)[-(-(-size // 4) * 4) :]  # of a file that is full
     else:
         there = np.frombuffer(path.read_bytes(), np.uint8)
     where = np.concatenate(written)

@@ -66,7 +66,7 @@ STEPS = [
         + everyone(TASKS, "pnetcdf.begin_independent", file=PNETCDF)
         + [Row(1, "pnetcdf.write", PNETCDF, 10 * ROW, bytes=ROW)]
         + everyone(TASKS, "pnetcdf.end_independent", file=PNETCDF)
-        + [Row(0, "pnetcdf.iput", PNETCDF, 15 * ROW, bytes=3 * ROW)]  # the others post nothing
+        + [Row(0, "pnetcdf.iput", PNETCDF, 17 * ROW, bytes=3 * ROW)]  # the others post nothing
         + everyone(TASKS, "pnetcdf.wait_all", file=PNETCDF)
         + everyone(TASKS, "pnetcdf.sync", file=PNETCDF),
     ),
@@ -76,7 +76,7 @@ STEPS = [
         + everyone(TASKS, "pnetcdf.begin_independent", file=PNETCDF)
         + [Row(2, "pnetcdf.read", PNETCDF, 10 * ROW, bytes=ROW)]
         + everyone(TASKS, "pnetcdf.end_independent", file=PNETCDF)
-        + [Row(1, "pnetcdf.iget", PNETCDF, 15 * ROW, bytes=3 * ROW)]
+        + [Row(1, "pnetcdf.iget", PNETCDF, 17 * ROW, bytes=3 * ROW)]
         + rows("pnetcdf.iget", PNETCDF, 4)[1:]  # PnetCDF does not read overlapping requests together
         + everyone(TASKS, "pnetcdf.wait_all", file=PNETCDF)
         + everyone(TASKS, "pnetcdf.close", file=PNETCDF),
