@@ -15,6 +15,8 @@ struct frame {
     uint32_t region, file;
     uint8_t meaning, kind, paradigm, depth;
     bool has_operation;
+    uint32_t request; /* lowest number of the requests that complete in it; 0: none */
+    uint64_t number;  /* in the location, from 1 */
     struct ensio_attributes told;
 };
 
@@ -24,6 +26,9 @@ static struct frame *frames;
 static size_t frame_count, frame_room;
 static unsigned calls_around;
 static uint32_t here;
+static uint64_t frame_number; /* of the latest in this location */
+/* Locations of a process number their requests in turn. */
+static uint32_t next_request, request_step;
 
 void ensio_flush_rows(void)
 {
@@ -145,6 +150,8 @@ static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time
     frame->paradigm = OTF2_UNDEFINED_IO_PARADIGM;
     frame->depth = calls_around < UINT8_MAX ? (uint8_t)calls_around : UINT8_MAX;
     frame->has_operation = false;
+    frame->request = 0;
+    frame->number = ++frame_number;
     take_attributes(list, &frame->told);
     calls_around += meaning == ENSIO_A_CALL;
     return OTF2_CALLBACK_SUCCESS;
@@ -159,6 +166,8 @@ static void put_frame(const struct frame *frame, uint64_t time)
     fill(&row, told, frame->time, frame->depth);
     if (!has(told, ENSIO_ATTRIBUTE_DURATION))
         row.duration = ensio_ns_between(frame->time, time);
+    if (frame->request)
+        row.request = frame->request;
     row.kind = frame->kind;
     row.paradigm = frame->paradigm;
     row.region = frame->region;
@@ -188,6 +197,8 @@ static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time
                 ensio_archive.counts.never_left++;
                 drop_frame();
             }
+            if (frames[i].has_operation)
+                ensio_operations_posted_by(frames[i].number, time);
             put_frame(frames + i, time);
             drop_frame();
             break;
@@ -260,10 +271,33 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     operation.row.file = of.file;
     operation.row.offset = value_of(&told, ENSIO_ATTRIBUTE_OFFSET, -1);
     operation.row.requested = bytes == OTF2_UNDEFINED_UINT64 && !ensio_archive.ours ? 0 : bytes;
+    if (operation.non_blocking && !operation.has_duration) {
+        operation.call = frame ? frame->number : 0;
+        operation.number = next_request;
+        next_request += request_step;
+    }
     if (frame)
         frame->has_operation = true;
     ensio_operation_begins(&operation);
     return OTF2_CALLBACK_SUCCESS;
+}
+
+static OTF2_CallbackCode on_issued(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoHandleRef handle, uint64_t id)
+{
+    (void)location, (void)at, (void)user, (void)list;
+    ensio_operation_issued(handle, id, time);
+    return OTF2_CALLBACK_SUCCESS;
+}
+
+/* The call around the end of a non-blocking request waits for it, or tests it. */
+static void end_operation(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                          const struct ensio_attributes *told)
+{
+    uint32_t request = ensio_operation_ends(handle, id, time, bytes, told);
+    struct frame *frame = call_around();
+    if (frame && request && (!frame->request || request < frame->request))
+        frame->request = request;
 }
 
 static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
@@ -272,7 +306,7 @@ static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp t
     struct ensio_attributes told;
     (void)location, (void)at, (void)user;
     take_attributes(list, &told);
-    ensio_operation_ends(handle, id, time, bytes, &told);
+    end_operation(handle, id, time, bytes, &told);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -282,7 +316,7 @@ static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp 
     struct ensio_attributes told = {.has = 1U << ENSIO_ATTRIBUTE_ERRNO};
     (void)location, (void)at, (void)user, (void)list;
     told.value[ENSIO_ATTRIBUTE_ERRNO] = ECANCELED;
-    ensio_operation_ends(handle, id, time, OTF2_UNDEFINED_UINT64, &told);
+    end_operation(handle, id, time, OTF2_UNDEFINED_UINT64, &told);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -354,6 +388,7 @@ OTF2_EvtReaderCallbacks *ensio_event_callbacks(void)
     OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, on_enter);
     OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, on_leave);
     OTF2_EvtReaderCallbacks_SetIoOperationBeginCallback(callbacks, on_begin);
+    OTF2_EvtReaderCallbacks_SetIoOperationIssuedCallback(callbacks, on_issued);
     OTF2_EvtReaderCallbacks_SetIoOperationCompleteCallback(callbacks, on_complete);
     OTF2_EvtReaderCallbacks_SetIoOperationCancelledCallback(callbacks, on_cancelled);
     OTF2_EvtReaderCallbacks_SetIoCreateHandleCallback(callbacks, on_create);
@@ -372,6 +407,15 @@ void ensio_begin_location(uint32_t index)
     ensio_positions_in_group(ensio_archive.places[index].group);
     frame_count = 0;
     calls_around = 0;
+    frame_number = 0;
+    next_request = request_step = 1;
+    if (!ensio_archive.places[index].shares_handles)
+        return;
+    for (size_t i = 0; i < ensio_archive.place_count; i++)
+        if (i != index && ensio_archive.places[i].group == ensio_archive.places[index].group) {
+            next_request += i < index;
+            request_step++;
+        }
 }
 
 void ensio_end_location(void)
