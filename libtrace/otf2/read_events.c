@@ -30,8 +30,19 @@ static uint64_t frame_number; /* of the latest in this location */
 /* Locations of a process number their requests in turn. */
 static uint32_t next_request, request_step;
 
+static struct ensio_otf2_sample samples[ROWS];
+static uint32_t sample_count;
+
+static void flush_samples(void)
+{
+    if (sample_count)
+        ensio_send(ENSIO_OTF2_SAMPLE_ROWS, sample_count, samples, sample_count * sizeof *samples);
+    sample_count = 0;
+}
+
 void ensio_flush_rows(void)
 {
+    flush_samples();
     if (row_count)
         ensio_send(ENSIO_OTF2_ROWS, row_count, rows, row_count * sizeof *rows);
     row_count = 0;
@@ -372,6 +383,21 @@ static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp tim
     return OTF2_CALLBACK_SUCCESS;
 }
 
+/* Samples of the kernel's counters in our archives; metrics of other tools have other meanings. */
+static OTF2_CallbackCode on_metric(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_MetricRef metric, uint8_t count,
+                                   const OTF2_Type *types, const OTF2_MetricValue *values)
+{
+    (void)location, (void)at, (void)user, (void)list;
+    if (!ensio_archive.ours || count != 1 || types[0] != OTF2_TYPE_INT64)
+        return OTF2_CALLBACK_SUCCESS;
+    if (sample_count == ROWS)
+        flush_samples();
+    samples[sample_count++] =
+        (struct ensio_otf2_sample){ensio_timestamp_to_ns(time), values[0].signed_int, metric, 0};
+    return OTF2_CALLBACK_SUCCESS;
+}
+
 static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
                                     OTF2_AttributeList *list)
 {
@@ -396,6 +422,7 @@ OTF2_EvtReaderCallbacks *ensio_event_callbacks(void)
     OTF2_EvtReaderCallbacks_SetIoDuplicateHandleCallback(callbacks, on_duplicate);
     OTF2_EvtReaderCallbacks_SetIoSeekCallback(callbacks, on_seek);
     OTF2_EvtReaderCallbacks_SetIoDeleteFileCallback(callbacks, on_delete);
+    OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, on_metric);
     OTF2_EvtReaderCallbacks_SetUnknownCallback(callbacks, on_unknown);
     return callbacks;
 }
