@@ -202,7 +202,6 @@ def _to_hdf5(task: _Task) -> int:
 
 def _to_parquet(task: _Task) -> int:
     from ensembles.writers.exchange.parquet import ParquetWriter
-
     from ensembles.writers.exchange.samples import write_samples_parquet
 
     with atomic_write(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
@@ -217,9 +216,8 @@ def _to_parquet(task: _Task) -> int:
 
 
 def _to_csv(task: _Task) -> int:
-    from ensembles.writers.exchange.text import CsvWriter
-
     from ensembles.writers.exchange.samples import write_samples_csv
+    from ensembles.writers.exchange.text import CsvWriter
 
     with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         count = _written(task, CsvWriter(stream))

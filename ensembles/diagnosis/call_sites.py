@@ -72,14 +72,14 @@ def _selection_of(where: Where) -> Selection:
 
 
 def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], ...]:
-    """Return the labels of the most frequent sites with their shares; sites of one source line are added up."""
-    every = sum(site.count for site in counts.values())
+    """Return the most frequent sites with their shares; those of one source line are added up."""
+    every = sum(site.calls for site in counts.values())
     by_label: dict[str, SiteCount] = {}
     for number, site in counts.items():
         if number:
             label = run.label_of_site(number)
             before = by_label.get(label, SiteCount())
-            by_label[label] = SiteCount(before.count + site.count, before.time_ns + site.time_ns)
-    often = sorted(by_label.items(), key=lambda one: (-one[1].count, -one[1].time_ns, one[0]))
-    shares = [(label, site.count / every) for label, site in often[:MOST_SITES]]
+            by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
+    often = sorted(by_label.items(), key=lambda one: (-one[1].calls, -one[1].time_ns, one[0]))
+    shares = [(label, site.calls / every) for label, site in often[:MOST_SITES]]
     return tuple((label, share) for label, share in shares if share >= LEAST_SHARE)

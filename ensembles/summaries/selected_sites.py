@@ -31,12 +31,12 @@ class SiteCount(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    calls : int
     time_ns : int
         Sum of their durations.
     """
 
-    count: int = 0
+    calls: int = 0
     time_ns: int = 0
 
 
@@ -60,7 +60,7 @@ class SelectedSites(Summary):
     >>> from ensembles.summaries.selected_sites import SelectedSites
     >>> run = en.open("ensio-ior")
     >>> wanted = [Selection.parse(op=op).for_run(run) for op in ("read", "write")]
-    >>> [{n: each.count for n, each in found.items()}
+    >>> [{n: each.calls for n, each in found.items()}
     ...  for found in run.summarize(ignoring_run(partial(SelectedSites, wanted))).counts]
     [{0: 160}, {0: 160}]
     """
@@ -102,4 +102,4 @@ class SelectedSites(Summary):
 
 def _add(counts: dict[int, SiteCount], site: int, more: SiteCount) -> None:
     before = counts.get(site, SiteCount())
-    counts[site] = SiteCount(before.count + more.count, before.time_ns + more.time_ns)
+    counts[site] = SiteCount(before.calls + more.calls, before.time_ns + more.time_ns)

@@ -1,8 +1,8 @@
 /* event_matching.c: finds the begin that belongs to the end of an operation: one with the same handle and number.
  * Within a location, the latest such begin is taken, because some recorders give all blocking operations the same
  * number. A non-blocking operation blocks its program until the call in which it begins is left, or until it is issued;
- * from its begin to its end it is in flight. An end without a begin in its location is kept and matched when all locations have been read, with the begins
- * in other locations of the same traced process. */
+ * from its begin to its end it is in flight. An end without a begin in its location is kept and matched when all
+ * locations have been read, with the begins in other locations of the same traced process. */
 #include "reader.h"
 
 #include <stdlib.h>

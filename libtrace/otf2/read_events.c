@@ -393,8 +393,7 @@ static OTF2_CallbackCode on_metric(OTF2_LocationRef location, OTF2_TimeStamp tim
         return OTF2_CALLBACK_SUCCESS;
     if (sample_count == ROWS)
         flush_samples();
-    samples[sample_count++] =
-        (struct ensio_otf2_sample){ensio_timestamp_to_ns(time), values[0].signed_int, metric, 0};
+    samples[sample_count++] = (struct ensio_otf2_sample){ensio_timestamp_to_ns(time), values[0].signed_int, metric, 0};
     return OTF2_CALLBACK_SUCCESS;
 }
 

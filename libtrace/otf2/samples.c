@@ -1,6 +1,6 @@
-/* samples.c: samples of the kernel's counters as metrics. Each counter is a metric class. An instance of a class has the
- * samples of a rank, and the rank's group of locations as its scope; its number says which rank (stream.h). One location
- * holds all of them. They are kept until the end of the input, because there are few. */
+/* samples.c: samples of the kernel's counters as metrics. Each counter is a metric class. An instance of a class has
+ * the samples of a rank, and the rank's group of locations as its scope; its number says which rank (stream.h). One
+ * location holds all of them. They are kept until the end of the input, because there are few. */
 #include "writer.h"
 
 #include <string.h>
@@ -80,8 +80,7 @@ void ensio_define_samples(OTF2_GlobalDefWriter *writer)
                 "write a location");
     for (uint32_t i = 0; i < counter_count; i++) {
         const char **of = counters + 4 * (size_t)i;
-        OTF2_MetricMode mode =
-            strcmp(of[3], "sum") == 0 ? OTF2_METRIC_ACCUMULATED_START : OTF2_METRIC_ABSOLUTE_POINT;
+        OTF2_MetricMode mode = strcmp(of[3], "sum") == 0 ? OTF2_METRIC_ACCUMULATED_START : OTF2_METRIC_ABSOLUTE_POINT;
         uint32_t name = ensio_text(of[0]), unit = ensio_text(of[1]), meaning = ensio_text(of[2]);
         ensio_check(OTF2_GlobalDefWriter_WriteMetricMember(writer, i, name, meaning, OTF2_METRIC_TYPE_OTHER, mode,
                                                            OTF2_TYPE_INT64, OTF2_BASE_DECIMAL, 0, unit),

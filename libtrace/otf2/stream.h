@@ -46,11 +46,11 @@ struct ensio_otf2_settings {
 
 /* Output of reading: definitions are messages of texts, whose first word is their kind (reader.h); then blocks of
  * rows. */
-#define ENSIO_OTF2_DEFINITION 32 /* count texts */
-#define ENSIO_OTF2_ROWS 33       /* count struct ensio_otf2_row */
-#define ENSIO_OTF2_ALIVE 34      /* no output yet, but progress */
+#define ENSIO_OTF2_DEFINITION 32  /* count texts */
+#define ENSIO_OTF2_ROWS 33        /* count struct ensio_otf2_row */
+#define ENSIO_OTF2_ALIVE 34       /* no output yet, but progress */
 #define ENSIO_OTF2_SAMPLE_ROWS 36 /* count struct ensio_otf2_sample */
-#define ENSIO_OTF2_READ 35       /* reading is complete; texts: pairs of a name and a count */
+#define ENSIO_OTF2_READ 35        /* reading is complete; texts: pairs of a name and a count */
 
 /* Kinds of rows. The first three are operations on files. */
 #define ENSIO_OTF2_ROW_READ 0

@@ -6,8 +6,9 @@
 
 const struct layer netcdf_layer = {
     .name = "netcdf",
-    .missing = "was built without parallel NetCDF: install its development files for this MPI (Debian: libnetcdf-mpi-dev, "
-               "for Open MPI) and build ensio again",
+    .missing =
+        "was built without parallel NetCDF: install its development files for this MPI (Debian: libnetcdf-mpi-dev, "
+        "for Open MPI) and build ensio again",
 };
 
 #else
@@ -82,8 +83,7 @@ static int make_variable_create(struct call_target *target, long count)
         return -1;
     for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
         target->made += count;
-        if (done(target,
-                 nc_def_dim(file->file, variable_dimensions[i], (size_t)file->lengths[i], &dimensions[i])))
+        if (done(target, nc_def_dim(file->file, variable_dimensions[i], (size_t)file->lengths[i], &dimensions[i])))
             return -1;
     }
     target->made += 2 * count;

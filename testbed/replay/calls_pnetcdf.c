@@ -1,5 +1,5 @@
-/* The calls of PnetCDF: a file that all tasks open together, with one variable of bytes, "data". Transfers are collective,
- * independent between begin_independent and end_independent, or requests, which wait_all completes. */
+/* The calls of PnetCDF: a file that all tasks open together, with one variable of bytes, "data". Transfers are
+ * collective, independent between begin_independent and end_independent, or requests, which wait_all completes. */
 #define _GNU_SOURCE
 #include "calls.h"
 
@@ -7,8 +7,9 @@
 
 const struct layer pnetcdf_layer = {
     .name = "pnetcdf",
-    .missing = "was built without PnetCDF: install its development files for this MPI (Debian: libpnetcdf-dev, for Open "
-               "MPI) and build ensio again",
+    .missing =
+        "was built without PnetCDF: install its development files for this MPI (Debian: libpnetcdf-dev, for Open "
+        "MPI) and build ensio again",
 };
 
 #else
@@ -86,8 +87,7 @@ static int make_variable_create(struct call_target *target, long count)
             return -1;
     }
     target->made += 2 * count;
-    if (done(target,
-             ncmpi_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS, dimensions, &file->variable)))
+    if (done(target, ncmpi_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS, dimensions, &file->variable)))
         return -1;
     return done(target, ncmpi_enddef(file->file));
 }

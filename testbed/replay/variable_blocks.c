@@ -22,7 +22,8 @@ int variable_lengths(struct call_target *target, int64_t *lengths)
     return 0;
 }
 
-/* Whether the operation lies in the variable: its pieces are parts of rows, one below the other, and so are its planes. */
+/* Whether the operation lies in the variable: its pieces are parts of rows, one below the other, and so are its planes.
+ */
 static int fits(const struct plan_operation *operation, const int64_t *lengths, const struct variable_block *block)
 {
     int64_t plane_bytes = lengths[1] * lengths[2];
@@ -66,7 +67,7 @@ int variable_block_of(struct call_target *target, const int64_t *lengths, struct
             return 0;
     }
     snprintf(target->problem, sizeof target->problem,
-             "cannot be made: its pieces are no block of a variable of %" PRId64 " planes, %" PRId64
+             "cannot be made: its pieces do not form a block of a variable of %" PRId64 " planes, %" PRId64
              " rows and %" PRId64 " bytes",
              lengths[0], lengths[1], lengths[2]);
     return -1;

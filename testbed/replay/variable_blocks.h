@@ -17,12 +17,12 @@ struct variable_block {
     int64_t count[VARIABLE_DIMENSIONS];
 };
 
-/* Lengths of the dimensions of the variable that an operation creates. Returns 0, or -1 with a problem: the pieces leave
- * holes. */
+/* Lengths of the dimensions of the variable that an operation creates. Returns 0, or -1 with a problem: the pieces
+ * leave holes. */
 int variable_lengths(struct call_target *target, int64_t *lengths);
 
-/* The block that an operation moves, of a variable with these lengths. Returns 0, or -1 with a problem: the pieces are no
- * block. */
+/* The block that an operation moves, of a variable with these lengths. Returns 0, or -1 with a problem: the pieces
+ * do not form one. */
 int variable_block_of(struct call_target *target, const int64_t *lengths, struct variable_block *block);
 
 #endif

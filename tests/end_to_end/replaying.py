@@ -147,7 +147,7 @@ def recorded_as(call: str, bytes: int) -> list[tuple[str, int]]:
 
 
 def calls_of(run, layer: str, path: Path, rank: int) -> list[tuple[str, int]]:
-    """Name and bytes of a rank's own calls on a file in a layer, those that only prepare a transfer left out."""
+    """Name and bytes of a rank's own calls on a file in a layer, without those that prepare a transfer."""
     events = run.select(layer=layer, file=str(path), rank=rank)
     events = events[events.depth == 0]
     names = [events.calls[call].name for call in events.call]

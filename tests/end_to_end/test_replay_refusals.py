@@ -127,7 +127,7 @@ def test_plan_that_cannot_be_followed_is_refused_before_any_call(replay_program,
 
 
 @pytest.mark.parametrize(
-    "call, library",
+    ("call", "library"),
     [
         ("hdf5.create", "parallel HDF5"),
         ("netcdf.create", "parallel NetCDF"),
@@ -145,7 +145,7 @@ def test_program_without_a_library_refuses_its_calls_alone(replay_program, tmp_p
 
 
 @pytest.mark.parametrize(
-    "rows, told",
+    ("rows", "told"),
     [
         (
             [Row(0, "pnetcdf.variable_create", bytes=60, pieces=3, stride=30)],
@@ -156,7 +156,7 @@ def test_program_without_a_library_refuses_its_calls_alone(replay_program, tmp_p
                 Row(0, "pnetcdf.variable_create", bytes=60, pieces=3, stride=20),
                 Row(0, "pnetcdf.iput", offset=10, bytes=20),
             ],
-            "pieces are no block of a variable of 1 planes, 3 rows and 20 bytes",
+            "pieces do not form a block of a variable of 1 planes, 3 rows and 20 bytes",
         ),
     ],
 )

@@ -36,9 +36,7 @@ class Checks:
         self.ends = np.zeros(len(expansion.files), dtype=np.int64)
         kinds = [operation.kind for operation in expansion.operations]
         self._writes = np.array([kind.writes for kind in kinds])
-        self._makes_room = np.array(
-            [operation.call in MAKES_ROOM for operation in expansion.operations]
-        )
+        self._makes_room = np.array([operation.call in MAKES_ROOM for operation in expansion.operations])
         self._makes_file = np.array([kind.makes_file for kind in kinds])
         self._needs_file = np.array([kind.names_file and not kind.makes_file for kind in kinds])
         self._collective = np.array([kind.collective for kind in kinds])

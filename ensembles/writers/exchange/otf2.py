@@ -99,6 +99,7 @@ def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
     locations = (
         max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
     )
+    locations += len(run.surroundings()) > 0
     return Cost(2 * locations + 2, run.most_events * _BYTES_A_CALL)
 
 

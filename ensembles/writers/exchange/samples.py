@@ -50,7 +50,9 @@ def write_samples_csv(stream: TextIO, table: SurroundingsTable) -> None:
     columns = _known(table)
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
-    cells = [["" if number == UNKNOWN else number for number in column.tolist()] for column in columns.values()]
+    cells = [
+        ["" if number == UNKNOWN else number for number in column.tolist()] for column in columns.values()
+    ]
     writer.writerows(zip(*cells, strict=True))
 
 

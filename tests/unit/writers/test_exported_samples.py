@@ -21,7 +21,10 @@ pytest.importorskip("pyarrow")
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Two tasks; the first also samples the memory of the node, in its last sample."""
-    kinds = [CONSTANTS["ENSIO_READ_PROCESS"], CONSTANTS["ENSIO_READ_PROCESS"] | CONSTANTS["ENSIO_READ_MEMORY"]]
+    kinds = [
+        CONSTANTS["ENSIO_READ_PROCESS"],
+        CONSTANTS["ENSIO_READ_PROCESS"] | CONSTANTS["ENSIO_READ_MEMORY"],
+    ]
     for rank in range(2):
         rows = np.zeros(2, SURROUNDINGS.dtype)
         rows["ticks"], rows["cost_ns"] = [1000, 500_000_000], [7000, 8000]

@@ -33,8 +33,8 @@ def samples_from_metrics(
     count = 1 + max(counters)
     metric = rows["metric"].astype(np.int64)
     rank = metric // count - 1
-    rows, metric, rank = (each[(rank >= 0) & (rank < tasks)] for each in (rows, metric, rank))
-    number = metric % count
+    known = (rank >= 0) & (rank < tasks)
+    rows, rank, number = rows[known], rank[known], metric[known] % count
     sample = np.stack([rank, rows["time"]], axis=1)
     unique, place = np.unique(sample, axis=0, return_inverse=True)
     place = place.ravel()

@@ -41,9 +41,7 @@ def test_variable_is_a_grid_and_determines_the_length_of_the_file(tmp_path):
     plan = expanded(tmp_path, "create", VARIABLE, POST, "wait_all", "close")
     assert plan.needed_bytes() == 80
     made = [plan.calls[call] for call in plan.column("call")[plan.column("rank") == 1]]
-    assert made == [
-        f"pnetcdf.{name}" for name in ("create", "variable_create", "iput", "wait_all", "close")
-    ]
+    assert made == [f"pnetcdf.{name}" for name in ("create", "variable_create", "iput", "wait_all", "close")]
     of_variable = plan.column("call") == plan.calls.index("pnetcdf.variable_create")
     assert set(plan.column("pieces")[of_variable]) == {4}
 
