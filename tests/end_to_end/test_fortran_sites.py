@@ -48,7 +48,7 @@ def test_lines_of_an_optimised_program(recorder, flavour, module):
     done = recorder.execute(program, data, environment=MPI)
     assert done.returncode == 0, done.stderr
     run = ensembles.open(recorder.run)
-    # A relinked program has no calls of shared libraries: those of gfortran, and of HDF5's interface for Fortran.
+    # A relinked program has no calls of shared libraries: of gfortran, and of HDF5's Fortran interface.
     layers = ["mpiio"] if recorder.way == "relinked" else ["posix", "mpiio", "hdf5"]
     expected = marked(*layers)
     assert len(expected) >= 4 * len(layers) - 2
