@@ -1,7 +1,12 @@
-/* Compiled and linked, never run: with a serial NetCDF, neither works. */
+/* Compiled and linked, never run. A serial NetCDF has the function, too, but its header says that it is serial. */
 #include <mpi.h>
 #include <netcdf.h>
+#include <netcdf_meta.h>
 #include <netcdf_par.h>
+
+#if !NC_HAS_PARALLEL4
+#error this NetCDF is not parallel
+#endif
 
 int main(void)
 {
