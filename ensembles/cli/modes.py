@@ -47,7 +47,9 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     if modes.modes:
         lines += [_table(modes, per_mib), ""]
     clusters = len(modes) + len(modes.bumps) + len(modes.spread)
-    if clusters > 1:
+    if clusters > 1 and modes.p_one_mode == 1.0:
+        lines.append("Unimodality not rejected: every further cluster is of few phases.")
+    elif clusters > 1:
         lines.append(f"Unimodality rejected (p {_bound_text(modes.p_one_mode)}).")
     else:
         least = f"{100 * modes.least_share:.2g} %"

@@ -34,6 +34,14 @@ WHOLE = {
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
         ["benchio-mpiio-0.dat", "benchio-hdf5-0.h5"],
     ),
+    "benchio-netcdf": (
+        {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
+        ["benchio-netcdf-0.nc"],
+    ),
+    "s3dio": (
+        {"tasks": 12, "block_x": 2, "block_y": 3, "block_z": 1, "fields": 3, "checkpoints": 2},
+        ["s3dio-0.nc", "s3dio-1.nc"],
+    ),
     "twophase": ({"tasks": 7, "aggregators": 3}, ["twophase.dat"]),
 }
 # Those that leave gaps: how many bytes of the file are written.
@@ -66,7 +74,7 @@ def calls_named(plan, *names):
 def times_written(plan, phase=None):
     """How often each byte of each file is written, counted byte by byte."""
     written = {}
-    names = [name for name in plan.calls if re.search(r"\.p?f?write", name)]
+    names = [name for name in plan.calls if re.search(r"\.(p?f?write|iput)", name)]
     for row in calls_named(plan, *names).tolist():
         _, step, _, file, offset, size, pieces, stride, planes, plane_stride = row
         if phase and not plan.steps[step].phase.startswith(phase):
