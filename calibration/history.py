@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.page import say, show
 from ensembles.history.check import BASELINE, judge
+from ensembles.history.windows import WINDOWS
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
@@ -105,7 +106,7 @@ def verdicts(seed: int, nights: Nights, change: Change, checked: int) -> Iterato
             night(rng, slow * np.exp(factor), nights.spread / 3, change if is_changed else Change())
         )
         if is_changed:
-            yield judge(records[-BASELINE - 1 : -1], records[-1])[0]
+            yield judge(records[-BASELINE - max(WINDOWS) :]).verdict
 
 
 def night(rng: np.random.Generator, common: float, own: float, change: Change) -> RunRecord:
