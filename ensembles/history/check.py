@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.comparison.compare import compare_read_runs
-from ensembles.comparison.components import TAIL, WEIGHT
+from ensembles.comparison.components import PLACE, TAIL, WEIGHT
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import MARGIN
 from ensembles.history.record import RunRecord
@@ -281,8 +281,10 @@ def _changes(series: Series, certain: Sequence[Tested], first: int) -> list[Chan
     # A location that stays while the mode with most calls moves is no change of its calls.
     still = [one for one in moved if abs(one.absolute) < abs(one.change) / 2]
     kept = [one for one in moved if one not in still]
-    if still and not kept and series.reference is not None:
-        kept = [_of_reference(series, still[0])]
+    places = [one for one in still if series.parts[one.part].what == PLACE]
+    if places and series.reference is not None:
+        kept.insert(0, _of_reference(series, places[0]))
+    kept = kept or moved
     return [_change(series.parts[one.part], one, series, first) for one in kept]
 
 
@@ -302,14 +304,16 @@ def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
     where = "" if one.runs == 1 else f" in the latest {one.runs} runs together"
     if part.what == CALLS:
         text = f"{after:,.6g} calls a run instead of {before:,.6g}"
-        return Change(part.op, part.layer, "calls", direction, text + where, part.name, one.runs, one.p, first)
+        return Change(
+            part.op, part.layer, "calls", direction, text + where, part.name, one.runs, one.p, first
+        )
     if part.what == WEIGHT:
         text = f"{part.name}, at {_time(part.t_s)}: {after:.1%} of the calls instead of {before:.1%}"
     elif part.what == TAIL:
         text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
     else:
         at = "" if part.t_s is None else f", at {_time(part.t_s)}"
-        text = f"{part.name}{at}: {2.0 ** size:.3g} times"
+        text = f"{part.name}{at}: {2.0**size:.3g} times"
     text += f"{where} (p = {one.p:.2g})"
     return Change(part.op, part.layer, "durations", direction, text, part.name, one.runs, one.p, first)
 

@@ -101,7 +101,9 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
     columns += _phases(records) + _rates(records)
     parts = [part for part, _ in columns]
     absolute = np.column_stack([value for _, value in columns]) if columns else np.zeros((len(records), 0))
-    places = [at for at, part in enumerate(parts) if part.what == PLACE and np.isfinite(absolute[:, at]).all()]
+    places = [
+        at for at, part in enumerate(parts) if part.what == PLACE and np.isfinite(absolute[:, at]).all()
+    ]
     if not places:
         return Series(parts, absolute, absolute)
     reference = max(places, key=lambda at: parts[at].calls)
@@ -126,7 +128,9 @@ def _kinds(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
 
 
 def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:
-    runs = [next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records]
+    runs = [
+        next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records
+    ]
     calls = np.array([0.0 if kind is None else kind.calls for kind in runs])
     columns = [(Part(CALLS, "calls", layer, op), calls)]
     made = [at for at, kind in enumerate(runs) if kind is not None and kind.counts]

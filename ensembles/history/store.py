@@ -140,7 +140,7 @@ class History:
                             connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
                         make_schema(connection)
             with self._reading() as connection:
-                check_schema(connection, self._name)
+                check_schema(connection, self.name)
 
     @cached_property
     def _engine(self) -> Engine:
@@ -155,9 +155,9 @@ class History:
                 "postgresql+psycopg://user@host/name"
             ) from None
         except ModuleNotFoundError as missing:
-            raise EnsioError(f"{self._name} needs {missing.name}: pip install 'ensio[postgresql]'") from None
+            raise EnsioError(f"{self.name} needs {missing.name}: pip install 'ensio[postgresql]'") from None
         if engine.dialect.name not in ("sqlite", "postgresql"):
-            raise EnsioError(f"{self._name}: a history is kept by SQLite or PostgreSQL")
+            raise EnsioError(f"{self.name}: a history is kept by SQLite or PostgreSQL")
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
@@ -168,7 +168,7 @@ class History:
         return self._engine.dialect.name == "sqlite"
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         """The place without a password."""
         return (
             make_url(self.place).render_as_string(hide_password=True) if "://" in self.place else self.place
@@ -181,7 +181,7 @@ class History:
             yield
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise EnsioError(f"{self._name}: the database says: {reason}") from None
+            raise EnsioError(f"{self.name}: the database says: {reason}") from None
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -358,6 +358,16 @@ class History:
             for row in reversed(rows)
         ]
 
+    def run(self, number: int) -> StoredRun | None:
+        """Return the run with a number; None: there is none."""
+        with self._sentences(), self._reading() as connection:
+            name = connection.execute(
+                select(EXPERIMENTS.c.name)
+                .join(RUNS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
+                .where(RUNS.c.id == number)
+            ).scalar()
+        return next((run for run in self.runs(name) if run.id == number), None) if name is not None else None
+
     def records(self, ids: Sequence[int]) -> list[RunRecord]:
         """Read the records of runs, in this order.
 
@@ -371,7 +381,7 @@ class History:
             found = {row.id: row.record for row in connection.execute(query)}
         missing = [number for number in ids if number not in found]
         if missing:
-            raise EnsioError(f"{self._name} has no run {missing[0]}: ensio history list shows its runs")
+            raise EnsioError(f"{self.name} has no run {missing[0]}: ensio history list shows its runs")
         return [RunRecord.decode(found[number]) for number in ids]
 
     def remove(self, ids: Iterable[int]) -> int:
@@ -410,7 +420,9 @@ class History:
             row = {"experiment_id": number, "since_unix_ns": since_ns, "reason": known.reason}
             try:
                 with connection.begin_nested():
-                    connection.execute(insert(ACKNOWLEDGEMENTS).values(row | {"made_unix_ns": time.time_ns()}))
+                    connection.execute(
+                        insert(ACKNOWLEDGEMENTS).values(row | {"made_unix_ns": time.time_ns()})
+                    )
             except IntegrityError:
                 pass  # it is known here
 

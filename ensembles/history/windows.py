@@ -90,8 +90,10 @@ def judge_windows(
     found: list[Tested] = []
     count = len(series.value)
     for runs in windows:
-        before = list(range(max(0, count - runs - most), count - runs)) if baseline is None else list(baseline)
-        if len(before) < least or count - runs < 0 or (runs > 1 and len(before) < runs):
+        before = (
+            list(range(max(0, count - runs - most), count - runs)) if baseline is None else list(baseline)
+        )
+        if len(before) < least or count < runs:
             continue
         rows = np.arange(count - runs, count)
         found += _test(series, before, rows, margin, level / (len(windows) * 4), confirm)

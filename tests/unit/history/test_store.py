@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path, record: RunRec
 
 
 @pytest.mark.parametrize(
-    ("version", "says"), [("9999", "has the schema 9999 of another version"), (None, "holds no history")]
+    ("version", "says"), [("9999", "has the schema 9999 of a later ensio"), (None, "holds no history")]
 )
 def test_another_schema_is_refused_and_left_alone(
     tmp_path: Path, record: RunRecord, version: str | None, says: str
