@@ -46,9 +46,8 @@ def add_check_actions(subparsers: Any) -> None:
         help="largest change of numbers of calls that does not count, in percent (default: 10%%)",
     )
     checker.add_argument("--junit", metavar="FILE", type=parse_path("JUnit file"), help="write JUnit XML too")
-    kind = checker.add_mutually_exclusive_group()
-    kind.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
-    add_json(kind)
+    checker.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
+    add_json(checker)
 
     knower = add_action(
         subparsers, "acknowledge", _acknowledge, "accept a known change: its runs become the new baseline"
@@ -193,10 +192,5 @@ def _context(args: argparse.Namespace) -> int:
         )
         for one in found.values
     ]
-    print(sanitize_table(rows))
+    print(table(("", "this run", "least", "median", "greatest", "greater than"), rows))
     return 0
-
-
-def sanitize_table(rows: list[tuple[object, ...]]) -> str:
-    """Format the table of a context."""
-    return table(("", "this run", "least", "median", "greatest", "greater than"), rows)

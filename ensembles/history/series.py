@@ -1,8 +1,8 @@
 """The series of an experiment: one value of each part in each run.
 
-A run that meets a busy file system takes longer everywhere. The location of the mode with most calls is therefore
-one part, the common factor, and other durations are taken relative to it: a mode that moves alone is seen however
-busy the night.
+A run that meets a busy file system takes longer everywhere. The location of the mode with most calls is
+therefore one part, the common factor, and other durations are taken relative to it: a mode that moves alone
+is seen however busy the night.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ensembles.comparison.compare import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import values_of_runs
-from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT
+from ensembles.comparison.components import PLACE, RATIO, WEIGHT
 from ensembles.history.record import RunRecord
 
 COMMON, PHASE, RATE, CALLS = "common factor", "phase time", "rate", "calls"
@@ -67,8 +67,8 @@ class Series:
     parts : list of Part
         m parts; the first is `COMMON` if there are locations.
     value : ndarray of float64, shape (r, m)
-        Locations, times and rates as log2, relative to the common factor; weights as shares; calls as numbers.
-        nan: the run does not have the part.
+        Locations, times and rates as log2, relative to the common factor; weights as shares; calls as
+        numbers. nan: the run does not have the part.
     absolute : ndarray of float64, shape (r, m)
         The same, not relative.
     reference : int or None
@@ -113,8 +113,8 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
         if part.what in (PLACE, PHASE, RATE):
             value[:, at] -= part.slower * common
     first = Part(COMMON, "all durations", grain=parts[reference].grain)
-    both = (np.column_stack([common, columns]) for columns in (value, absolute))
-    return Series([first, *parts], *both, reference + 1)
+    value, absolute = (np.column_stack([common, columns]) for columns in (value, absolute))
+    return Series([first, *parts], value, absolute, reference + 1)
 
 
 def _kinds(records: Sequence[RunRecord]) -> list[tuple[str, str]]:

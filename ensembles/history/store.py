@@ -417,7 +417,8 @@ class History:
         number = self._experiment(connection, experiment)
         for known in other.acknowledgements(experiment):
             since_ns = round(known.since.timestamp() * 1e6) * 1000
-            row = {"experiment_id": number, "since_unix_ns": since_ns, "reason": known.reason}
+            row: dict[str, Any] = {"experiment_id": number, "since_unix_ns": since_ns}
+            row["reason"] = known.reason
             try:
                 with connection.begin_nested():
                     connection.execute(

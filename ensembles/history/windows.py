@@ -97,7 +97,7 @@ def judge_windows(
             continue
         rows = np.arange(count - runs, count)
         found += _test(series, before, rows, margin, level / (len(windows) * 4), confirm)
-    adjusted = holm(np.array([one.p for one in found])) if found else []
+    adjusted = holm(np.array([one.p for one in found])).tolist() if found else []
     tested = [
         Tested(one.part, one.runs, one.change, one.absolute, one.low, one.high, float(p))
         for one, p in zip(found, adjusted, strict=True)
