@@ -30,8 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subparsers = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
 
     adder = add_action(subparsers, "add", _add, "add runs to an experiment; a run that is there stays once")
-    adder.add_argument("runs", metavar="RUN", nargs="+", type=parse_path("run"), help="run")
-    adder.add_argument("--experiment", metavar="NAME", required=True, help="experiment: what is repeated")
+    adder.add_argument("runs", metavar="RUN", nargs="*", type=parse_path("run"), help="run")
+    adder.add_argument(
+        "--darshan",
+        metavar="GLOB",
+        nargs="+",
+        default=[],
+        help="add the counters of Darshan logs: patterns such as 'logs/**/*.darshan', or folders; logs that the "
+        "history has are not read again",
+    )
+    adder.add_argument(
+        "--experiment",
+        metavar="NAME",
+        help="experiment: what is repeated (default for Darshan logs: executable, tasks and bytes moved)",
+    )
     add_labels(adder, "label of the runs, such as commit=1f3a or node=old; may be repeated")
     add_scale_arguments(adder)
 
@@ -76,6 +88,12 @@ def _add(args: argparse.Namespace) -> int:
     from ensembles.history.record import RunRecord
 
     labels = dict(args.labels)
+    if bool(args.runs) == bool(args.darshan):
+        raise EnsioError("which runs? Name them, or Darshan logs with --darshan GLOB")
+    if args.darshan:
+        return _add_darshan(args, labels)
+    if args.experiment is None:
+        raise EnsioError("which experiment do these runs repeat? Name it with --experiment NAME")
     runs = [open_run(args, path, len(args.runs)) for path in args.runs]
     history = open_history(args, make=True)
     for path, run in zip(args.runs, runs, strict=True):
@@ -85,6 +103,26 @@ def _add(args: argparse.Namespace) -> int:
         print(sanitize_text(f"{path}: {done} {args.experiment}"))
         for note in record.notes:
             warn(f"note: {path}: {note}")
+    return 0
+
+
+def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
+    from ensembles.history.darshan import Added, add_logs
+
+    done = Added()
+    said = 0
+    for done in add_logs(open_history(args, make=True), args.darshan, args.experiment, labels):
+        for sentence in done.damaged[said:]:
+            warn(sentence)
+        said = len(done.damaged)
+    if not done.logs:
+        raise EnsioError(f"no file matches {' '.join(args.darshan)}: quote the pattern, and see its folder")
+    print(
+        f"{done.added:,} logs added to {len(done.experiments):,} experiments, {done.known:,} were there already, "
+        f"{len(done.damaged):,} damaged"
+    )
+    if not done.added and not done.known:
+        raise EnsioError("no log could be read")
     return 0
 
 

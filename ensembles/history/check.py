@@ -364,6 +364,8 @@ def _alone(series: Series, before: Sequence[int]) -> str:
 def _comparisons(
     records: Sequence[RunRecord], judgement: Judgement, margin: float, level: float
 ) -> list[Comparison]:
+    if any(kind.calls and not kind.counts for record in records for kind in record.kinds):
+        return []  # only sums are known
     reads = [record.as_read() for record in records]
     groups = [reads[: judgement.first], reads[judgement.first :]]
     if not all(groups):

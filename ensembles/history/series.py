@@ -15,7 +15,7 @@ import numpy as np
 from ensembles.comparison.compare import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, WEIGHT
-from ensembles.history.record import RunRecord
+from ensembles.history.record import KindRecord, RunRecord
 
 COMMON, PHASE, RATE, CALLS = "common factor", "phase time", "rate", "calls"
 
@@ -133,6 +133,8 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tu
     ]
     calls = np.array([0.0 if kind is None else kind.calls for kind in runs])
     columns = [(Part(CALLS, "calls", layer, op), calls)]
+    if any(kind is not None and kind.calls and not kind.counts for kind in runs):
+        return columns + _means(runs, layer, op)
     made = [at for at, kind in enumerate(runs) if kind is not None and kind.counts]
     time_s = sum(kind.time_s for kind in runs if kind is not None)
     if len(made) < 2 or time_s < LEAST_TIME * sum(one.totals.get("io_time_s", 0.0) for one in records):
@@ -155,6 +157,19 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tu
         many = part.weight * float(calls.sum())
         columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value))
     return columns
+
+
+def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:
+    """Mean durations, where only sums are known."""
+    value = np.full(len(runs), np.nan)
+    for at, kind in enumerate(runs):
+        if kind is not None and kind.calls and kind.time_s > 0:
+            value[at] = np.log2(kind.time_s / kind.calls)
+    if not np.isfinite(value).any():
+        return []
+    calls = float(sum(kind.calls for kind in runs if kind is not None))
+    mean_s = float(2.0 ** np.nanmean(value))
+    return [(Part(PLACE, "mean duration", layer, op, mean_s, calls=calls), value)]
 
 
 def _phases(records: Sequence[RunRecord]) -> list[tuple[Part, np.ndarray]]:

@@ -215,6 +215,22 @@ class History:
         with self._sentences(), self._writing() as connection:
             return self._add(connection, record, experiment, labels or {})
 
+    def add_many(self, rows: Sequence[tuple[RunRecord, str, Mapping[str, str]]]) -> list[bool]:
+        """Add records to experiments, with labels, in one transaction; all or none.
+
+        Returns
+        -------
+        list of bool
+            As for `add`.
+        """
+        with self._sentences(), self._writing() as connection:
+            return [self._add(connection, *row) for row in rows]
+
+    def paths(self) -> set[str]:
+        """Return the paths of all runs."""
+        with self._sentences(), self._reading() as connection:
+            return set(connection.execute(select(RUNS.c.path)).scalars())
+
     def _add(
         self, connection: Connection, record: RunRecord, experiment: str, labels: Mapping[str, str]
     ) -> bool:
@@ -417,8 +433,7 @@ class History:
         number = self._experiment(connection, experiment)
         for known in other.acknowledgements(experiment):
             since_ns = round(known.since.timestamp() * 1e6) * 1000
-            row: dict[str, Any] = {"experiment_id": number, "since_unix_ns": since_ns}
-            row["reason"] = known.reason
+            row = {"experiment_id": number, "since_unix_ns": since_ns, "reason": known.reason}
             try:
                 with connection.begin_nested():
                     connection.execute(

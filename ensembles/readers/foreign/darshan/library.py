@@ -10,6 +10,7 @@ import importlib.util
 import os
 from array import array
 from collections.abc import Iterator
+from functools import cache
 from glob import escape, glob
 from typing import Any
 
@@ -56,6 +57,31 @@ def _declarations(folder: str) -> str:
     return declarations + _MORE
 
 
+@cache
+def load() -> tuple[Any, Any]:
+    """Load the declarations and the library, once in a process.
+
+    Raises
+    ------
+    DarshanError
+        The library cannot be loaded.
+    """
+    import cffi
+
+    spec = importlib.util.find_spec("darshan")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not folders:
+        raise DarshanError("find the package darshan")
+    ffi = cffi.FFI()
+    ffi.cdef(_declarations(folders[0]))
+    beside = os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
+    bundled = glob(beside)
+    try:
+        return ffi, ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
+    except OSError as error:
+        raise DarshanError(f"load libdarshan-util ({error})") from error
+
+
 class Log:
     """An open Darshan log.
 
@@ -77,21 +103,7 @@ class Log:
     """
 
     def __init__(self, path: str) -> None:
-        import cffi
-
-        spec = importlib.util.find_spec("darshan")
-        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-        if not folders:
-            raise DarshanError("find the package darshan")
-        self.ffi = cffi.FFI()
-        self.ffi.cdef(_declarations(folders[0]))
-        bundled = glob(
-            os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
-        )
-        try:
-            self.library: Any = self.ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
-        except OSError as error:
-            raise DarshanError(f"load libdarshan-util ({error})") from error
+        self.ffi, self.library = load()
         self.knows_threads = "pthread_id" in dict(self.ffi.typeof("segment_info").fields)
         self._handle = self.library.darshan_log_open(os.fsencode(path))
         if self._handle == self.ffi.NULL:
