@@ -108,8 +108,8 @@ def main(quick: bool = False) -> None:
         "simulation changes, exactly and without finding modes, and is made at the level of 1 % for its "
         f"windows. A night has {CALLS:,} writes of two log-normal modes (95 % at 1 ms, 5 % at 8 ms), 1 % of "
         f"them with a Pareto tail, {SYNCS} syncs, and two phases. Variation is the standard deviation of the "
-        "log of what is common to all calls of a night; each mode and phase varies by a third of it more. The "
-        f"baseline is the {BASELINE} nights before."
+        "log of what is common to all calls of a night; each mode and phase varies by a third of it more. "
+        f"The baseline is the {BASELINE} nights before."
     )
 
 

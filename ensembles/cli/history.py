@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.history_check import add_check_actions
 from ensembles.cli.history_options import add_action, add_choice, add_labels, open_history, table, when
+from ensembles.cli.history_outputs import add_output_actions
 from ensembles.cli.options import add_json, add_scale_arguments, open_run, parse_count, parse_path, warn
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
@@ -36,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GLOB",
         nargs="+",
         default=[],
-        help="add the counters of Darshan logs: patterns such as 'logs/**/*.darshan', or folders; logs that the "
-        "history has are not read again",
+        help="add the counters of Darshan logs: patterns such as 'logs/**/*.darshan', or folders; logs "
+        "that the history has are not read again",
     )
     adder.add_argument(
         "--experiment",
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add_action(subparsers, "upgrade", _upgrade, "bring the tables of an earlier ensio up to date")
     add_check_actions(subparsers)
+    add_output_actions(subparsers)
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -118,8 +120,8 @@ def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
     if not done.logs:
         raise EnsioError(f"no file matches {' '.join(args.darshan)}: quote the pattern, and see its folder")
     print(
-        f"{done.added:,} logs added to {len(done.experiments):,} experiments, {done.known:,} were there already, "
-        f"{len(done.damaged):,} damaged"
+        f"{done.added:,} logs added to {len(done.experiments):,} experiments, {done.known:,} were there "
+        f"already, {len(done.damaged):,} damaged"
     )
     if not done.added and not done.known:
         raise EnsioError("no log could be read")

@@ -25,8 +25,9 @@ BASELINE = 20
 """Runs before the latest that are its baseline unless others are named."""
 
 LEVEL = 0.02
-"""Level of all tests of an experiment together. Windows overlap, so that Holm's correction is too strict: less
-than 1 % of the nights of an unchanged experiment give an alarm (docs/reference/calibration/history.md)."""
+"""Level of all tests of an experiment together. Windows overlap, so that Holm's correction is too strict:
+less than 1 % of the nights of an unchanged experiment give an alarm (docs/reference/calibration/history.md).
+"""
 
 FALSE_SHARE = 0.05
 """Greatest expected share of false alarms among the experiments that one check reports."""
@@ -143,8 +144,8 @@ def check(
     against : sequence of StoredRun or int, optional
         The baseline, or how many runs before the judged ones are. Default: `BASELINE`.
     margin, level : float
-        Largest change of numbers of calls that does not count, and the probability of a false alarm, for all
-        parts of the experiment together.
+        Largest change of numbers of calls that does not count, and the level of all tests of the experiment
+        together.
     last : int, optional
         Judge so many runs together, and also a single one in which everything takes longer. Default: the
         latest run, and the latest of `WINDOWS`.

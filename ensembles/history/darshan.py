@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from glob import iglob
 
-
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError
@@ -88,7 +87,7 @@ def add_logs(
         else:
             paths.append(path)
     rows: list[tuple[RunRecord, str, dict[str, str]]] = []
-    for path, log in read_counters(paths):
+    for _, log in read_counters(paths):
         if isinstance(log, EnsioError):
             done.damaged.append(str(log))
             continue

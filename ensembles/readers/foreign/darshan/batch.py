@@ -119,7 +119,7 @@ def _read(child: subprocess.Popen[bytes], path: str) -> CountedLog:
     name = os.fsencode(path)
     child.stdin.write(struct.pack("<I", len(name)) + name)
     child.stdin.flush()
-    log = DarshanImport(path)
+    log = DarshanImport(path, keeps_records=False)
     while True:
         head, arrays = read_frame(child.stdout)
         if head.get("kind") == "end":

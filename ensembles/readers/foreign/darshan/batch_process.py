@@ -7,6 +7,7 @@ after the library has done its work; a frame ``end`` or ``error`` is the last.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import struct
@@ -16,7 +17,7 @@ from array import array
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.frames import ROWS, write_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, check_job, read_header
-from ensembles.readers.foreign.darshan.library import DarshanError, Log, load
+from ensembles.readers.foreign.darshan.library import DarshanError, Log, warm_up
 from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters
 
 COUNTED = ("MPI-IO", "POSIX", "STDIO")
@@ -24,7 +25,8 @@ COUNTED = ("MPI-IO", "POSIX", "STDIO")
 
 def main() -> int:
     """Read paths until the end of standard input."""
-    load()
+    warm_up()
+    gc.freeze()  # a collection in a child would copy every page
     source = sys.stdin.buffer
     while len(head := source.read(4)) == 4:
         path = os.fsdecode(source.read(struct.unpack("<I", head)[0]))

@@ -70,6 +70,8 @@ class DarshanImport:
     Parameters
     ----------
     path : str
+    keeps_records : bool
+        Whether the counters of files and ranks are kept too.
 
     Attributes
     ----------
@@ -79,7 +81,8 @@ class DarshanImport:
         Sums by kind of call.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, keeps_records: bool = True) -> None:
+        self.keeps_records = keeps_records
         self.path = path
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
         self.state = job.JobState()
@@ -198,10 +201,11 @@ class DarshanImport:
         module, names = str(head["module"]), (head["counters"], head["times"])
         self._check_ranks(columns[1], -1)
         file = self.state.see(self.metadata, columns[0])
-        if module not in self._sums:
-            known = self.state.modules[module]
-            self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
-        self._sums[module].add(names, columns, file)
+        if self.keeps_records:
+            if module not in self._sums:
+                known = self.state.modules[module]
+                self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
+            self._sums[module].add(names, columns, file)
         if module in counter_semantics.WAYS:
             self.counters.add(module, names, columns)
 
