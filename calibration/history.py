@@ -100,7 +100,8 @@ def main(quick: bool = False) -> None:
             for which in ("check", "oracle")
         ]
         late = [abs(one["date"]) <= 1 for one in mine if one["check"] <= max(WINDOWS)]
-        rows.append((name, f"{spread:.0%}", *within, f"{np.mean(late):.0%}" if late else ""))
+        right = f"{np.mean(late):.0%}" if late else ""
+        rows.append((name, f"{spread:.0%}", within[0], within[1], right))
     show(rows, ("change", "variation", "check", "test of this part only", "date right within a night"))
     say(
         f"± is one standard error; power is of {trials} series, within the first 1 · 3 · 7 nights (a check "

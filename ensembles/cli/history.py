@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -77,11 +78,9 @@ def execute(args: argparse.Namespace) -> int:
     """Do what the action says."""
     if not args.db:
         raise EnsioError("which history? Name it with --db FILE or in the variable ENSIO_HISTORY")
-    try:
-        import alembic  # noqa: F401
-        import sqlalchemy  # noqa: F401
-    except ModuleNotFoundError as missing:
-        raise EnsioError(f"a history needs {missing.name}: pip install {missing.name}") from None
+    for name in ("sqlalchemy", "alembic"):
+        if importlib.util.find_spec(name) is None:
+            raise EnsioError(f"a history needs {name}: pip install {name}")
     code: int = args.act(args)
     return code
 

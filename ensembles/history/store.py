@@ -288,7 +288,7 @@ class History:
         since_ns = self._start_ns(since.id)
         with self._sentences(), self._writing() as connection:
             number = self._experiment(connection, experiment)
-            row = {"experiment_id": number, "since_unix_ns": since_ns}
+            row: dict[str, Any] = {"experiment_id": number, "since_unix_ns": since_ns}
             same = and_(*(ACKNOWLEDGEMENTS.c[name] == value for name, value in row.items()))
             connection.execute(delete(ACKNOWLEDGEMENTS).where(same))
             row |= {"made_unix_ns": time.time_ns(), "reason": reason}
@@ -433,7 +433,8 @@ class History:
         number = self._experiment(connection, experiment)
         for known in other.acknowledgements(experiment):
             since_ns = round(known.since.timestamp() * 1e6) * 1000
-            row = {"experiment_id": number, "since_unix_ns": since_ns, "reason": known.reason}
+            facts = (number, since_ns, known.reason)
+            row = dict(zip(("experiment_id", "since_unix_ns", "reason"), facts, strict=True))
             try:
                 with connection.begin_nested():
                     connection.execute(
