@@ -40,7 +40,9 @@ def _metrics(args: argparse.Namespace) -> int:
     if args.output is None:
         print(text, end="")
         return 0
-    with atomic_write(args.output, Readership(everyone=True)) as descriptor:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(text.encode())
+    with (
+        atomic_write(args.output, Readership(everyone=True)) as descriptor,
+        open(descriptor, "wb", closefd=False) as file,
+    ):
+        file.write(text.encode())
     return 0

@@ -1,4 +1,4 @@
-"""Whether the latest runs of an experiment are others than those before them."""
+"""Whether the latest runs of an experiment differ from those before them."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def _changes(series: Series, certain: Sequence[Tested], first: int) -> list[Chan
     for one in certain:
         found.setdefault(one.part, one)
     moved = list(found.values())
-    # A location that stays while the mode with most calls moves is no change of its calls.
+    # A location that stays while the mode with most calls moves has not changed.
     still = [one for one in moved if abs(one.absolute) < abs(one.change) / 2]
     kept = [one for one in moved if one not in still]
     places = [one for one in still if series.parts[one.part].what == PLACE]
@@ -386,7 +386,7 @@ def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> 
     Returns
     -------
     list of Check
-        Experiments that many experiments explain by chance have the verdict ``ok``, and say so.
+        Experiments that are not significant among so many have the verdict ``ok``, and say so.
 
     References
     ----------

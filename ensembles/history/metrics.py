@@ -17,29 +17,28 @@ _Sample = tuple[dict[str, str], float]
 def openmetrics(history: History) -> str:
     """Format the latest run of each experiment, and its verdict.
 
-        Parameters
-        ----------
-        history : History
+    Parameters
+    ----------
+    history : History
 
-        Returns
-        -------
-        str
-            Text of OpenMetrics 1.0.
+    Returns
+    -------
+    str
+        Text of OpenMetrics 1.0.
 
-        References
-        ----------
-        "The OpenMetrics metrics format", https://prometheus.io/docs/specs/om/open_metrics_spec/.
+    References
+    ----------
+    "The OpenMetrics metrics format", https://prometheus.io/docs/specs/om/open_metrics_spec/.
 
-        Examples
-        --------
-        >>> from ensembles.history.metrics import openmetrics
-        >>> from ensembles.history.record import RunRecord
-        >>> from ensembles.history.record import KindRecord, RunRecord
-    from ensembles.history.store import History
-        >>> history = History("metrics.db", make=True)
-        >>> _ = history.add(RunRecord.of_run(en.open("ensio-ior")), "ior")
-        >>> [line for line in openmetrics(history).splitlines() if line.startswith("ensio_runs")]
-        ['ensio_runs{experiment="ior"} 1.0']
+    Examples
+    --------
+    >>> from ensembles.history.metrics import openmetrics
+    >>> from ensembles.history.record import RunRecord
+    >>> from ensembles.history.store import History
+    >>> history = History("metrics.db", make=True)
+    >>> _ = history.add(RunRecord.of_run(en.open("ensio-ior")), "ior")
+    >>> [line for line in openmetrics(history).splitlines() if line.startswith("ensio_runs")]
+    ['ensio_runs{experiment="ior"} 1.0']
     """
     experiments = history.experiments()
     found = control_false_alarms([check(history, one.name, compared=False) for one in experiments])

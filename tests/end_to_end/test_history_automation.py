@@ -1,4 +1,4 @@
-"""The nightly job of docs/examples/history, run as cron runs it, and the commands of the page on histories."""
+"""The nightly job of docs/examples/history, run as cron runs it, and the commands of its page."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_the_nightly_job_adds_checks_and_publishes(tmp_path: Path) -> None:
     }
     for _ in range(2):
         done = subprocess.run(
-            ["env", "-i", *(f"{k}={v}" for k, v in settings.items()), str(EXAMPLES / "nightly.sh")]
-            + ["dd", "if=/dev/zero", f"of={tmp_path}/out", "bs=64k", "count=200"],
+            [str(EXAMPLES / "nightly.sh"), "dd", "if=/dev/zero", f"of={tmp_path}/out", "bs=64k", "count=200"],
+            env=settings,
             capture_output=True,
             text=True,
             cwd=tmp_path,

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, Div, HoverTool, LinearColorMapper, Span
+from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper
+from bokeh.models.annotations import Span
+from bokeh.models.renderers import DataRenderer
+from bokeh.models.widgets import Div
 from bokeh.palettes import Viridis256, colorblind
 from bokeh.plotting import figure
 
@@ -39,7 +42,7 @@ def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str
     labels = [f"{run.id}" for run in data.runs]
     when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
     palette = colorblind["Colorblind"][8]
-    drawn = []
+    drawn: list[DataRenderer] = []
     for at, line in enumerate(lines):
         x = np.arange(len(line.value_s))
         source = ColumnDataSource(
@@ -114,7 +117,7 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
         y=low,
         dw=runs,
         dh=high - low,
-        color_mapper=mapper,
+        color_mapper=mapper,  # type: ignore[call-arg]
         name="heat",
     )
     _mark(fig, data)
