@@ -1,4 +1,4 @@
-"""The pictures of a report as data: the page draws each when it comes into view, or when the browser is idle."""
+"""The pictures of a report as data, which the page draws when they come into view."""
 
 from __future__ import annotations
 
@@ -65,4 +65,5 @@ def _data(pictures: Mapping[str, Any]) -> str:
     text = serialize_json({"document": document.to_json(deferred=False), "places": places})
     # No text in the data can end the script element.
     text = text.replace("<", "\\u003c")
-    return f'<script type="application/json" class="pictures" data-places="{" ".join(places.values())}">{text}</script>'
+    ids = " ".join(places.values())
+    return f'<script type="application/json" class="pictures" data-places="{ids}">{text}</script>'
