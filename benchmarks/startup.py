@@ -1,6 +1,7 @@
 """Measure what a small run costs: processor time of whole processes.
 
-With ``--beside TREE`` (another checkout, after its ``./dev setup``) both trees take turns, and the ratio of medians is printed.
+With ``--beside TREE`` (another checkout, after its ``./dev setup``) both trees take turns, and the
+ratio of medians is printed.
 """
 
 from __future__ import annotations

@@ -145,8 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _use_one_blas_thread() -> None:
     """Keep OpenBLAS from starting a thread for each core, which takes longer than a command of a small run.
 
-    No command multiplies large matrices. NumPy and SciPy read the variable when they are imported; a number of
-    threads that the user has set stays.
+    No command multiplies large matrices. NumPy and SciPy read the variable when they are imported; a number
+    of threads that the user has set stays.
     """
     if "numpy" not in sys.modules and "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

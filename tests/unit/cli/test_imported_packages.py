@@ -1,4 +1,4 @@
-"""Which heavy packages each command imports: a command of a small run should answer in the time of a start."""
+"""Which heavy packages each command imports: answers about a small run should take the time of a start."""
 
 from __future__ import annotations
 
