@@ -8,8 +8,6 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from ensembles.cli.options import (
     add_filter_arguments,
     add_json,
@@ -70,6 +68,8 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
 
 
 def _table(modes: Modes, per_mib: bool) -> str:
+    from tabulate import tabulate
+
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     headers += ["rate"] * per_mib + ["share of calls", "width"]
@@ -79,6 +79,8 @@ def _table(modes: Modes, per_mib: bool) -> str:
 
 def _sizes_table(modes: Modes) -> str:
     """Format how many calls of each size are in each mode."""
+    from tabulate import tabulate
+
     rows = [
         [size.name, f"{size.calls:,}", *(f"{100 * share:.1f} %" for share in size.shares)]
         for size in modes.sizes

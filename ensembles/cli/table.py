@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tabulate
-
 
 def table_text(headers: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
     """Format a table.
@@ -22,6 +20,8 @@ def table_text(headers: Sequence[str], rows: Sequence[Sequence[object]], left: i
     str
         Lines without an end of line after the last.
     """
+    import tabulate
+
     align = ["left" if column < left else "right" for column in range(len(headers))]
     padding, tabulate.MIN_PADDING = tabulate.MIN_PADDING, 0
     try:

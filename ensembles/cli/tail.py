@@ -6,8 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from ensembles.cli.options import (
     add_filter_arguments,
     add_json,
@@ -34,6 +32,8 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     unit : str
         Suffix of the unit of time: ``/MiB`` for an ensemble per MiB.
     """
+    from tabulate import tabulate
+
     from ensembles.statistics.extremes.slowest_of_n import METHODS
 
     def time(value_s: float | None) -> str:
@@ -122,6 +122,8 @@ def backtest_text(backtest: Backtest) -> str:
     ----------
     backtest : Backtest
     """
+    from tabulate import tabulate
+
     rows = []
     for kind in backtest.kinds:
         if kind.coverage is None or kind.below is None or kind.above is None or kind.width is None:
