@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,13 @@ from bokeh.plotting import figure
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.viz.figures import (
     annotate_empty,
-    ensemble_from,
     horizontal_legend,
     label_log_durations,
     legend_item,
     new_figure,
     plain,
 )
+from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.style import op_colour, shade, time_hover
 
 _MOST_POINTS = 1000
@@ -52,9 +51,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     >>> [item.label.value for item in figure.legend[0].items]
     ['write (160)', 'read (160)']
     """
-    ensembles = _labelled(data)
-    if len({ensemble.per for ensemble in ensembles.values()}) > 1:
-        raise ValueError("durations per call and per MiB cannot share an axis: draw two figures")
+    ensembles = labelled_ensembles(data)
     curves = {label: _points(ensemble) for label, ensemble in ensembles.items() if len(ensemble)}
     low = min((float(points["time_s"][0]) for points in curves.values()), default=1e-6)
     high = max((float(points["time_s"][-1]) for points in curves.values()), default=1.0)
@@ -97,15 +94,6 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
         )
     )
     return fig
-
-
-def _labelled(data: Any) -> dict[str, Ensemble]:
-    if isinstance(data, Mapping):
-        return {str(label): ensemble_from(each) for label, each in data.items()}
-    each = [ensemble_from(one) for one in (data if isinstance(data, list | tuple) else [data])]
-    names = [ensemble.name or "calls" for ensemble in each]
-    numbered = [f"{number}: {name}" if len(names) > 1 else name for number, name in enumerate(names, 1)]
-    return dict(zip(numbered, each, strict=True))
 
 
 def _points(ensemble: Ensemble) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bokeh.models import Legend
 from made_runs import run_of
 
 import ensembles
@@ -89,3 +90,18 @@ def test_cdf_refuses_mixed_units(run) -> None:
     with pytest.raises(ValueError, match="cannot share an axis"):
         viz.cdf([run.select(op="read").ensemble(), run.select(op="read").ensemble("MiB")])
     assert viz.cdf([]).select_one({"name": "empty"}) is not None
+
+
+def test_histogram_overlays_ensembles_of_runs(run) -> None:
+    fast, slow = ensembles.Ensemble([0.001] * 3), ensembles.Ensemble([1.0, 1.1, 5.0])
+    for scale in ("linear", "log"):
+        fig = viz.histogram({"before": slow, "after": fast}, scale=scale)
+        found = {item.label.value: item.renderers for item in fig.select_one(Legend).items}
+        assert set(found) == {"before (n = 3)", "after (n = 3)"}
+        assert all(renderer.visible for renderers in found.values() for renderer in renderers)
+        colours = {label: renderers[1].glyph.line_color for label, renderers in found.items()}
+        assert len(set(colours.values())) == 2
+    bars = viz.histogram([slow, fast], scale="log").select_one(Legend).items
+    counts = {bar.label.value: sum(bar.renderers[2].data_source.data["n"]) for bar in bars}
+    assert counts == {"1: calls (n = 3)": 3, "2: calls (n = 3)": 3}
+    assert len(viz.histogram([run.select(op="read"), run.select(op="write")]).tabs) == 2
