@@ -70,17 +70,18 @@ def histogram(
     >>> figure.xaxis.axis_label
     'call duration (unit at each tick)'
     """
+    every: list[Call] | None = None
     if isinstance(data, list | tuple | Mapping):
         counts = _overlaid(data)
         every = list(counts.counts)
     else:
-        counts, every = data_for(data, LogHistogram), None
-    pictures = {"linear": partial(_linear, shown=every), "log": _logarithmic}
+        counts = data_for(data, LogHistogram)
+    linear = partial(_linear, shown=every)
     if scale is not None:
-        return pictures[scale](counts, title)
+        return linear(counts, title) if scale == "linear" else _logarithmic(counts, title)
     return Tabs(
         tabs=[
-            TabPanel(child=pictures["linear"](counts, title), title="linear"),
+            TabPanel(child=linear(counts, title), title="linear"),
             TabPanel(child=_logarithmic(counts, title), title="log–log"),
         ],
         sizing_mode="stretch_width",

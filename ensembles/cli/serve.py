@@ -55,7 +55,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.address not in _LOOPBACK:
         warn(
             f"warning: {args.address} can be reached by other machines, and the connection is not encrypted: "
-            "whoever sees the link can read the runs"
+            "anybody with the link can read the runs"
         )
     for shown in runs:
         for note in (*shown.notes, *shown.run.notes):

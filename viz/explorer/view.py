@@ -164,7 +164,7 @@ def _interval(query: Mapping[str, str], name: str) -> Interval | None:
     except ValueError:
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise EnsioError(f'"{text[:40]}" of the link is no range: {name} is written like 1.5..3')
+        raise EnsioError(f'"{text[:40]}" of the link is not a range: write {name} like 1.5..3')
     return low, high
 
 

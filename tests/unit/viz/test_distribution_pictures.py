@@ -65,7 +65,7 @@ def test_progress_refuses_what_it_cannot_draw(run) -> None:
     with pytest.raises(TypeError, match="a run or events"):
         viz.progress(ensembles.Ensemble([1.0]))
     with pytest.raises(EnsioError, match="no operation"):
-        viz.progress(run, op="raed")
+        viz.progress(run, op="sync-all")
     empty = viz.progress(run.events[:0])
     assert empty.select_one({"name": "empty"}).data_source.data["text"] == ["no read was selected"]
 
