@@ -15,11 +15,13 @@ from bokeh.document import Document
 from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.layouts import column, row
 from bokeh.models import (
+    BasicTicker,
     BoxSelectTool,
     ColumnDataSource,
     CustomJS,
     ImageStack,
     LinearColorMapper,
+    NumeralTickFormatter,
     Range1d,
     WeightedStackColorMapper,
 )
@@ -141,7 +143,7 @@ class Explorer:
                 ("start_s", "start", _TIME_CELL, 90),
                 ("duration_s", "duration", _TIME_CELL, 90),
                 ("moved_bytes", "bytes moved", "0,0", 100),
-                ("offset_bytes", "offset", "0,0", 110),
+                ("offset_bytes", "offset", "0,0", 130),
                 ("file", "file", None, 300),
             ],
         )
@@ -301,6 +303,8 @@ class TraceDiagram:
             name="explorer_trace",
         )
         self.figure.yaxis.axis_label = "rank"
+        self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
         self.figure.grid.visible = False
         unit_s, name = time_unit(raster.extent_ns[1] * 1e-9)
         self.figure.xaxis.axis_label = f"time since the start of the run ({name})"
@@ -384,6 +388,7 @@ class Durations:
         self.figure.xaxis.axis_label = "call duration (unit at each tick)"
         self.figure.xaxis.formatter = time_ticks()
         self.figure.yaxis.axis_label = "calls per bin (9 % wide)"
+        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
         items = []
         self._marked = {}
         for name in CLASSES:
