@@ -25,6 +25,7 @@ COMMANDS = (
     "run",
     "info",
     "report",
+    "serve",
     "events",
     "phases",
     "ordinals",
