@@ -23,7 +23,7 @@ def information_text(information: dict[str, Any]) -> str:
     parts = [_notes(information), _what_ran(information), _transfers(information)]
     parts += [counters_text(information), _call_table(information), _waiting_table(information)]
     if len(information["layers"]) > 1:
-        parts.append(_layer_table(information))
+        parts += [_layer_table(information), _between_layers(information)]
     if not information.get("counters") or information["durations_known"]:
         parts.append(_sizes(information))
     parts.append(_region_table(information))
@@ -264,6 +264,14 @@ def _layer_table(information: dict[str, Any]) -> str:
     ]
     headers = ("layer", "calls", "time", "exclusive time")
     return table_text(headers, rows)
+
+
+def _between_layers(information: dict[str, Any]) -> str:
+    from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
+
+    found = traffic_sentences(information["layer_traffic"] or [])
+    found.append(collective_sentence(information["collective"]))
+    return "\n".join(textwrap.fill(text, _WIDTH, subsequent_indent="  ") for text in found if text)
 
 
 def _region_table(information: dict[str, Any]) -> str:

@@ -41,8 +41,13 @@ def tail_text(tail: Tail, unit: str = "") -> str:
 
     def row(name: str, found: Tail | Equation1) -> list[str]:
         ends = [found.low_s, found.high_s]
-        if found.low_s is None or found.high_s is None:
+        if found.low_s is None:
             return [name, "-", "-", "-", "-"]
+        if found.high_s is None:
+            median, low, mean = (
+                f"at least {time(value)}" for value in (found.median_s, found.low_s, found.mean_s)
+            )
+            return [name, median, low, "-", mean]
         interval = " – ".join(map(time, ends))
         width = f"× {found.high_s / found.low_s:.3g}" if found.low_s > 0 else "-"
         return [name, time(found.median_s), interval, width, time(found.mean_s)]
@@ -85,6 +90,8 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         )
     if tail.equation1 is not None:
         line = "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum."
+        if tail.equation1.is_bound:
+            line += f" {count_text(tail.n, 'call')} do not reach to the slowest of {tail.tasks:,}."
         made = tail.equation1.phases
         if made is not None and tail.phases is not None and made < tail.phases:
             line += f" Its interval has calls of {made} of {count_text(tail.phases, 'phase')}."

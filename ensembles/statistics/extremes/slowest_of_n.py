@@ -148,10 +148,7 @@ class Tail:
             if self.unsettled:
                 lines.append(f"  {self.unsettled}")
         if self.equation1 is not None:
-            lines.append(
-                "  Equation 1 (independent calls of one distribution): "
-                f"{seconds_text(self.equation1.low_s)} to {seconds_text(self.equation1.high_s)}"
-            )
+            lines.append(f"  Equation 1 (independent calls of one distribution): {self.equation1}")
         return "\n".join(lines)
 
 
