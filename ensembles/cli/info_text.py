@@ -45,6 +45,17 @@ def _line(label: str, text: str) -> str:
     return f"{label:<{_LABEL}}{text}"
 
 
+def _wrapped(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=_line(label, ""),
+        subsequent_indent=" " * _LABEL,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _notes(information: dict[str, Any]) -> str:
     if not information["notes"]:
         return ""
@@ -92,7 +103,7 @@ def _what_ran(information: dict[str, Any]) -> str:
         lines.append(_line("mode", f"tail: totals and histograms of all calls; slowest calls as {slow}"))
     if information["summed_calls"]:
         summed = count_text(information["summed_calls"], "wait") + " for messages"
-        lines.append(_line("summed", f"{summed}: in the totals, not events (ENSIO_POINT_TO_POINT=1)"))
+        lines += _wrapped("summed", f"{summed}: in the totals, not events (ENSIO_POINT_TO_POINT=1)")
     in_sums = information["dropped_events"] - information["lost_calls"]
     if in_sums:
         lines.append(_line("dropped", f"{count_text(in_sums, 'event')}, included in the totals below"))
@@ -157,7 +168,7 @@ def _transfers(information: dict[str, Any]) -> str:
     if slowest is not None:
         where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
         file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
-        lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
+        lines += _wrapped("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}")
     return "\n".join(lines) + "\n\n" + _transfer_table(information["transfers"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -103,7 +104,11 @@ def _bursts_text(bursts: list[Burst] | None) -> str:
         return f"\n\n1 burst from first to last call: {rate}"
     median = f"{bytes_text(found['burst_median_bytes_per_s'])}/s"
     bursts_text = f"{count_text(len(bursts), 'burst')} with at least 1 % of the bytes"
-    return f"\n\n{bursts_text}: median {median}, fastest {rate}"
+    return "\n\n" + _filled(f"{bursts_text}: median {median}, fastest {rate}")
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 80, subsequent_indent="  ")
 
 
 def _curve(curve: RateCurve) -> dict[str, Any]:
@@ -118,8 +123,7 @@ def _curve(curve: RateCurve) -> dict[str, Any]:
 
 
 def _text(rates: Rates) -> str:
-    from tabulate import tabulate
-
+    from ensembles.cli.table import table_text
     from ensembles.model.units import bytes_text, count_text, seconds_text
     from ensembles.structure.rates import LEAST_CALLS
 
@@ -129,7 +133,7 @@ def _text(rates: Rates) -> str:
     def rate_text(value: float) -> str:
         return f"{bytes_text(value)}/s"
 
-    head = (
+    head = _filled(
         f"{rates.op}: {bytes_text(rates.bytes)} over {seconds_text(rates.active_s)} of active I/O "
         f"({rate_text(rates.mean_bytes_per_s)} mean, {rate_text(rates.peak_bytes_per_s)} peak, "
         f"{seconds_text(rates.cell_s)} window)"
@@ -147,11 +151,10 @@ def _text(rates: Rates) -> str:
         for plateau in rates.plateaus
     ]
     if not rows:
-        return (
-            f"{head}\n\nNo plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
-        )
+        none = f"No plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
+        return f"{head}\n\n{_filled(none)}"
     headers = ["from (s)", "to (s)", "time", "rate", "p10 – p90 of the rate", "bytes", "share"]
     rest = rates.share_outside
-    table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
+    table = table_text(headers, rows, left=0)
     more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""
     return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

@@ -135,8 +135,9 @@ def collective_sentence(collective: dict[str, float] | None) -> str:
     """
     if collective is None:
         return ""
+    whole, above = seconds_text(collective["time_s"]), seconds_text(collective["above_storage_s"])
     return (
-        f"collective I/O: some task was in a collective call for {seconds_text(collective['time_s'])}, and in "
-        f"{seconds_text(collective['above_storage_s'])} of it ({100 * collective['above_storage_share']:.0f} %) no task was in a "
-        "storage call: tasks exchanged data, or waited for each other inside the calls"
+        f"collective I/O: some task was in a collective call for {whole}, and in {above} of it "
+        f"({100 * collective['above_storage_share']:.0f} %) no task was in a storage call: tasks exchanged "
+        "data, or waited for each other inside the calls"
     )

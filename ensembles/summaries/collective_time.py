@@ -106,8 +106,8 @@ class CollectiveTime(Summary):
         dict or None
             ``time_s``: time in which at least one task was in a collective call. ``storage_s``: the part of
             it in which some task was in a storage call too. ``above_storage_s``, ``above_storage_share``: the
-            rest, in which tasks exchanged data or waited for each other, and its share. None: there are no collective calls, no storage
-            call inside them was recorded, or there are too many calls.
+            rest, in which tasks exchanged data or waited for each other, and its share. None: there are no
+            collective calls, no storage call inside them was recorded, or there are too many calls.
         """
         if not all(self._calls) or max(self._calls) > MOST_EXACT:
             return None

@@ -93,8 +93,8 @@ class LayerTraffic(Summary):
             if len(first):
                 last_start, waiting = self._open.pop(thread)
                 if last_start >= start[first[0]]:
-                    for inner, traffic in waiting.items():
-                        self._add(chunk, int(call[first[0]]), inner, traffic)
+                    for kind, traffic in waiting.items():
+                        self._add(chunk, int(call[first[0]]), kind, traffic)
         inner = np.flatnonzero(moves[order])
         if not len(inner):
             return
