@@ -9,6 +9,7 @@ from typing import Any
 
 from ensembles.cli.counters_text import counter_headline, counters_text
 from ensembles.cli.table import table_text
+from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
@@ -46,14 +47,7 @@ def _line(label: str, text: str) -> str:
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=_line(label, ""),
-        subsequent_indent=" " * _LABEL,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, _line(label, ""), " " * _LABEL).splitlines()
 
 
 def _notes(information: dict[str, Any]) -> str:
@@ -61,7 +55,7 @@ def _notes(information: dict[str, Any]) -> str:
         return ""
     lines = ["Data-quality warnings:"]
     for note in information["notes"]:
-        lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
+        lines.append(wrapped(note, "  ! ", "    "))
     return "\n".join(lines)
 
 
@@ -138,8 +132,7 @@ def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
             )
     if around["network"].get("nfs_retransmissions"):
         parts.append(count_text(around["network"]["nfs_retransmissions"], "NFS retransmission"))
-    text = _line("node I/O", " · ".join(parts))
-    return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * _LABEL)
+    return _wrapped("node I/O", " · ".join(parts))
 
 
 def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
@@ -221,7 +214,7 @@ def _flight_lines(information: dict[str, Any]) -> list[str]:
     mean = f"mean {seconds_text(information['mean_flight_s'])}"
     hidden = f"{100 * information['hidden_share']:.1f} % hidden behind other work"
     text = f"{seconds_text(information['flight_s'])} summed over {what} ({mean}), {hidden}"
-    return textwrap.wrap(text, _WIDTH, initial_indent=_line("in flight", ""), subsequent_indent=" " * _LABEL)
+    return _wrapped("in flight", text)
 
 
 def _call_table(information: dict[str, Any]) -> str:
@@ -282,7 +275,7 @@ def _between_layers(information: dict[str, Any]) -> str:
 
     found = traffic_sentences(information["layer_traffic"] or [])
     found.append(collective_sentence(information["collective"]))
-    return "\n".join(textwrap.fill(text, _WIDTH, subsequent_indent="  ") for text in found if text)
+    return "\n".join(wrapped(text, indent="  ") for text in found if text)
 
 
 def _region_table(information: dict[str, Any]) -> str:
@@ -319,5 +312,5 @@ def _sizes(information: dict[str, Any]) -> str:
             text += " (where sizes in a class differ, only their range is known)"
         if information["uncertain_counts"].get(layer):
             text += f" (each count may be too low by up to {information['uncertain_counts'][layer]:,})"
-        blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+        blocks.append(wrapped(text, indent="  "))
     return "\n".join(blocks)

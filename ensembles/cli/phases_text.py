@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.table import table_text
+from ensembles.cli.wrapped import WIDTH, wrapped
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTotals
 
-_WIDTH = 80
 _LEAST_LAST = 8
 _FEWEST_FOLDED = 2
 
@@ -94,7 +93,7 @@ def phases_text(
     """
     from ensembles.structure.layer_traffic import collective_sentence
 
-    head = _filled(f"{count_text(phases.count, 'phase')}: {phases.sentence}")
+    head = wrapped(f"{count_text(phases.count, 'phase')}: {phases.sentence}")
     if not totals:
         return head
     folded = {
@@ -114,12 +113,8 @@ def phases_text(
     parts.append(_imbalance(phases, totals, result))
     sentence = collective_sentence(result["collective"])
     if sentence:
-        parts.append(_filled(f"{sentence[0].upper()}{sentence[1:]}."))
+        parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
     return "\n\n".join(parts)
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, _WIDTH)
 
 
 def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
@@ -172,7 +167,7 @@ def _fitted(columns: dict[str, list[str]]) -> str:
 
     def room() -> int:
         others = [max(map(len, [header, *cells])) for header, cells in columns.items() if header != last]
-        return _WIDTH - sum(others) - 2 * len(others)
+        return WIDTH - sum(others) - 2 * len(others)
 
     for spare in ("share", "tasks"):
         if room() < needed:
@@ -199,4 +194,4 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             f" Most of it in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
-    return _filled(text)
+    return wrapped(text)

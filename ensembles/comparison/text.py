@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,10 +20,11 @@ _WIDTH = 96
 
 def _without_common_folder(names: Sequence[str]) -> list[str]:
     """Return the names of groups, without the folder that all of them are in."""
-    folders = [name.rpartition("/")[0] for name in names]
-    common = os.path.commonprefix([folder.split("/") for folder in folders])
-    skipped = len("/".join(common)) + 1 if any(common) else 0
-    return [sanitize_text(name[skipped:]) for name in names]
+    first, *others = (name.split("/")[:-1] for name in names)
+    common = 0
+    while common < len(first) and all(folders[common : common + 1] == [first[common]] for folders in others):
+        common += 1
+    return [sanitize_text("/".join(name.split("/")[common:])) for name in names]
 
 
 def comparison_text(found: Comparison) -> str:

@@ -97,12 +97,11 @@ def note_on_waits(run: Run, selection: Selection, notes: Sequence[str]) -> list[
         One note; none if no call of the ensemble posts a request, or if no call waits for requests.
     """
     from ensembles.passes.summary import ignoring_run
-    from ensembles.run.selection import Selection
     from ensembles.summaries.calltable import CallTable
 
     if not any(note.endswith(POSTS.partition("{calls}")[2]) for note in notes):
         return []
-    waits = replace(Selection.parse(op="wait"), layers=selection.layers).for_run(run)
+    waits = replace(type(selection).parse(op="wait"), layers=selection.layers).for_run(run)
     table = run.summarize(ignoring_run(CallTable), selection=waits)
     found = sorted(
         (

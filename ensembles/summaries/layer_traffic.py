@@ -54,7 +54,8 @@ class LayerTraffic(Summary):
     >>> from ensembles.model.events import Call, Events
     >>> from ensembles.summaries.layer_traffic import LayerTraffic
     >>> calls = Call("write", "posix", "write"), Call("nc_put_vara", "netcdf", "write")
-    >>> columns = {"call": [0, 0, 1], "depth": [1, 1, 0], "moved": [1 << 20] * 3, "start": [1, 2, 0]}
+    >>> columns = {"rank": [0] * 3, "thread": [0] * 3, "call": [0, 0, 1], "depth": [1, 1, 0]}
+    >>> columns |= {"moved": [1 << 20] * 3, "start": [1, 2, 0]}
     >>> traffic = LayerTraffic()
     >>> traffic.add(Events.partly(columns, calls, ("",)))
     >>> traffic.outer["netcdf", "write"], traffic.inner["netcdf", "write", "posix", "write"]

@@ -49,7 +49,12 @@ class Equation1:
 
     def to_json(self) -> dict[str, float | int | None]:
         """Return the numbers by name."""
-        return asdict(self)
+        return asdict(self) | {"width": self.width}
+
+    @property
+    def width(self) -> float | None:
+        """Ratio of the ends of the interval; None: it has no upper end, or begins at 0."""
+        return None if self.high_s is None or self.low_s <= 0 else self.high_s / self.low_s
 
     def __str__(self) -> str:
         low = seconds_text(self.low_s)
