@@ -17,6 +17,7 @@ from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
+from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -134,6 +135,8 @@ def compare_runs(
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
     read = [[read_run(run, selection, single) for run in group] for group in groups]
+    if not any(run.calls.time_s for group in read for run in group):
+        refuse_nothing(groups[0][0], selection, 0)
     return compare_read_runs(
         read,
         names=names,
