@@ -478,9 +478,10 @@ class SlowestOfN:
             assert self.calls is not None
             blocks = time_blocks(self.calls, tasks, self.sample.resolution_s)
             if blocks is None:
+                known = "there is one phase" if self.sample.phases_known else "phases are unknown"
                 return Prediction(
-                    refused="phases are unknown and calls change with time: give the phases in which tasks "
-                    f"act together, or record more than {self.sample.total:,} calls"
+                    refused=f"{known}, and calls change with time: record several phases in which tasks act "
+                    f"together, or more than {self.sample.total:,} calls"
                 )
             found = _of_phases(blocks, tasks, levels)
             return found if found.refused else replace(found, method="blocks")

@@ -176,7 +176,7 @@ def test_json_has_the_names_that_other_tools_rely_on():
     found = predict_slowest(CountedDurations.from_durations(durations_s, phase), 100).to_json()
     assert set(found) >= KEYS
     assert found["method"] in METHODS
-    assert set(found["equation1"]) == {"median_s", "mean_s", "low_s", "high_s", "phases"}
+    assert set(found["equation1"]) == {"median_s", "mean_s", "low_s", "high_s", "phases", "width"}
     json.dumps(found, allow_nan=False)
 
 
