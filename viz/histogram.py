@@ -25,7 +25,7 @@ from ensembles.model.units import seconds_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import annotate_empty, label_duration_axis, new_figure, retitle, steps
-from ensembles.viz.style import CLASS_OF_OP, COLOURS, shade, time_hover, time_ticks
+from ensembles.viz.style import COLOURS, class_of_call, shade, time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -229,7 +229,7 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
     colours = {}
     ordered = sorted(histogram.counts, key=lambda call: (call.waits_for_tasks, -histogram.time_s(call)))
     for call in ordered[:_MOST_CALLS]:
-        name = CLASS_OF_OP[call.op]
+        name = class_of_call(call)
         colours[call] = shade(COLOURS[name], used.get(name, 0))
         used[name] = used.get(name, 0) + 1
     return colours
