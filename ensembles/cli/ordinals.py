@@ -131,7 +131,7 @@ def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
 def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] | None, list[str]]:
     """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others.
 
-    Calls of several libraries are no sequence: one writes a file, another one a log.
+    Calls of several libraries do not form a sequence: one writes data, another a log.
     """
     from ensembles.ensemble.main_group import call_groups
     from ensembles.model.units import count_text

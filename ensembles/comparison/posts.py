@@ -107,7 +107,7 @@ def with_replaced(
 ) -> list[Comparison]:
     """Judge kinds whose calls are posts in some groups only: by their time with the waits of their layer.
 
-    The waits of the layer are part of that, and not a difference of their own.
+    The waits of the layer are part of that, and inconclusive alone.
 
     Parameters
     ----------
