@@ -28,7 +28,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import annotate_empty, label_duration_axis, new_figure, retitle, steps
 from ensembles.viz.labelled import labelled_ensembles
-from ensembles.viz.style import CLASS_OF_OP, COLOURS, shade, time_hover, time_ticks
+from ensembles.viz.style import COLOURS, class_of_call, shade, time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -249,7 +249,7 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
     colours = {}
     ordered = sorted(histogram.counts, key=lambda call: (call.waits_for_tasks, -histogram.time_s(call)))
     for call in ordered[:_MOST_CALLS]:
-        name = CLASS_OF_OP[call.op]
+        name = class_of_call(call)
         colours[call] = shade(COLOURS[name], used.get(name, 0))
         used[name] = used.get(name, 0) + 1
     return colours

@@ -49,6 +49,7 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
+from ensembles.viz.report_phases import layer_sentences, phase_table
 from ensembles.viz.report_tables import (
     call_colours,
     call_table,
@@ -322,6 +323,8 @@ def report_html(
             diagnosis=diagnosis,
             requests=request_table(run, summaries.requests),
             sites=site_table(run, summaries.sites),
+            phases=None if information is None else phase_table(run),
+            layers=layer_sentences(information),
             surroundings="surroundings" in pictures,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,

@@ -148,11 +148,12 @@ def execute(args: argparse.Namespace) -> int:
     words = _words(args)
     if run.mode == "profile" and args.to != "hdf5":
         raise EnsioError(f"{args.run} {run.how_it_was_recorded}: use --to hdf5, or {run.how_to_keep_calls}")
-    task = _Task(
-        run, selection_from_args(args).for_run(run), words, args.destination, args.ranks_per_location
-    )
+    selection = selection_from_args(args)
+    task = _Task(run, selection.for_run(run), words, args.destination, args.ranks_per_location)
     if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
         _check_destination(run, args.destination)
+        if words and run.mode == "trace":
+            _refuse_nothing(task, selection)
     write = _FORMATS[args.to]
     try:
         count = write(task)
@@ -165,6 +166,15 @@ def execute(args: argparse.Namespace) -> int:
     for note in run.notes:
         warn(f"note: {note}")
     return 0
+
+
+def _refuse_nothing(task: _Task, selection: Selection) -> None:
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.summaries.eventcount import EventCount
+
+    found = task.run.summarize(ignoring_run(EventCount), selection=task.selection)
+    refuse_nothing(task.run, selection, found.events)
 
 
 def _words(args: argparse.Namespace) -> str:

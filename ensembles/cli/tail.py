@@ -34,15 +34,20 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     """
     from tabulate import tabulate
 
-    from ensembles.statistics.extremes.slowest_of_n import METHODS
+    from ensembles.statistics.extremes.slowest_of_n import METHODS, UNSEEN_LEVEL
 
     def time(value_s: float | None) -> str:
         return "-" if value_s is None else seconds_text(value_s) + unit
 
     def row(name: str, found: Tail | Equation1) -> list[str]:
         ends = [found.low_s, found.high_s]
-        if found.low_s is None or found.high_s is None:
+        if found.low_s is None:
             return [name, "-", "-", "-", "-"]
+        if found.high_s is None:
+            median, low, mean = (
+                f"at least {time(value)}" for value in (found.median_s, found.low_s, found.mean_s)
+            )
+            return [name, median, low, "-", mean]
         interval = " – ".join(map(time, ends))
         width = f"× {found.high_s / found.low_s:.3g}" if found.low_s > 0 else "-"
         return [name, time(found.median_s), interval, width, time(found.mean_s)]
@@ -81,12 +86,19 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     if 0 < tail.unseen_share < 1:
         lines.append(
             f"Up to 1 in {1 / tail.unseen_share:,.0f} calls may be of a slower kind that these calls do not "
-            "show (95 %)."
+            f"show ({100 * UNSEEN_LEVEL:g} %)."
         )
     if tail.equation1 is not None:
         line = "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum."
+        if tail.equation1.is_bound:
+            line += f" {count_text(tail.n, 'call')} do not reach to the slowest of {tail.tasks:,}."
         made = tail.equation1.phases
-        if made is not None and tail.phases is not None and made < tail.phases:
+        if (
+            not tail.equation1.is_bound
+            and made is not None
+            and tail.phases is not None
+            and made < tail.phases
+        ):
             line += f" Its interval has calls of {made} of {count_text(tail.phases, 'phase')}."
         lines.append(line)
     return "\n".join(lines)

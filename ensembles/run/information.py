@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.between_layers import between_layers, layer_requests
 from ensembles.structure.counters import counters_json
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
+        **between_layers(found.times),
         "calls": _calls(table, totals.layers, table.span_ns * max(run.threads, 1)),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
@@ -199,6 +201,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "regions": SummaryRequest(_region_times),
         **headline_requests(),
+        **layer_requests(),
         **({"ranks": SummaryRequest(empty_ranks)} if run.needs_pass_for_ranks else {}),
     }
 

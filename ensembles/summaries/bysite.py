@@ -66,12 +66,17 @@ class SiteTotals(SiteCalls):
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
 
     @property
-    def operations(self) -> str:
-        """Numbers of calls by operation, such as ``12 write, 1 close``."""
+    def counts_by_operation(self) -> dict[str, int]:
+        """Numbers of calls by operation, the largest first."""
         by_op: Counter[str] = Counter()
         for call, totals in self.calls.items():
             by_op[call.op] += totals.count
-        return ", ".join(f"{count:,} {op}" for op, count in by_op.most_common())
+        return dict(by_op.most_common())
+
+    @property
+    def operations(self) -> str:
+        """Numbers of calls by operation, such as ``12 write, 1 close``."""
+        return ", ".join(f"{count:,} {op}" for op, count in self.counts_by_operation.items())
 
 
 class BySite(Summary):
