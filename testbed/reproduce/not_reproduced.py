@@ -27,7 +27,7 @@ OUTSIDE = {
 
 _REASONS = {
     "SLOW": (
-        "a slow call of the model lasts a multiple of its own transfer, so that smaller calls gain more than "
+        "a slow call of the model lasts a multiple of its transfer, so that smaller calls gain more than "
         "on the machine"
     ),
     "PEAKS": "a node of the model serves one, two or four tasks at a time, which gives three modes",
