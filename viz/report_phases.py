@@ -67,8 +67,8 @@ def phase_table(run: Run) -> MomentsTable | None:
         )
     headers = ("phase", "from (s)", "time", "tasks", "calls", "read", "written", "idle", "share")
     note = (
-        f"{count_text(phases.count, 'phase')}: {phases.sentence}. Idle is the time from a task's last call of "
-        "a phase to the last call of all: "
+        f"{count_text(phases.count, 'phase')}: {phases.sentence}. Idle is the time from a task's last call "
+        "of a phase to the last call of all: "
         f"{seconds_text(sum(entry.lost_s for entry in totals))} over all phases."
     )
     if len(totals) > len(rows):
