@@ -186,12 +186,14 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
         "Time lost to load imbalance (idle from a task's last call of a phase to the last call of all): "
         f"{seconds_text(result['lost_s'])} summed over tasks{share}{doubt}."
     )
+    lines = [wrapped(text)]
     worst = max(totals, key=lambda entry: entry.lost_s)
     if worst.lost_s > 0:
         last = worst.last_call
         on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
-        text += (
-            f" Most of it in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
+        text = (
+            f"Most of it in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
-    return wrapped(text)
+        lines.append(wrapped(text))
+    return "\n".join(lines)

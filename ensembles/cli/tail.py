@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,10 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         if found.low_s is None:
             return [name, "-", "-", "-", "-"]
         if found.high_s is None:
-            median, low, mean = (
-                f"at least {time(value)}" for value in (found.median_s, found.low_s, found.mean_s)
-            )
-            return [name, median, low, "-", mean]
+            # The median of the slowest of N lies among n calls if N < n log 2.
+            reaches = tail.tasks < tail.n * math.log(2)
+            median = time(found.median_s) if reaches else f"at least {time(found.median_s)}"
+            return [name, median, f"{time(found.low_s)} or more", "-", f"at least {time(found.mean_s)}"]
         interval = " – ".join(map(time, ends))
         width = f"× {found.high_s / found.low_s:.3g}" if found.low_s > 0 else "-"
         return [name, time(found.median_s), interval, width, time(found.mean_s)]
@@ -91,7 +92,8 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     if tail.equation1 is not None:
         line = "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum."
         if tail.equation1.is_bound:
-            line += f" {count_text(tail.n, 'call')} do not reach to the slowest of {tail.tasks:,}."
+            calls = count_text(tail.n, "call")
+            line += f" {calls} do not reach to the upper end of the slowest of {tail.tasks:,}."
         made = tail.equation1.phases
         if (
             not tail.equation1.is_bound
