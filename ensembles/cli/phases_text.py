@@ -192,7 +192,7 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
         last = worst.last_call
         on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
         text = (
-            f"Most of it in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
+            f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
         lines.append(wrapped(text))
