@@ -260,8 +260,10 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
 
     if "executor" not in args:
         args.executor = executor_for(args.scheduler or args.workers)
-    budget = Budget(args.memory) if args.memory else Budget.default()
-    return open_path(path, args.executor, budget.shared_by(runs).memory_bytes)
+    budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
+    run = open_path(path, args.executor, budget.memory_bytes)
+    run.budget = budget
+    return run
 
 
 def _memory(text: str) -> int:
