@@ -48,6 +48,9 @@ BUSY_S = 120
 _AT_ONCE = 1000
 """Runs that one query names."""
 
+_SQLITE = b"SQLite format 3\0"
+"""Beginning of a file of SQLite."""
+
 _LOCK = 0x656E73696F
 """Number of the lock under which PostgreSQL makes the tables."""
 
@@ -96,6 +99,23 @@ class Acknowledgement:
     experiment: str
     since: datetime
     reason: str
+
+
+def is_history(place: str) -> bool:
+    """Tell whether a place is a database: a URL, or a file of SQLite.
+
+    Examples
+    --------
+    >>> from ensembles.history.store import is_history
+    >>> is_history("postgresql+psycopg://user@host/name"), is_history("ensio-ior")
+    (True, False)
+    """
+    if "://" in place:
+        return True
+    if not os.path.isfile(place):
+        return False
+    with open(place, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 class History:
@@ -331,6 +351,7 @@ class History:
         experiment: str | None = None,
         labels: Mapping[str, str] | None = None,
         last: int | None = None,
+        until: StoredRun | None = None,
     ) -> list[StoredRun]:
         """List runs in the order of their starts.
 
@@ -342,7 +363,20 @@ class History:
             Only with all of these labels.
         last : int, optional
             Only the latest ones, so many.
+        until : StoredRun, optional
+            Only this run and earlier ones.
         """
+        until_ns = None if until is None else self._start_ns(until.id)
+        return self._listed(experiment, labels or {}, last, until_ns=until_ns)
+
+    def _listed(
+        self,
+        experiment: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        last: int | None = None,
+        number: int | None = None,
+        until_ns: int | None = None,
+    ) -> list[StoredRun]:
         query = self._chosen(
             select(
                 RUNS.c.id,
@@ -356,6 +390,10 @@ class History:
             experiment,
             labels or {},
         )
+        if number is not None:
+            query = query.where(RUNS.c.id == number)
+        if until_ns is not None:
+            query = query.where(RUNS.c.start_unix_ns <= until_ns)
         query = query.order_by(RUNS.c.start_unix_ns.desc(), RUNS.c.id.desc()).limit(last)
         with self._sentences(), self._reading() as connection:
             rows = connection.execute(query).all()
@@ -376,13 +414,25 @@ class History:
 
     def run(self, number: int) -> StoredRun | None:
         """Return the run with a number; None: there is none."""
+        return next(iter(self._listed(number=number)), None)
+
+    def state(self) -> tuple[int, ...]:
+        """Return numbers that change when a run is added or removed, or a change is acknowledged."""
+        queries = [
+            select(func.count(table.c.experiment_id), func.coalesce(func.max(time), 0))
+            for table, time in (
+                (RUNS, RUNS.c.added_unix_ns),
+                (ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.c.made_unix_ns),
+            )
+        ]
         with self._sentences(), self._reading() as connection:
-            name = connection.execute(
-                select(EXPERIMENTS.c.name)
-                .join(RUNS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
-                .where(RUNS.c.id == number)
-            ).scalar()
-        return next((run for run in self.runs(name) if run.id == number), None) if name is not None else None
+            return tuple(number for query in queries for number in connection.execute(query).one())
+
+    def labels(self, most: int = 1000) -> list[tuple[str, str]]:
+        """List names and values of labels, at most so many."""
+        query = select(LABELS.c.name, LABELS.c.value).distinct().order_by(LABELS.c.name, LABELS.c.value)
+        with self._sentences(), self._reading() as connection:
+            return [(row.name, row.value) for row in connection.execute(query.limit(most))]
 
     def records(self, ids: Sequence[int]) -> list[RunRecord]:
         """Read the records of runs, in this order.

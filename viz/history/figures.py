@@ -13,6 +13,7 @@ from bokeh.models.widgets import Div
 from bokeh.palettes import Viridis256, colorblind
 from bokeh.plotting import figure
 
+from ensembles.history.check import BASELINE
 from ensembles.viz.figures import new_figure
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
 from ensembles.viz.style import op_colour
@@ -124,8 +125,23 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
     return fig
 
 
-def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: str) -> tuple[figure, Div]:
+def distribution(
+    kind: KindOverRuns, data: ExperimentData, heat: figure, name: str, chosen: int | None = None
+) -> tuple[figure, Div]:
     """Draw the distribution of a run over that of the others before it; a click on the heat map chooses it.
+
+    A page with a function ``ensioChosen`` gets the number of the chosen run.
+
+    Parameters
+    ----------
+    kind : KindOverRuns
+    data : ExperimentData
+    heat : figure
+        From `heat_map`.
+    name : str
+        Name of the figure.
+    chosen : int, optional
+        Position of the run that is shown first. Default: the latest.
 
     Returns
     -------
@@ -135,18 +151,29 @@ def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: s
     """
     rows, runs = kind.density.shape
     centre = kind.low_octave + (np.arange(rows) + 0.5) / ROWS_PER_OCTAVE
-    baseline = kind.density[:, max(0, runs - 21) : max(1, runs - 1)].mean(axis=1)
-    source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, -1], "baseline": baseline})
+    at = runs - 1 if chosen is None else chosen
+    before = kind.density[:, max(0, at - BASELINE) : at]
+    baseline = before.mean(axis=1) if at else np.full(rows, np.nan)
+    source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, at], "baseline": baseline})
     fig = new_figure(f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name)
     fig.xaxis.axis_label, fig.yaxis.axis_label = "seconds", "share of the calls"
-    fig.step("t_s", "baseline", source=source, mode="center", color="#7f7f7f", legend_label="20 runs before")
+    fig.step(
+        "t_s",
+        "baseline",
+        source=source,
+        mode="center",
+        color="#7f7f7f",
+        legend_label=f"{BASELINE} runs before",
+    )
     fig.step("t_s", "run", source=source, mode="center", color=op_colour(kind.op), legend_label="run")
     texts = [_text(data, at) for at in range(runs)]
-    said = Div(text=texts[-1], render_as_text=True, name=f"{name} text")
+    said = Div(text=texts[at], render_as_text=True, name=f"{name} text")
     arguments: dict[str, Any] = {
         "source": source,
         "said": said,
         "texts": texts,
+        "ids": [run.id for run in data.runs],
+        "before": BASELINE,
         "columns": ColumnDataSource({str(at): kind.density[:, at] for at in range(runs)}),
     }
     heat.js_on_event(
@@ -157,7 +184,7 @@ def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: s
             const n = texts.length;
             const at = Math.max(0, Math.min(n - 1, Math.round(cb_obj.x)));
             const run = Array.from(columns.data[String(at)]);
-            const first = Math.max(0, at - 20);
+            const first = Math.max(0, at - before);
             const baseline = run.map((_, row) => {
                 let sum = 0;
                 for (let k = first; k < at; k++) { sum += columns.data[String(k)][row]; }
@@ -165,6 +192,7 @@ def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: s
             });
             source.data = {t_s: source.data.t_s, run, baseline};
             said.text = texts[at];
+            if (typeof ensioChosen === "function") { ensioChosen(ids[at]); }
             """,
         ),
     )
