@@ -87,7 +87,7 @@ def _of_history(args: argparse.Namespace) -> HistoryServer:
 
     if len(args.runs) > 1:
         raise EnsioError("a history is served alone: name one history, or runs")
-    return HistoryServer(History(args.runs[0]), args.address, args.port)
+    return HistoryServer(History(args.runs[0], keep_connection=True), args.address, args.port)
 
 
 def _of_runs(args: argparse.Namespace) -> ExplorerServer:

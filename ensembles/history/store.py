@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from ensembles.history.record import RunRecord
 from ensembles.history.schema import (
@@ -129,6 +129,9 @@ class History:
         Make the database and its tables if they are missing.
     upgrade : bool
         Bring the tables of an earlier ensio up to date, in one transaction.
+    keep_connection : bool
+        Keep a connection between transactions, and make another if it is lost. Default: none outlives its
+        transaction, because many jobs share what a server can take.
 
     Raises
     ------
@@ -146,8 +149,11 @@ class History:
     [('ior', 8, {'commit': 'abc'})]
     """
 
-    def __init__(self, place: str, make: bool = False, upgrade: bool = False) -> None:
+    def __init__(
+        self, place: str, make: bool = False, upgrade: bool = False, keep_connection: bool = False
+    ) -> None:
         self.place = place
+        self._keep_connection = keep_connection
         self._url = place if "://" in place else f"sqlite:///{os.path.abspath(place)}"
         if not make and "://" not in place and not os.path.exists(place):
             raise EnsioError(f"there is no history {place}: ensio history add makes one")
@@ -167,8 +173,10 @@ class History:
         try:
             url = make_url(self._url)
             settings = {"timeout": BUSY_S} if url.get_backend_name() == "sqlite" else {}
-            # No connection outlives its transaction: many jobs share what a server can take.
-            engine = create_engine(url, connect_args=settings, poolclass=NullPool)
+            pool = (
+                {"poolclass": QueuePool, "pool_size": 1} if self._keep_connection else {"poolclass": NullPool}
+            )
+            engine = create_engine(url, connect_args=settings, pool_pre_ping=self._keep_connection, **pool)
         except (ArgumentError, NoSuchModuleError):
             raise EnsioError(
                 f"{self.place} is not a place for a history: name a file, or a URL such as "
@@ -335,14 +343,17 @@ class History:
         """Return the latest known change of an experiment; None: there is none."""
         return next(reversed(self.acknowledgements(experiment)), None)
 
-    def experiments(self) -> list[Experiment]:
-        """List the experiments by name."""
-        query = (
-            select(EXPERIMENTS.c.name, func.count(), func.max(RUNS.c.start_unix_ns))
-            .join(RUNS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
-            .group_by(EXPERIMENTS.c.name)
-            .order_by(EXPERIMENTS.c.name)
-        )
+    def experiments(self, labels: Mapping[str, str] | None = None) -> list[Experiment]:
+        """List the experiments by name.
+
+        Parameters
+        ----------
+        labels : mapping of str to str, optional
+            Count only runs with all of these labels.
+        """
+        columns = EXPERIMENTS.c.name, func.count(), func.max(RUNS.c.start_unix_ns)
+        query = self._chosen(select(*columns).select_from(RUNS), None, labels or {})
+        query = query.group_by(EXPERIMENTS.c.name).order_by(EXPERIMENTS.c.name)
         with self._sentences(), self._reading() as connection:
             return [Experiment(name, runs, _time(latest)) for name, runs, latest in connection.execute(query)]
 

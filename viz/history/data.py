@@ -129,9 +129,9 @@ def experiment_data(
         if series is not None:
             for at, part in enumerate(series.parts):
                 if part.what == PLACE and (part.layer, part.op) == (layer, op):
-                    modes.append(
-                        _line(part.name.removesuffix(" place"), 2.0 ** series.absolute[:, at] * 1e-9)
-                    )
+                    assert part.t_s is not None
+                    place_s = part.t_s * 2.0 ** series.absolute[:, at]
+                    modes.append(_line(part.name.removesuffix(" place"), place_s))
         kinds.append(_kind(records, layer, op, modes))
     return ExperimentData(
         found.experiment,

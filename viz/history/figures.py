@@ -22,7 +22,9 @@ _CHANGE = "#d62728"
 _KNOWN = "#2ca02c"
 
 
-def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str) -> figure:
+def over_runs(
+    title: str, lines: Sequence[Line], data: ExperimentData, name: str, kind: KindOverRuns | None = None
+) -> figure:
     """Draw values over the runs with their prediction intervals.
 
     Parameters
@@ -33,13 +35,15 @@ def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str
         Of which changes and known changes are marked.
     name : str
         Name of the figure.
+    kind : KindOverRuns, optional
+        What the lines are of. Default: all calls.
 
     Returns
     -------
     figure
     """
-    fig = new_figure(title, 300, y_axis_type="log", name=name)
-    fig.xaxis.axis_label, fig.yaxis.axis_label = "run", "seconds"
+    fig = new_figure(title, 300, x_range=(-0.5, len(data.runs) - 0.5), y_axis_type="log", name=name)
+    _label(fig, data)
     labels = [f"{run.id}" for run in data.runs]
     when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
     palette = colorblind["Colorblind"][8]
@@ -77,16 +81,22 @@ def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str
             ],
         )
     )
-    _mark(fig, data)
+    _mark(fig, data, kind)
     fig.legend.click_policy = "hide"
     fig.add_layout(fig.legend[0], "right")
     return fig
 
 
-def _mark(fig: figure, data: ExperimentData) -> None:
-    """Mark the runs with which changes begin."""
+def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
+    """Mark the runs with which changes of a kind of calls, or of all calls, begin."""
     number = {run.id: at for at, run in enumerate(data.runs)}
-    for change in {change.since_run for change in data.check.changes}:
+    layer, op = (None, None) if kind is None else (kind.layer, kind.op)
+    marked = {
+        change.since_run
+        for change in data.check.changes
+        if change.layer in (None, layer) and change.op in (None, op)
+    }
+    for change in marked:
         if change in number:
             fig.add_layout(
                 Span(location=number[change] - 0.5, dimension="height", line_color=_CHANGE, line_width=2)
@@ -99,29 +109,37 @@ def _mark(fig: figure, data: ExperimentData) -> None:
             )
 
 
+def _label(fig: figure, data: ExperimentData) -> None:
+    """Label runs by their dates."""
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "run, by its date (UTC)", "duration (s)"
+    fig.xaxis.major_label_overrides = {at: f"{run.start:%Y-%m-%d}" for at, run in enumerate(data.runs)}
+
+
 def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
     """Draw the share of calls by log duration and run: modes are lines, and a new mode is a new line."""
     rows, runs = kind.density.shape
-    low, high = kind.low_octave, kind.low_octave + rows / ROWS_PER_OCTAVE
+    low_s, high_s = 2.0**kind.low_octave, 2.0 ** (kind.low_octave + rows / ROWS_PER_OCTAVE)
     fig = new_figure(
         f"{kind.layer} {kind.op}: duration × run (click a run)",
         280,
         x_range=(-0.5, runs - 0.5),
-        y_range=(low, high),
+        y_range=(low_s, high_s),
+        y_axis_type="log",
         name=name,
     )
-    fig.xaxis.axis_label, fig.yaxis.axis_label = "run", "log2 of seconds"
+    _label(fig, data)
     mapper = LinearColorMapper(palette=Viridis256, low=0.0, high=float(np.sqrt(kind.density.max())) or 1.0)
+    # The corners are on the log axis; between them rows are spaced evenly, as octaves are.
     fig.image(
         [np.sqrt(kind.density).astype(np.float32)],
         x=-0.5,
-        y=low,
+        y=low_s,
         dw=runs,
-        dh=high - low,
+        dh=high_s - low_s,
         color_mapper=mapper,  # type: ignore[call-arg]
         name="heat",
     )
-    _mark(fig, data)
+    _mark(fig, data, kind)
     return fig
 
 

@@ -16,9 +16,9 @@ from jinja2 import Environment, Template
 
 from ensembles import __version__
 from ensembles.history.check import Check, check, control_false_alarms
-from ensembles.history.store import Acknowledgement, History, StoredRun
+from ensembles.history.store import Acknowledgement, Experiment, History, StoredRun
 from ensembles.model.errors import EnsioError
-from ensembles.viz.history.data import MOST_RUNS, ExperimentData
+from ensembles.viz.history.data import ExperimentData
 from ensembles.viz.history.figures import distribution, heat_map, over_runs
 
 SCRIPT = "bokeh.js"
@@ -27,6 +27,8 @@ SCRIPT = "bokeh.js"
 
 MOST_EXPERIMENTS = 200
 """Experiments that the page of all shows: those with the latest runs."""
+
+_SPARK_RUNS = 60
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class Row:
     ----------
     check : Check
         Of all its runs.
+    experiment : Experiment
+        With the number of runs that the labels choose.
     runs : list of StoredRun
-        Those that are shown, in the order of time.
+        The latest of them, in the order of time.
     acknowledged : list of Acknowledgement
     """
 
     check: Check
+    experiment: Experiment
     runs: list[StoredRun]
     acknowledged: list[Acknowledgement]
 
@@ -97,8 +102,16 @@ def experiment_rows(
     list of Row
         By name.
     """
-    shown = {name: history.runs(name, labels, last=MOST_RUNS) for name in checks}
-    return [Row(checks[name], runs, history.acknowledgements(name)) for name, runs in shown.items() if runs]
+    return [
+        Row(
+            checks[one.name],
+            one,
+            history.runs(one.name, labels, last=_SPARK_RUNS),
+            history.acknowledgements(one.name),
+        )
+        for one in history.experiments(labels)
+        if one.name in checks
+    ]
 
 
 def all_experiments_page(rows: Sequence[Row], links: Mapping[str, str], of: int, **more: Any) -> str:
@@ -154,7 +167,7 @@ def pictures(data: ExperimentData, chosen: int | None = None) -> list[Model]:
     for number, kind in enumerate(data.kinds, 1):
         title = f"{kind.layer} {kind.op} over runs, with 95 % prediction intervals"
         heat = heat_map(kind, data, f"heat {number}")
-        found += [over_runs(title, kind.lines, data, f"lines {number}"), heat]
+        found += [over_runs(title, kind.lines, data, f"lines {number}", kind), heat]
         found += distribution(kind, data, heat, f"distribution {number}", chosen)
     if data.phases:
         found.append(over_runs("Time of phases over runs", data.phases, data, "phases"))
@@ -183,7 +196,7 @@ def sparkline(values: Sequence[float] | np.ndarray, width: int = 160, height: in
     >>> sparkline([1.0, 3.0, 2.0], width=100, height=20)
     '2.0,18.0 50.0,2.0 98.0,10.0'
     """
-    shown = np.asarray(values, np.float64)[-60:]
+    shown = np.asarray(values, np.float64)[-_SPARK_RUNS:]
     shown = shown[np.isfinite(shown)]
     if not len(shown):
         return ""

@@ -219,7 +219,9 @@ def test_a_browser_follows_the_links(link: str) -> None:
         page.goto(link)
         assert "token" not in page.url
         page.get_by_role("link", name="nightly", exact=True).click()
-        page.wait_for_function("() => window.Bokeh && Bokeh.documents.every((d) => d.is_idle)")
+        page.wait_for_function(
+            "() => window.Bokeh && Bokeh.documents.length && Bokeh.documents.every((d) => d.is_idle)"
+        )
         at = """() => {
             const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name('heat 1'));
             view.el.scrollIntoView({block: 'center'});
@@ -231,7 +233,9 @@ def test_a_browser_follows_the_links(link: str) -> None:
         page.wait_for_function("() => location.search.includes('run=4')")
         assert page.locator("#chosen").inner_text() == "4"
         page.reload()
-        page.wait_for_function("() => window.Bokeh && Bokeh.documents.every((d) => d.is_idle)")
+        page.wait_for_function(
+            "() => window.Bokeh && Bokeh.documents.length && Bokeh.documents.every((d) => d.is_idle)"
+        )
         text = page.evaluate("() => Bokeh.documents[0].get_model_by_name('distribution 1 text').text")
         assert text.startswith("run 4 of")
         page.goto(f"http://{host}/")
