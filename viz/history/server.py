@@ -181,7 +181,7 @@ class _Handler(RequestHandler):
     def prepare(self) -> None:
         given = self.get_query_argument("token", None)
         if given is not None and is_token(given, self._token):
-            # The address that stays in the browser has no token: it can be sent to somebody else.
+            # The address that stays in the browser has no token: it can be sent on.
             self.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax")
             rest = [
                 (name, value.decode())
