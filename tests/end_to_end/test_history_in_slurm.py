@@ -1,4 +1,4 @@
-"""The nightly job of docs/examples/history in a real Slurm: it records its tasks, and submits the next night."""
+"""The nightly job of docs/examples/history in a real Slurm: it adds its run, and submits the next night."""
 
 import os
 import sys
