@@ -7,7 +7,9 @@ import textwrap
 
 WIDTH = 80
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )|(?<=phase) (?=\d)")
+_UNIT = re.compile(
+    r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )|(?<=phase) (?=\d)"
+)
 
 
 _LABEL = re.compile(r"\s*(?:\S+\s{2,})?")

@@ -27,7 +27,7 @@ _listeners: list[Listener] = []
 
 
 def listen(listener: Listener | None) -> None:
-    """Choose the listener of this process; None: nobody."""
+    """Choose the listener of this process; None: there is none."""
     _listeners[:] = [] if listener is None else [listener]
 
 
