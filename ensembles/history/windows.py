@@ -89,7 +89,7 @@ def judge_windows(
     -----
     A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Of the
-    common factor and of tails, which single runs can have by chance, the median of the window is taken, and a
+    common factor and of tails, which vary at random, the median of the window is taken, and a
     single run needs a second one.
     """
     found: list[Tested] = []
