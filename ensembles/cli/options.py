@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -315,13 +317,17 @@ def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection
 
 
 def warn(sentence: str) -> None:
-    """Print a message on standard error, in one line.
+    """Print a message on standard error, in one line unless it is a terminal.
 
     A failure to print is not raised, so that the exit status stays correct.
     """
     if sys.stderr is None:  # print would use standard output
         return
+    text = f"ensio: {sanitize_text(sentence)}"
     try:
-        print(f"ensio: {sanitize_text(sentence)}", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():  # elsewhere a message stays in one line, for searching
+            width = shutil.get_terminal_size().columns
+            text = textwrap.fill(text, max(width, 40), break_long_words=False, break_on_hyphens=False)
+        print(text, file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None  # otherwise the last flush of the interpreter fails too, with status 120
