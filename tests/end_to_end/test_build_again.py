@@ -9,7 +9,7 @@ JOBS = min(4, len(os.sched_getaffinity(0)))
 
 
 def libraries_of_replay(build, *options):
-    """Libraries of ensio-replay after the build was configured, from nothing but the files of an earlier one."""
+    """Libraries of ensio-replay after the build was configured over the files of an earlier one."""
     (build / "CMakeCache.txt").unlink(missing_ok=True)
     for command in (["cmake", "-S", ROOT, "-B", build, *options], ["cmake", "--build", build, f"-j{JOBS}"]):
         words = [*command, "--target", "ensio-replay"] if "--build" in command else command
