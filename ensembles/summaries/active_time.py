@@ -39,6 +39,7 @@ class ActiveTime(Summary):
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
+    results = ("_calls", "_spans", "_grid")
 
     def __init__(self) -> None:
         self._calls = [0] * len(DIRECTIONS)
@@ -106,6 +107,11 @@ class ActiveTime(Summary):
         begun = self._grid.values[len(DIRECTIONS) + number, first + 1 : last + 1].sum()
         return int(np.ceil(under_way + begun - 1e-9))
 
+    def condense(self) -> None:
+        """Replace the times of calls by one span that is as long as their union."""
+        for number, spans in enumerate(self._spans):
+            self._spans[number] = [np.array([[0], [union_ns(spans)]])] if spans else []
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``active_s`` and ``calls`` by direction, each of shape (2,)."""
         return {
@@ -118,8 +124,26 @@ def union_ns(spans: list[np.ndarray]) -> int:
     """Length of the union of spans of time: arrays of shape (2, n) with their starts and ends, ns."""
     if not spans:
         return 0
+    start, end = disjoint(spans)
+    return int((end - start).sum())
+
+
+def disjoint(spans: list[np.ndarray]) -> np.ndarray:
+    """Join spans of time that overlap.
+
+    Parameters
+    ----------
+    spans : list of ndarray of int64, shape (2, n)
+        Starts and ends in ns. At least one array.
+
+    Returns
+    -------
+    ndarray of int64, shape (2, m)
+        Rising, with the same union.
+    """
     start, end = np.concatenate(spans, axis=1)
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order])
-    begun = np.maximum(start, np.concatenate([start[:1], end[:-1]]))
-    return int(np.maximum(end - begun, 0).sum())
+    begins = np.flatnonzero(np.append(True, start[1:] > end[:-1])[: len(start)])
+    last = np.append(begins[1:], len(start))[: len(begins)] - 1
+    return np.stack([start[begins], end[last]])

@@ -63,6 +63,8 @@ class LayerTraffic(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "moved", "start")
+    results = ("outer", "inner")
+    result_types = (Traffic,)
 
     def __init__(self) -> None:
         self.outer: dict[tuple[str, str], Traffic] = {}

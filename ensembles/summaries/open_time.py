@@ -65,6 +65,7 @@ class OpenTime(Summary):
     """
 
     columns = ("rank", "thread", "call", "carried", "depth", "file", "moved", "start", "duration")
+    results = ("_done", "_held", "_bytes")
 
     def __init__(self) -> None:
         # Rows of `_COLUMNS`: the last session of each thread and file, which later calls may continue.
@@ -162,6 +163,12 @@ class OpenTime(Summary):
             int(np.count_nonzero(counted)),
             1e-9 * union_ns(start[counted], end[counted]),
         )
+
+    def condense(self) -> None:
+        """Complete the last sessions, and drop those that do not count."""
+        self.finalize()
+        for number in range(len(DIRECTIONS)):
+            self._compact(number)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``bytes``, ``sessions`` and ``time_s`` by direction, each of shape (2,)."""

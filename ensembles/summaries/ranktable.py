@@ -49,6 +49,7 @@ class RankTable(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "moved", "start", "duration")
+    results = ("calls", "rank", "call", "count", "errors", "moved", "time_ns", "inner_ns", "max_ns")
 
     def __init__(self, calls: Sequence[Call] = ()) -> None:
         self.calls = tuple(calls)

@@ -80,6 +80,7 @@ class RunTotals(Summary):
     """
 
     columns = LayerTimes.columns
+    results = ("bytes_read", "bytes_written", "layers")
 
     def __init__(self) -> None:
         self.bytes_read = 0

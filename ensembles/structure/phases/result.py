@@ -35,6 +35,11 @@ class AnnotatedPhases:
         self.names = names
         self._rank, self._start, self._end, self._number = rank, start, end, number
 
+    @property
+    def described(self) -> tuple[object, ...]:
+        """All that phases are made of, for keys of kept summaries (`ensembles.passes.kept.key_of`)."""
+        return self.names, self._rank, self._start, self._end, self._number
+
     @classmethod
     def from_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
         """Make the phases from the regions of a run.
