@@ -143,6 +143,8 @@ class KeptSummaries:
 
     def _identity_now(self) -> bytes | None:
         """Return what identifies the files of the run and their content; None: they are not cached."""
+        if self._run.reopen is None:
+            return None  # the events are not those of the path
         path, launch = split_launch(self._run.path)
         source = self._run.source
         memory = min(self._run.budget.memory_bytes, _PHASE_BYTES)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 from ensembles.summaries.spreading import moving_ns
 from ensembles.summaries.timegrid import TimeGrid
 
@@ -54,18 +54,22 @@ class ActiveTime(Summary):
         EnsioError
             A call ends before it starts.
         """
-        direction = direction_of_events(chunk)
-        chosen = np.flatnonzero(direction >= 0)
-        if not len(chosen):
+        direction, start, duration = shared_directions(chunk), chunk.start, moving_ns(chunk)
+        moves = direction >= 0
+        if not moves.any():
             return
-        direction, start, duration = direction[chosen], chunk.start[chosen], moving_ns(chunk)[chosen]
+        if not moves.all():
+            direction, start, duration = direction[moves], start[moves], duration[moves]
         self._grid.add(start, duration, direction)
         self._grid.add(
             start, np.zeros_like(start), direction + np.int32(len(DIRECTIONS)), np.ones_like(start)
         )
         for number in range(len(DIRECTIONS)):
             these = direction == number
-            self._hold(number, int(these.sum()), [np.stack([start[these], start[these] + duration[these]])])
+            calls, spans = int(np.count_nonzero(these)), []
+            if self._calls[number] + calls <= MOST_EXACT:
+                spans = [np.stack([start[these], start[these] + duration[these]])]
+            self._hold(number, calls, spans)
 
     def merge(self, other: ActiveTime) -> None:
         """Add the calls of another summary."""

@@ -1,6 +1,6 @@
 """Kept summaries in a ``trace.h5``: the group ``kept``, one column of bytes for each request.
 
-They are sealed (`ensembles.passes.kept.seal`) with the identity of the rest of the file: attributes, and types,
+They are sealed (`ensembles.passes.kept.seal`) with the identity of the rest of the file: attributes and types,
 sizes and samples of all other columns. If any of these has changed, the summaries are not taken.
 """
 
