@@ -227,7 +227,7 @@ def restore(summary: Summary, packed: bytes, run: Dictionaries) -> None:
         (length,) = _HEAD.unpack_from(data)
         text = data[_HEAD.size : _HEAD.size + length]
         _Decoder(run, data[_HEAD.size + length :], summary).put(summary, json.loads(text))
-    except (zlib.error, struct.error, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (*_DAMAGE, zlib.error, struct.error) as error:
         raise NotKept("it is damaged") from error
 
 
@@ -238,6 +238,8 @@ def is_kept(thing: Any) -> bool:
     """
     return bool(type(thing).__dict__.get("results"))
 
+
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 _SEQUENCES: tuple[type, ...] = (list, tuple, set)
 

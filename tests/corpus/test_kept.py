@@ -67,10 +67,8 @@ def test_kept_answers_are_those_of_a_pass(run: Declared, passes, monkeypatch) ->
     assert (first := len(passes) - fresh) <= fresh
     assert answers(wanted) == expected
     again = len(passes) - fresh - first
-    if ANSWERS.opened(run.name).is_final:
-        assert again <= fresh / 4, passes[-again:]
-    else:  # its processes may still record
-        assert again == first == fresh
+    may_record = not ANSWERS.opened(run.name).is_final
+    assert again == fresh if may_record else again <= fresh / 4
 
 
 @pytest.mark.parametrize("run", CASES)

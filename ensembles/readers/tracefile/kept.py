@@ -1,7 +1,7 @@
 """Kept summaries in a ``trace.h5``: the group ``kept``, one column of bytes for each request.
 
-They are sealed (`ensembles.passes.kept.seal`) with the identity of the rest of the file: attributes and types,
-sizes and samples of all other columns. If any of these has changed, the summaries are not taken.
+They are sealed (`ensembles.passes.kept.seal`) with the identity of the rest of the file: its attributes, and
+types, sizes and samples of all other columns. If any of these has changed, the summaries are not taken.
 """
 
 from __future__ import annotations
@@ -98,6 +98,6 @@ def read_kept(file: h5py.File) -> tuple[bytes, dict[str, bytes]]:
     for name in group:
         column = open_column(group, name)
         if column.dtype != np.uint8 or column.shape[0] > 2 * MOST_BYTES:
-            raise ValueError(f"its column {name} is no kept summary")
+            raise ValueError(f"its column {name} is not a kept summary")
         found[name] = column[:].tobytes()
     return content_identity(file), found
