@@ -125,7 +125,7 @@ class CallGroups(Summary):
 
     @property
     def _rows(self) -> list[tuple[Call, int, list[int]]]:
-        return [(call, number, sums.tolist()) for (call, number), sums in self._sums.items()]
+        return [(call, number, [int(n) for n in sums]) for (call, number), sums in self._sums.items()]
 
     @_rows.setter
     def _rows(self, rows: list[tuple[Call, int, list[int]]]) -> None:

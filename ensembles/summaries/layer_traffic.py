@@ -78,10 +78,14 @@ class LayerTraffic(Summary):
             return
         moves = (chunk.moved > 0) & (direction_of_calls(chunk.calls) >= 0)[chunk.call]
         outermost = chunk.depth == 0
-        of_call = np.bincount(chunk.call, moves & outermost, minlength=len(chunk.calls))
-        for number in np.flatnonzero(of_call).tolist():
-            mine = (chunk.call == number) & moves & outermost
-            self._count(chunk.calls[number], int(of_call[number]), int(chunk.moved.sum(where=mine)))
+        counted = moves if outermost.all() else moves & outermost
+        number_of_call = chunk.call if counted.all() else chunk.call[counted]
+        moved = chunk.moved if counted.all() else chunk.moved[counted]
+        of_call = np.bincount(number_of_call, minlength=len(chunk.calls))
+        present = np.flatnonzero(of_call).tolist()
+        for number in present:
+            bytes_ = moved.sum() if len(present) == 1 else moved.sum(where=number_of_call == number)
+            self._count(chunk.calls[number], int(of_call[number]), int(bytes_))
         if self._open or not outermost.all():
             self._add_inner(chunk, moves & ~outermost, outermost)
 

@@ -64,7 +64,8 @@ def test_kept_answers_are_those_of_a_pass(run: Declared, passes, monkeypatch) ->
         expected = answers(wanted)
     fresh = len(passes)
     assert answers(wanted) == expected
-    assert (first := len(passes) - fresh) <= fresh
+    first = len(passes) - fresh
+    assert first <= fresh
     assert answers(wanted) == expected
     again = len(passes) - fresh - first
     may_record = not ANSWERS.opened(run.name).is_final
