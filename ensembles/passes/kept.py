@@ -24,7 +24,6 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
-from ensembles.passes.summary import Summary
 
 VERSION = 1
 """Version of the bytes and of what they mean. Raise it if a summary that is kept changes its results or its
@@ -79,7 +78,8 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     True
     """
     try:
-        return f"{VERSION} {_described(request.make)} {request.columns} {_described(selection)}"
+        columns = None if request.columns is None else sorted(request.columns)
+        return f"{VERSION} {_described(request.make)} {columns} {_described(selection)}"
     except NotKept:
         return None
 
@@ -170,13 +170,13 @@ def _checksum(identity: bytes, key: str, data: bytes) -> bytes:
     return digest.digest()
 
 
-def to_bytes(summary: Summary, run: Dictionaries) -> bytes:
+def to_bytes(summary: Any, run: Dictionaries) -> bytes:
     """Write the results in a summary.
 
     Parameters
     ----------
     summary : Summary
-        Filled by a whole pass.
+        Filled by a whole pass; or another object whose class has ``results`` and ``result_types``.
     run : Run
         The run of the pass.
 
@@ -203,7 +203,7 @@ def to_bytes(summary: Summary, run: Dictionaries) -> bytes:
     return packed
 
 
-def restore(summary: Summary, packed: bytes, run: Dictionaries) -> None:
+def restore(summary: Any, packed: bytes, run: Dictionaries) -> None:
     """Fill an empty summary with the results of `to_bytes`.
 
     Parameters
@@ -320,7 +320,7 @@ def _narrowed(values: np.ndarray) -> np.ndarray:
 class _Decoder:
     """Reads what `_Coder` writes."""
 
-    def __init__(self, run: Dictionaries, data: bytes, summary: Summary) -> None:
+    def __init__(self, run: Dictionaries, data: bytes, summary: Any) -> None:
         self._run, self._data, self._place = run, data, 0
         self._types: Mapping[str, Callable[..., Any]] = {kind.__name__: kind for kind in _types_of(summary)}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ensembles.files.names import split_launch
 from ensembles.files.user_cache import is_switched_off, read_cached, write_cached
@@ -79,22 +79,38 @@ class KeptSummaries:
         dict of str to SummaryRequest
             The others, which need a pass.
         """
-        if is_switched_off():
-            return dict(requests)
-        if selection is not None and selection.selects_all:
-            selection = None
         missing = {}
         for name, request in requests.items():
-            key = key_of(request, selection) if is_kept(empty[name]) else None
-            data = None if key is None else self._find(key)
-            try:
-                if data is None:
-                    raise NotKept("it was not computed before")
-                restore(empty[name], data, self._run)
-            except NotKept:
+            if not self.find(request, empty[name], selection):
                 empty.summaries[name] = request.make(self._run)
                 missing[name] = request
         return missing
+
+    def find(self, request: SummaryRequest, empty: Any, selection: Selection | None = None) -> bool:
+        """Fill an empty object with what is kept of a request.
+
+        Parameters
+        ----------
+        request : SummaryRequest
+        empty : Summary, or another object whose class has ``results``
+            If nothing is found, it is not usable any more.
+        selection : Selection, optional
+            Selection of the pass.
+
+        Returns
+        -------
+        bool
+            Whether it was found.
+        """
+        key = None if is_switched_off() or not is_kept(empty) else _key_of(request, selection)
+        data = None if key is None else self._stored(key)
+        if data is None:
+            return False
+        try:
+            restore(empty, data, self._run)
+        except NotKept:
+            return False
+        return True
 
     def keep(
         self, requests: Mapping[str, SummaryRequest], selection: Selection | None, filled: SummaryGroup
@@ -109,24 +125,31 @@ class KeptSummaries:
         filled : SummaryGroup
             Summaries that no calls but those of the pass were added to.
         """
-        if is_switched_off() or filled.left_out_ranks or not self._run.is_final:
+        if not filled.left_out_ranks:
+            self.put({request: filled[name] for name, request in requests.items()}, selection)
+
+    def put(self, filled: Mapping[SummaryRequest, Any], selection: Selection | None = None) -> None:
+        """Keep results by their requests, if they can be kept.
+
+        Parameters
+        ----------
+        filled : mapping of SummaryRequest to Summary, or to another object whose class has ``results``
+        selection : Selection, optional
+            Selection of the pass.
+        """
+        if is_switched_off() or not self._run.is_final:
             return
-        if selection is not None and selection.selects_all:
-            selection = None
-        keyed = [(key_of(each, selection), filled[name]) for name, each in requests.items()]
-        keyed = [(key, summary) for key, summary in keyed if key is not None and is_kept(summary)]
+        keyed = [(_key_of(each, selection), summary) for each, summary in filled.items() if is_kept(summary)]
         # The files may have changed while they were read.
         if not keyed or self._identity is None or self._identity != self._identity_now():
             return
         for key, summary in keyed:
-            try:
-                data = to_bytes(summary, self._run)
-            except NotKept:
-                continue
-            assert key is not None
-            write_cached(name_of(self._identity, key), seal(self._identity, key, data))
+            with suppress(NotKept):
+                if key is not None:
+                    data = to_bytes(summary, self._run)
+                    write_cached(name_of(self._identity, key), seal(self._identity, key, data))
 
-    def _find(self, key: str) -> bytes | None:
+    def _stored(self, key: str) -> bytes | None:
         """Return what is kept of a request: in the run's own file, else in the cache."""
         own = self._run.source.kept(key)
         if own is not None or self._identity is None:
@@ -174,6 +197,10 @@ class KeptSummaries:
             finally:
                 os.close(descriptor)
         return size
+
+
+def _key_of(request: SummaryRequest, selection: Selection | None) -> str | None:
+    return key_of(request, None if selection is None or selection.selects_all else selection)
 
 
 def _files_of(path: str) -> Iterator[str]:

@@ -62,6 +62,8 @@ class Run(RunWithTotals):
         Memory that a pass may take.
     reopen : callable or None
         Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
+    kept : KeptSummaries
+        Results of passes that were made before.
 
     Examples
     --------
@@ -83,7 +85,7 @@ class Run(RunWithTotals):
         self.budget = Budget.default()
         self.reopen: Callable[[str, int], Run] | None = None
         self._open_token = uuid4().hex
-        self._kept = KeptSummaries(self)
+        self.kept = KeptSummaries(self)
         self._is_damaged = False
 
     @property
@@ -313,10 +315,10 @@ class Run(RunWithTotals):
 
     def _summarize(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
         found = SummaryGroup(requests, self)
-        missing = self._kept.restore(requests, selection, found)
+        missing = self.kept.restore(requests, selection, found)
         if missing:
             filled = self._pass(missing, selection)
-            self._kept.keep(missing, selection, filled)
+            self.kept.keep(missing, selection, filled)
             found.summaries |= filled.summaries
         return found
 

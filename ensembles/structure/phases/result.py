@@ -197,6 +197,22 @@ class Phases:
         return None if self.named is None else self.named.names
 
 
+class KeptPhases:
+    """Holder of phases for `ensembles.passes.kept`.
+
+    Parameters
+    ----------
+    phases : Phases, optional
+        Phases that were detected; none: they are to be found.
+    """
+
+    results = ("phases",)
+    result_types = (Phases,)
+
+    def __init__(self, phases: Phases | None = None) -> None:
+        self.phases = phases
+
+
 def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
     return np.empty(0, np.int64), np.full(1, -1)
 

@@ -202,7 +202,7 @@ def test_another_meaning_has_another_version():
     told = json.dumps({"version": VERSION, "digests": found}, indent=1)
     if known["version"] == VERSION:
         assert found == known["digests"], (
-            "what kept summaries hold has changed: raise ensembles.passes.kept.VERSION, so that results of the "
-            f"version before are not taken, and write the new digests into {DIGESTS.name}:\n{told}"
+            "what kept summaries hold has changed: raise ensembles.passes.kept.VERSION, so that results of "
+            f"the version before are not taken, and write the new digests into {DIGESTS.name}:\n{told}"
         )
     assert known["version"] == VERSION, f"write the digests of the new version into {DIGESTS.name}:\n{told}"
