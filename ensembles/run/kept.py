@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +178,7 @@ class KeptSummaries:
         memory = min(self._run.budget.memory_bytes, _PHASE_BYTES)
         digest = blake2b(f"{type(source).__name__} {launch} {memory}".encode(), digest_size=16)
         try:
+            digest.update(_code_identity())
             size = self._add_files(digest, getattr(source, "path", path))
         except OSError:
             return None
@@ -206,6 +207,18 @@ class KeptSummaries:
 
 def _key_of(request: SummaryRequest, selection: Selection | None) -> str | None:
     return key_of(request, None if selection is None or selection.selects_all else selection)
+
+
+@cache
+def _code_identity() -> bytes:
+    """Return what identifies the installed code: readers and summaries of another one may give others."""
+    digest = blake2b(digest_size=16)
+    for folder, folders, names in os.walk(os.path.dirname(os.path.dirname(__file__))):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            status = os.stat(os.path.join(folder, name))
+            digest.update(f"{name} {status.st_size} {status.st_mtime_ns}".encode())
+    return digest.digest()
 
 
 def _files_of(path: str) -> Iterator[str]:

@@ -419,3 +419,10 @@ def test_seals_are_of_one_run_and_one_request():
     for identity, key in ((b"other", "key"), (b"run", "other"), (b"runk", "ey")):
         with pytest.raises(NotKept):
             unseal(identity, key, sealed)
+
+
+def test_the_cache_of_other_code_is_not_read(directory, cache, passes, monkeypatch):
+    calls(directory)
+    monkeypatch.setattr(kept, "_code_identity", lambda: b"another installation")
+    calls(directory)
+    assert len(passes) == 2
