@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.files.names import split_launch
 from ensembles.files.user_cache import is_switched_off, read_cached, write_cached
+from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import (
     MOST_BYTES,
@@ -255,14 +256,19 @@ class KeptInFile:
         self._group = SummaryGroup(self._requests, run)
 
     def watch(self, chunks: Iterator[Events]) -> Iterator[Events]:
-        """Yield the chunks unchanged, and add them to the summaries."""
-        summaries = list(self._group.summaries.values())
+        """Yield the chunks unchanged, and add them to the summaries.
+
+        If a summary refuses an event, nothing is kept: the file is written all the same.
+        """
         for chunk in chunks:
-            for summary in summaries:
-                summary.add(chunk)
+            try:
+                for summary in self._group.summaries.values():
+                    summary.add(chunk)
+            except EnsioError:
+                self._group, self._requests = SummaryGroup({}, self._run), {}
             yield chunk
             del chunk  # so that its memory can be reused for the next one
-        for summary in summaries:
+        for summary in self._group.summaries.values():
             summary.finalize()
 
     def sealed(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:

@@ -252,6 +252,20 @@ def test_a_trace_file_holds_what_info_needs(directory, cache, passes, tmp_path):
     assert collected.totals.io_time_ns == fresh.totals.io_time_ns
 
 
+def test_a_run_is_collected_although_a_summary_refuses_it(directory, cache, tmp_path, monkeypatch):
+    def refuse(self, chunk):
+        raise en.EnsioError("an event ends before it starts")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(RateCurve, "add", refuse)
+        broken.setattr(CallTable, "add", refuse)
+        path, events = collect(str(directory), str(tmp_path / "run.h5"))
+    assert events == len(en.open(directory).events)
+    with h5py.File(path) as file:
+        assert "kept" not in file
+    assert calls(path) == calls(directory)
+
+
 def rewritten(path: str, change) -> None:
     with h5py.File(path, "r+") as file:
         change(file)
