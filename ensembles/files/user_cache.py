@@ -7,7 +7,6 @@ be deleted at any time.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -77,7 +76,7 @@ def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> boo
     with suppress(OSError), _opened_folder(create=True) as folder:
         if not _make_room(folder, len(content), most_bytes):
             return False
-        temporary = f".{secrets.token_hex(8)}"
+        temporary = f".{os.urandom(8).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
         try:
