@@ -258,7 +258,7 @@ class KeptInFile:
     def watch(self, chunks: Iterator[Events]) -> Iterator[Events]:
         """Yield the chunks unchanged, and add them to the summaries.
 
-        If a summary refuses an event, nothing is kept: the file is written all the same.
+        If a summary refuses an event, nothing is kept: the file is written anyway.
         """
         for chunk in chunks:
             try:
