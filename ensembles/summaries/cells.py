@@ -104,6 +104,7 @@ class CellSummary(Summary):
 
     durations_known = True
     told_sizes: Mapping[str, list[tuple[int, int, int]]] = MappingProxyType({})
+    results = ("calls", "cells", "histogram", "longest")
 
     def __init__(self, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
         self.calls = tuple(calls)

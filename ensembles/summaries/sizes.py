@@ -34,6 +34,7 @@ class SizeTable(Summary):
     """
 
     columns = ("call", "requested")
+    results = ("uncertainty", "_sizes", "_counts")
 
     def __init__(self) -> None:
         self.uncertainty: dict[str, int] = {}
