@@ -32,6 +32,7 @@ COMMANDS = (
     "rate",
     "files",
     "ranks",
+    "requests",
     "fingerprint",
     "scaling",
     "sites",
