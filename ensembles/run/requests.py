@@ -68,7 +68,7 @@ class RequestTotals:
     located : int or None
         Requests whose offset and boundary are known; None: not every call is an event.
     misaligned : int or None
-        Those of them whose offset is no multiple of the boundary.
+        Those of them whose offset is not a multiple of the boundary.
     crossing : int or None
         Those of them that would fit between two boundaries, and touch both sides of one.
     sizes : tuple of SizeCount

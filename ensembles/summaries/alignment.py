@@ -23,7 +23,7 @@ class Alignment(Summary):
         By layer and operation (``posix write``): requests of at least one byte with a known offset in a file
         with a known boundary.
     misaligned : dict of str to int
-        Those of them whose offset is no multiple of the boundary.
+        Those of them whose offset is not a multiple of the boundary.
     crossing : dict of str to int
         Those of them that would fit between two boundaries, and touch both sides of one.
 

@@ -32,11 +32,11 @@ WHOLE = {
     "hacc": ({"tasks": 3, "particles": 7}, ["hacc-soa.dat", "hacc-aos.dat"]),
     "benchio": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
-        ["benchio-mpiio-0.dat", "benchio-hdf5-0.h5"],
+        ["benchio-mpiio-0.dat", "benchio-hdf5.h5"],
     ),
     "benchio-netcdf": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
-        ["benchio-netcdf-0.nc"],
+        ["benchio-netcdf.nc"],
     ),
     "s3dio": (
         {"tasks": 12, "block_x": 2, "block_y": 3, "block_z": 1, "fields": 3, "checkpoints": 2},
@@ -261,7 +261,7 @@ def test_benchio_blocks_are_those_of_an_array():
     across = (2, 2, 3)  # 12 = 3 x 2 x 2, the most along the slowest axis
     owner = np.empty((across[2] * z, across[1] * y, across[0] * x), dtype=int)
     for rank in range(12):
-        i, j, k = rank % 2, rank // 2 % 2, rank // 4
+        i, j, k = rank // 6, rank // 3 % 2, rank % 3
         owner[k * z : (k + 1) * z, j * y : (j + 1) * y, i * x : (i + 1) * x] = rank
     owner = np.repeat(owner.ravel(), 8)
     for call in ("mpiio.write_at_all", "hdf5.write_all"):
