@@ -132,7 +132,7 @@ def requests_of_run(
     Examples
     --------
     >>> from ensembles.run.requests import requests_of_run
-    >>> writes, reads = requests_of_run(en.open("ensio-ior"))
+    >>> reads, writes = requests_of_run(en.open("ensio-ior"))
     >>> writes.op, writes.count, writes.sizes[0].low_bytes, reads.op
     ('write', 160, 1048576, 'read')
     """

@@ -34,7 +34,7 @@ class Alignment(Summary):
     >>> from ensembles.summaries.alignment import Alignment
     >>> found = en.open("ensio-ior").summarize(ignoring_run(partial(Alignment, 1 << 20)))
     >>> found.known, found.misaligned
-    ({'posix write': 160, 'posix read': 160}, {'posix write': 0, 'posix read': 0})
+    ({'posix read': 160, 'posix write': 160}, {'posix read': 0, 'posix write': 0})
     """
 
     columns = ("call", "file", "offset", "requested")
