@@ -59,6 +59,7 @@ from ensembles.viz.report_tables import (
     request_table,
     site_table,
     size_tables,
+    storage_of,
     wait_table,
 )
 from ensembles.viz.surroundings import surroundings
@@ -340,6 +341,7 @@ def report_html(
             sites=site_table(run, summaries.sites),
             phases=None if information is None else phase_table(run),
             layers=layer_sentences(information),
+            storage=storage_of(information),
             surroundings="surroundings" in pictures,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,

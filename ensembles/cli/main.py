@@ -33,6 +33,7 @@ COMMANDS = (
     "rate",
     "files",
     "ranks",
+    "requests",
     "fingerprint",
     "scaling",
     "sites",

@@ -21,6 +21,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "rate": ("8 calls", "1 % of the bytes", "1 burst"),  # what makes plateaus and bursts
     "files": (),
     "ranks": (),
+    "requests": (),
     "diagnose": (),
     "modes": ("p < 1e-6",),  # the least p-value that is printed
     "tail": (),
