@@ -78,7 +78,7 @@ def _table(modes: Modes, per_mib: bool) -> str:
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     headers += ["rate"] * per_mib + ["share of calls", "width"]
-    headers += ["eff. phases"] * (modes.modes[0].effective_phases is not None)
+    headers += ["phases"] * (modes.modes[0].effective_phases is not None)
     return table_text(headers, rows, left=0)
 
 
@@ -98,7 +98,7 @@ def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
         row.append(f"{bytes_text(_MIB / mode.t_s)}/s")
     low, high = 100 * mode.weight_low, 100 * mode.weight_high
     share = f"{100 * mode.weight:.1f} %"
-    row.append(share if low == high else f"{share} ({low:.1f} – {high:.1f})")
+    row.append(share if low == high else f"{share} ({low:.1f} % – {high:.1f} %)")
     row.append(f"± {100 * mode.width:.0f} %" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
     if mode.effective_phases is not None:
         row.append(f"{mode.effective_phases:.0f}")
