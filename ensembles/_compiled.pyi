@@ -5,6 +5,10 @@ import numpy as np
 _Columns = tuple[np.ndarray | None, ...]
 _Scalars = tuple[int | float, ...]
 
+# ensembles.summaries.bins
+def bin_indices(value: np.ndarray, out: np.ndarray, /) -> None: ...
+def bit_lengths(value: np.ndarray, out: np.ndarray, /) -> None: ...
+
 # ensembles.summaries.kernels, ensembles.summaries.spreading
 def spread(
     start_ns: np.ndarray,

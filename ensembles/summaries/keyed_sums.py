@@ -140,3 +140,26 @@ def previous_of_group(group: np.ndarray, groups: int) -> np.ndarray:
     previous = np.empty(len(group), np.int64)
     _compiled.previous_rows(np.ascontiguousarray(group), previous, np.empty(groups, np.int64))
     return previous
+
+
+def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    values, counts : ndarray of int64, shape (m,)
+        Values rise.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.keyed_sums import unique_counts
+    >>> unique_counts(np.array([5, 3, 5]))
+    (array([3, 5]), array([1, 2]))
+    """
+    group, first = groups_of_rows([values])
+    order = np.argsort(values[first])
+    return values[first][order], np.bincount(group, minlength=len(first))[order]
