@@ -313,12 +313,12 @@ def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> Ce
         return found
 
     def least(values: np.ndarray) -> np.ndarray:
-        found = values[first]
+        found: np.ndarray = values[first]
         np.minimum.at(found, cell, values)
         return found
 
     def most(values: np.ndarray) -> np.ndarray:
-        found = values[first]
+        found: np.ndarray = values[first]
         np.maximum.at(found, cell, values)
         return found
 

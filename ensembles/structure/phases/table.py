@@ -130,10 +130,10 @@ class PhaseTable(Summary):
         phase = self._phases.phase_index(chunk)
         io = is_io_of_calls(chunk.calls)[chunk.call]
         self.outside += int(np.count_nonzero(io & (phase < 0)))
-        mine = io & (phase > 0)
+        counted = io & (phase > 0)
         events = chunk
-        if not mine.all():
-            mine = np.flatnonzero(mine)
+        if not counted.all():
+            mine = np.flatnonzero(counted)
             phase, events = phase[mine], chunk[mine]
         if not len(events):
             return
