@@ -108,9 +108,10 @@ def main(quick: bool = False) -> None:
         f"± is one standard error; power is of {trials} series, within the first 1 · 3 · 7 nights (a check "
         f"after nights {', '.join(map(str, JUDGED))}). The test of one part knows which value of the "
         "simulation changes, exactly and without finding modes, and is made at the level of 1 % for its "
-        "windows; in the next column it is corrected (Bonferroni) for the number of parts that the check looks "
-        f"at, as for a test that does not know where to look. A night has {CALLS:,} writes of two log-normal modes (95 % at 1 ms, 5 % at 8 ms), 1 % of "
-        f"them with a Pareto tail, {SYNCS} syncs, and two phases. Variation is the standard deviation of the "
+        "windows; in the next column it is corrected (Bonferroni) for the number of parts that the check "
+        "looks at, as for a test that does not know where to look. A night has "
+        f"{CALLS:,} writes of two log-normal modes (95 % at 1 ms, 5 % at 8 ms), 1 % of them with a Pareto "
+        f"tail, {SYNCS} syncs, and two phases. Variation is the standard deviation of the "
         "log of what is common to all calls of a night; each mode and phase varies by a third of it more. "
         f"The baseline is the {BASELINE} nights before."
     )
