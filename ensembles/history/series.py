@@ -161,7 +161,7 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tu
         many = part.weight * float(calls.sum())
         columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value))
     tail = next((part for part in found.parts if part.what == TAIL), None)
-    places = [(part.t_s, value) for part, value in columns if part.what == PLACE]
+    places = [(part.t_s or 0.0, value) for part, value in columns if part.what == PLACE]
     if tail is not None and places:
         _, last_mode = max(places, key=lambda each: each[0])
         roots = _roots_of_slow_shares(kept, made, tail.t_s, last_mode)
