@@ -21,6 +21,7 @@ from ensembles.diagnosis.rules import (
     slow_target,
     slow_tasks,
     small_requests,
+    stdio_buffer,
     sync_per_write,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
@@ -33,7 +34,7 @@ RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
     small_requests.small_requests,
-    small_requests.stdio_buffer,
+    stdio_buffer.rule,
     o_sync.rule,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
