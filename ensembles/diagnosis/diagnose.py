@@ -12,6 +12,7 @@ from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     collectives,
+    hdf5_metadata,
     imbalance,
     not_io,
     o_sync,
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     o_sync.rule,
     read_modify_write.rule,
     single_stripe.rule,
+    hdf5_metadata.rule,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     repeated_metadata.rule,
