@@ -13,6 +13,7 @@ from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     collectives,
     hdf5_metadata,
+    hdf5_refill,
     imbalance,
     not_io,
     o_sync,
@@ -42,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     read_modify_write.rule,
     single_stripe.rule,
     hdf5_metadata.rule,
+    hdf5_refill.rule,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     repeated_metadata.rule,
