@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.enclosing import Enclosing, Rows
+from ensembles.diagnosis.evidence import phases_of_calls
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.summaries.keyed_sums import KeyedSums
@@ -66,9 +67,7 @@ class FileUses(Summary):
         if not len(chunk):
             return
         self._calls = tuple(chunk.calls)
-        phase = np.zeros(len(chunk), np.int64)
-        if self._phases is not None:
-            phase = np.maximum(self._phases.phase_index(chunk), 0)
+        phase = phases_of_calls(self._phases, chunk)
         rows = {name: getattr(chunk, name).astype(np.int64) for name in self.columns}
         self._add(rows | {"phase": phase, "flags": _flags_of(chunk.calls)[chunk.call]}, last=False)
 
