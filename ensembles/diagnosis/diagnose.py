@@ -15,6 +15,7 @@ from ensembles.diagnosis.rules import (
     hdf5_metadata,
     hdf5_refill,
     imbalance,
+    lock_contention,
     not_io,
     o_sync,
     one_run_cannot_tell,
@@ -27,6 +28,7 @@ from ensembles.diagnosis.rules import (
     small_requests,
     stdio_buffer,
     sync_per_write,
+    write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.passes.group import SummaryGroup, SummaryRequest
@@ -42,8 +44,10 @@ RULES: tuple[Rule, ...] = (
     o_sync.rule,
     read_modify_write.rule,
     single_stripe.rule,
+    lock_contention.rule,
     hdf5_metadata.rule,
     hdf5_refill.rule,
+    write_back.rule,
     small_requests.serialised_metadata,
     small_requests.seek_heavy,
     repeated_metadata.rule,
