@@ -122,7 +122,7 @@ class Pattern:
     groups : tuple of TaskGroup
         Those with most tasks first.
     other_tasks : int
-        Tasks with further loops of their own.
+        Tasks with loops that are in no group.
     files : tuple of FileGroup
         Those with most bytes first.
     """
