@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.file_uses import READ_TO_WRITE, FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
@@ -39,6 +39,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         of_op = np.array([call.op == op for call in calls])[table["call"]]
         data = np.array([call.name.startswith("H5D") for call in calls])[table["call"]] & of_op
         disk = posix & of_op & ~back
+        if op == "read":
+            disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
         asked, moved = (
             np.bincount(table["file"][each], table["bytes"][each], width) for each in (data, disk)
         )

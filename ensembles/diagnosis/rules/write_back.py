@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LEAST_INTERVALS = 8
 LEAST_SHARE = 0.05
-"""Share of dirty pages in the memory that programs could have, below which the kernel holds nobody back."""
+"""Share of dirty pages in the memory that programs could have, below which no writer waits."""
 
 LEVEL = 0.01
 LEAST_FACTOR = 1.5
