@@ -86,7 +86,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         evidence,
         # The first write of a page takes longer than the next one.
-        0.4 * saved,
+        0.1 * saved,
         1.5 * saved,
         tuple(case.run.files[number] for number in order),
     )

@@ -1,4 +1,4 @@
-/* Writes records through a stream with a buffer of its own, of the given size (0: the default). */
+/* Writes records through a stream with a separate buffer of the given size (0: the default). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
