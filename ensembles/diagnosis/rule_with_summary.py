@@ -38,6 +38,8 @@ class RuleWithSummary:
     request : SummaryRequest
     check : callable, optional
         Raises `NotApplicable` if the metadata of the run show that the summary would be of no use.
+    counted : callable, optional
+        Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
     """
 
     ID: str
@@ -46,6 +48,7 @@ class RuleWithSummary:
     name: str = "file-uses"
     request: SummaryRequest = FILE_USES
     check: Callable[[Run], None] | None = None
+    counted: Callable[[Run], Finding | None] | None = None
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -54,12 +57,20 @@ class RuleWithSummary:
 
     def preconditions(self, run: Run) -> None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
+        if self._uses_counters(run):
+            return
         if self.check is not None:
             self.check(run)
         every_call_needed(run, self.what)
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
+        if self.counted is not None and self._uses_counters(run):
+            found = self.counted(run)
+            return [] if found is None else [found]
         case = case_of(run, summaries[SUMMARY])
         remedy = self.find(case, summaries[self.name]) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy)
+
+    def _uses_counters(self, run: Run) -> bool:
+        return self.counted is not None and run.counters is not None and not run.has_all_events

@@ -10,19 +10,11 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.rules.counted_sieving import ADVICE, find_counted
 from ensembles.model.units import bytes_text
 
 LEAST_READS = 4
 _MEMORY_BYTES_PER_NS = 1.0
-
-ADVICE = (
-    "write all pieces of all tasks at once: a collective write (MPI_File_write_all, HDF5: "
-    "H5FD_MPIO_COLLECTIVE) "
-    "leaves no holes to be read; where pieces are 1 MiB and larger, let each be written by itself "
-    "(romio_ds_write=disable); store the array so that a task's part is contiguous. Administrator: data "
-    "sieving "
-    "locks ranges of the file (fcntl), which is slow on file systems that are mounted with flock"
-)
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
@@ -88,4 +80,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary("read-modify-write", _find, "what happens inside calls of MPI-IO")
+rule = RuleWithSummary(
+    "read-modify-write", _find, "what happens inside calls of MPI-IO", counted=find_counted
+)

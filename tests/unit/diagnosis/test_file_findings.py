@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
+import darshan
 import numpy as np
 import pytest
 from made_io import KIB, MIB, Made, found_ids, io_run, refusal
@@ -220,6 +222,22 @@ def test_a_dataset_that_is_written_once_or_rewritten_by_the_program_is_no_refill
     assert "hdf5-refill" not in found_ids(io_run(tmp_path / "a", [filled(1)], H5))
     again = [call for _ in range(3) for call in filled(1)]
     assert "hdf5-refill" not in found_ids(io_run(tmp_path / "b", [again], H5))
+
+
+LOGS = Path(darshan.__file__).parent / "examples" / "example_logs"
+
+
+@pytest.mark.parametrize(("name", "sieves"), [("shane_macsio*", True), ("example.darshan", False)])
+def test_data_sieving_shows_in_counters_of_mpi_io_and_posix(name, sieves):
+    (log,) = LOGS.glob(name)
+    found = en.diagnose(en.open(str(log)))
+    assert "read-modify-write" in found.examined
+    assert [each.id for each in found.findings] == ["read-modify-write"] * sieves
+    for each in found.findings:
+        # MPIIO_BYTES_WRITTEN, POSIX_BYTES_WRITTEN and POSIX_BYTES_READ of the shared file, by PyDarshan.
+        expected = {"asked_bytes": 13286360, "written_bytes": 54579416, "read_bytes": 39816960}
+        assert dict(each.evidence) == expected
+        assert (each.severity, each.gain_s[0]) == ("note", 0.0)
 
 
 RULES = ("o-sync", "stdio-buffer", "read-modify-write", "single-stripe", "hdf5-metadata", "hdf5-refill")
