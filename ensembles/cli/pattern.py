@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ HELP = (
 
 ROWS = 10
 _WIDTH = 80
+_UNIT = re.compile(r"(?<=\d) (?=[KMGTPE]?i?B\b)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +74,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _json(found: Pattern) -> dict[str, Any]:
     from ensembles.diagnosis.finding import find_spans, spans_text
+    from ensembles.structure.access.text import smaller_loops
 
     return {
         "groups": [
@@ -88,6 +91,8 @@ def _json(found: Pattern) -> dict[str, Any]:
                     }
                     for loop in group.loops
                 ],
+                "smaller_loops": len(smaller_loops(group)),
+                "smaller_loops_bytes": sum(loop.bytes for loop in smaller_loops(group)),
             }
             for group in found.groups
         ],
@@ -117,14 +122,12 @@ def _text(found: Pattern, limit: int) -> str:
 def _group_text(group: TaskGroup, tasks: int) -> str:
     from ensembles.diagnosis.finding import find_spans, spans_text
     from ensembles.model.units import bytes_text, count_text
-    from ensembles.structure.access.text import files_text, loop_text, main_loops
+    from ensembles.structure.access.text import files_text, loop_text, main_loops, smaller_loops
 
     ranks = spans_text(find_spans(group.ranks))
     lines = [_wrapped(f"{count_text(len(group.ranks), 'task')} ({ranks}):")]
-    main = main_loops(group)
-    lines += [_wrapped(f"{loop_text(loop)}, {files_text(loop, tasks)}", "  ") for loop in main]
-    rest = [loop for loop in group.loops if loop not in main and loop.bytes]
-    if rest:
+    lines += [_wrapped(f"{loop_text(loop)}, {files_text(loop, tasks)}", "  ") for loop in main_loops(group)]
+    if rest := smaller_loops(group):
         moved = bytes_text(sum(loop.bytes for loop in rest))
         lines.append(f"  and {moved} in {count_text(len(rest), 'smaller loop')}")
     return "\n".join(lines if len(lines) > 1 else [*lines, "  no reads or writes"])
@@ -156,6 +159,9 @@ def _files_text(files: tuple[FileGroup, ...], limit: int) -> str:
 
 
 def _wrapped(text: str, head: str = "") -> str:
-    return textwrap.fill(
-        text, _WIDTH, initial_indent=head, subsequent_indent=f"{head}  ", break_long_words=False
+    """Break lines, but not between a number and its unit."""
+    joined = _UNIT.sub("\u00a0", text)
+    lines = textwrap.fill(
+        joined, _WIDTH, initial_indent=head, subsequent_indent=f"{head}  ", break_long_words=False
     )
+    return lines.replace("\u00a0", " ")

@@ -40,7 +40,7 @@ class LoopPattern:
     piece_calls : float or None
         Transfers that continue each other, on average, where the pieces that they form are strided.
     bytes : int
-        Requested by all tasks.
+        Moved by all tasks.
     access : str
         ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers.
     most_files : int

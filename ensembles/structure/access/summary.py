@@ -28,6 +28,8 @@ MOST_RANGES = 1 << 18
 """Byte ranges that are held at the same time; of more, those of the files with most are dropped."""
 
 _UNALIGNED = 1 << 62
+_MOST_BYTES = 1 << 62
+"""Programs that ask for all there is ask for more."""
 
 Step = tuple[int, int, int, int]
 """Operation, smallest and largest size in bytes, how often in a row."""
@@ -47,7 +49,7 @@ class LoopUse:
     strides : Counter of int
         Strides of tasks in this loop, bytes: of each task the most frequent one. At most 16 are kept.
     bytes : int
-        Bytes requested.
+        Bytes moved.
     files : set of int
         Files that are used, up to 16.
     most_files : int
@@ -133,10 +135,10 @@ class AccessSummary(Summary):
             return
         order = order_by_start(chunk)
         events = chunk if order is None else chunk[order]
-        names = ("rank", "file", "offset", "requested", "moved")
-        rows = {name: getattr(events, name).astype(np.int64) for name in names} | {
-            "op": events.op.astype(np.int64)
+        rows = {
+            name: getattr(events, name).astype(np.int64) for name in ("rank", "file", "op", "offset", "moved")
         }
+        rows["requested"] = np.minimum(events.requested, np.uint64(_MOST_BYTES)).astype(np.int64)
         rows["order"], rows["delta"] = self._add_streams(rows)
         cuts = np.flatnonzero(np.diff(rows["rank"])) + 1
         for low, high in zip([0, *cuts.tolist()], [*cuts.tolist(), len(events)], strict=True):
@@ -283,7 +285,7 @@ def _use(rows: dict[str, np.ndarray], loop: Loop) -> LoopUse:
     return LoopUse(
         np.bincount(order[data], minlength=len(ORDERS)),
         Counter({int(strides[np.argmax(counts)]): 1} if len(strides) else {}),
-        int(rows["requested"][part][data].sum()),
+        int(np.maximum(rows["moved"][part][data], 0).sum()),
         set(files[:16].tolist()),
         len(files),
     )

@@ -56,6 +56,12 @@ def main_loops(group: TaskGroup) -> list[LoopPattern]:
     return [loop for loop in group.loops if loop.bytes and loop.bytes >= LEAST_SHARE * whole]
 
 
+def smaller_loops(group: TaskGroup) -> list[LoopPattern]:
+    """Return the other loops that move bytes."""
+    whole = sum(loop.bytes for loop in group.loops)
+    return [loop for loop in group.loops if 0 < loop.bytes < LEAST_SHARE * whole]
+
+
 def loop_text(loop: LoopPattern) -> str:
     """Return a loop in words, such as ``8 x (seek, read 300 MiB), strided by 301 MiB``."""
     parts = [_step(*step) for step in loop.steps]

@@ -206,6 +206,17 @@ def test_parts_merged_are_the_whole(parts):
         np.testing.assert_array_equal(merged.to_arrays()[name], column)
 
 
+def test_a_program_that_asks_for_all_there_is_has_no_negative_size():
+    every = (1 << 64) - 4096
+    chunk = events([[("read", 0, 4096), ("read", 4096, 4096)]])
+    chunk.requested[:] = every
+    found = AccessSummary()
+    found.add(chunk)
+    (loop,) = pattern_of(found, ["", "/f1"]).groups[0].loops
+    assert (loop.bytes, loop.order) == (8192, "sequential")
+    assert loop.steps == (("read", 1 << 62, 1 << 62, 1),)
+
+
 def test_a_run_without_reads_and_writes_says_so():
     assert line_of(pattern([("seek", 0, 0)])) == "no reads or writes"
 
