@@ -18,11 +18,10 @@ LEAST_PART = 0.1
 
 ADVICE = (
     "write all pieces of all tasks at once: a collective write (MPI_File_write_all, HDF5: "
-    "H5FD_MPIO_COLLECTIVE) "
-    "leaves no holes to be read; where pieces are 1 MiB and larger, let each be written by itself "
-    "(romio_ds_write=disable); store the array so that a task's part is contiguous. Administrator: data "
-    "sieving "
-    "locks ranges of the file (fcntl), which is slow on file systems that are mounted with flock"
+    "H5FD_MPIO_COLLECTIVE) leaves no holes to be read; where pieces are 1 MiB and larger, let each be "
+    "written by itself (romio_ds_write=disable); store the array so that a task's part is contiguous. "
+    "Administrator: data sieving locks ranges of the file (fcntl), which is slow on file systems that "
+    "are mounted with flock"
 )
 
 
@@ -70,6 +69,5 @@ def find_counted(run: Run) -> Finding | None:
         ADVICE,
         (0.0, most_s),
         f"POSIX wrote {written_bytes / asked_bytes:.3g} times the bytes of MPI-IO, and read "
-        f"{bytes_text(read_bytes)} "
-        "for it (data sieving)",
+        f"{bytes_text(read_bytes)} for it (data sieving)",
     )

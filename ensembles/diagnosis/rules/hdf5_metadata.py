@@ -18,14 +18,13 @@ _JOINED_BYTES = 1 << 20
 _MEMORY_BYTES_PER_NS = 1.0
 
 ADVICE = (
-    "make fewer objects (one dataset with an index instead of many, attributes of a group instead of each "
-    "dataset's), keep datasets open, and let HDF5 join its metadata: H5Pset_libver_bounds(latest), "
+    "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
+    "each dataset's), keep datasets open, and let HDF5 join its metadata: H5Pset_libver_bounds(latest), "
     "H5Pset_meta_block_size(1 MiB), H5Pset_page_buffer_size or H5Pset_file_space_strategy(paged)"
 )
 ADVICE_PARALLEL = (
     "; with several tasks, H5Pset_all_coll_metadata_ops and H5Pset_coll_metadata_write let one task make "
-    "these "
-    "requests for all"
+    "these requests for all"
 )
 
 

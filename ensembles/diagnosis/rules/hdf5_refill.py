@@ -18,12 +18,9 @@ LEAST_BYTES = 1 << 20
 
 ADVICE = (
     "do not write fill values that are overwritten (H5Pset_fill_time(H5D_FILL_TIME_NEVER); netCDF: "
-    "nc_set_fill with "
-    "NC_NOFILL; h5py: create_dataset(..., fill_time='never')), let the chunk cache hold all chunks that a "
-    "write or "
-    "read crosses (H5Pset_chunk_cache; h5py: rdcc_nbytes), choose chunks in the shape of the program's "
-    "pieces, and "
-    "move whole chunks in one call"
+    "nc_set_fill with NC_NOFILL; h5py: create_dataset(..., fill_time='never')), let the chunk cache hold "
+    "all chunks that a write or read crosses (H5Pset_chunk_cache; h5py: rdcc_nbytes), choose chunks in "
+    "the shape of the program's pieces, and move whole chunks in one call"
 )
 
 

@@ -25,12 +25,9 @@ _DRAWS = 400
 
 ADVICE = (
     "let each stripe belong to one node: records that are multiples of the stripe size and begin at "
-    "stripes (pad "
-    "them, or lfs setstripe -S with the size of a record), contiguous parts for the tasks of a node, or "
-    "collective "
-    "writes with aggregators at stripe boundaries (romio_cb_write=enable, striping_unit; Lustre: "
-    "romio_lustre_ds_in_coll)"
-    "; Cray MPICH can hold locks ahead (MPICH_MPIIO_HINTS lock_ahead)"
+    "stripes (pad them, or lfs setstripe -S with the size of a record), contiguous parts for the tasks "
+    "of a node, or collective writes with aggregators at stripe boundaries (romio_cb_write=enable, "
+    "striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
 )
 
 
@@ -55,25 +52,20 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     if len(follows) < LEAST_WRITES:
         return None
     mine, theirs = task[follows], before[follows]
-    names = ("phase", "call", "size", "ragged")
-    group = np.unique(np.stack([rows[name][follows] for name in names]), axis=1, return_inverse=True)[
-        1
-    ].reshape(-1)
+    keys = np.stack([rows[name][follows] for name in ("phase", "call", "size", "ragged")])
+    group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     value = np.log(np.maximum(rows["duration"][follows], 1))
     value = value - (np.bincount(group, value) / np.bincount(group))[group]
     taken = nodes[mine] != nodes[theirs]
     if taken.all():
         raise NotApplicable(
-            "every write follows one of another node in its stripe, so that nothing shows what a lock "
-            "costs: record "
-            "a run with several tasks on each node"
+            "every write follows one of another node in its stripe, and none shows what a write without "
+            "a lock takes: record a run with several tasks on each node"
         )
     effect = _effect(value, taken)
     rng = np.random.default_rng(0)
-    chance = []
-    for _ in range(_DRAWS):
-        drawn = rng.permutation(nodes)
-        chance.append(_effect(value, drawn[mine] != drawn[theirs]))
+    draws = (rng.permutation(nodes) for _ in range(_DRAWS))
+    chance = [_effect(value, drawn[mine] != drawn[theirs]) for drawn in draws]
     p = (1 + sum(each >= effect for each in chance)) / (1 + _DRAWS)
     factor = float(np.exp(effect))
     if p > LEVEL or factor < LEAST_FACTOR:
@@ -92,16 +84,14 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
             "not-by-chance",
             True,
             f"{int(taken.sum()):,} of {len(taken):,} writes follow one of another node in their stripe: "
-            "permutation of "
-            f"tasks over nodes, p = {p:.2g}",
+            f"permutation of tasks over nodes, p = {p:.2g}",
         ),
         Check("not-the-alignment", True, "compared are writes of one size with as many ends inside a stripe"),
         Check(
             "clocks",
             clocks,
             f"clocks of nodes agree to {'an unknown time' if error_s is None else seconds_text(error_s)}; "
-            "a write "
-            f"takes {seconds_text(usual_s)}",
+            f"a write takes {seconds_text(usual_s)}",
         ),
     )
     return Remedy(

@@ -24,8 +24,8 @@ _FASTER = 0.7
 
 ADVICE = {
     True: "open without O_SYNC and O_DSYNC, and call fsync once when a step is complete (SQLite: "
-    "journal_mode=WAL, synchronous=NORMAL); the administrator can check whether the file system is mounted "
-    "with the option sync",
+    "journal_mode=WAL, synchronous=NORMAL); the administrator can check whether the file system is "
+    "mounted with the option sync",
     False: "open without O_DIRECT, or join writes to 4 MiB and more before they bypass the page cache (IOR: "
     "without -B; MPICH: no hint direct_write)",
 }

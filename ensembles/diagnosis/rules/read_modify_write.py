@@ -56,15 +56,13 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             "nobody-asked",
             written > asked,
             f"the program wrote {bytes_text(round(asked))}; the storage got {bytes_text(round(written))} "
-            "and had to "
-            f"give {bytes_text(round(read))}",
+            f"and had to give {bytes_text(round(read))}",
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}
     title = (
         f"writes with holes read {bytes_text(round(read))} and write {written / max(asked, 1):.3g} times "
-        "the bytes "
-        "of the program (data sieving)"
+        "the bytes of the program (data sieving)"
     )
     rows = (reads + writes + calls) > 0
     return Remedy(

@@ -19,10 +19,9 @@ _USUAL_TARGETS = 8
 
 ADVICE = (
     "stripe the folder of the file before it is written: lfs setstripe -c -1 (all targets) or -c 8 and "
-    "more for "
-    "files of many tasks (MPI-IO: striping_factor, HDF5: the same hint by H5Pset_fapl_mpio), or write a "
-    "file for "
-    "each task or node. Administrator: a progressive layout as default (lfs setstripe -E 64M -c 1 -E -1 -c 8)"
+    "more for files of many tasks (MPI-IO: striping_factor, HDF5: the same hint by H5Pset_fapl_mpio), or "
+    "write a file for each task or node. Administrator: a progressive layout as default (lfs setstripe "
+    "-E 64M -c 1 -E -1 -c 8)"
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ensembles.diagnosis.case import Case
@@ -21,10 +23,9 @@ _COUNTERS = {"write": ("write_calls", "written_by_calls"), "read": ("read_calls"
 
 ADVICE = (
     "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 << 20) with "
-    "memory that "
-    "lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the compiler's "
-    "buffer size "
-    "(GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); or write(2) large pieces"
+    "memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the "
+    "compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); "
+    "or write(2) large pieces"
 )
 
 
@@ -52,7 +53,8 @@ def _find(case: Case) -> Remedy | None:
         rows |= chosen
         said[op] = size, count
     if not said:
-        return None if known else by_durations.find(case)
+        remedy = None if known else by_durations.find(case)
+        return remedy and replace(remedy, advice=ADVICE)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )

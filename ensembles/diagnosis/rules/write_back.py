@@ -30,10 +30,9 @@ _DRAWS = 400
 
 ADVICE = (
     "spread the writing over the computation (non-blocking or background writes), write less at once, or "
-    "begin "
-    "the writing back early (sync_file_range after each piece). Administrator: lower "
-    "vm.dirty_background_bytes, so "
-    "that writing back begins sooner; a higher vm.dirty_ratio only puts the waiting off"
+    "begin the writing back early (sync_file_range after each piece). Administrator: lower "
+    "vm.dirty_background_bytes, so that writing back begins sooner; a higher vm.dirty_ratio only puts "
+    "the waiting off"
 )
 
 
@@ -80,8 +79,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
             "not-by-chance",
             True,
             f"in {int(near.sum())} of {len(level)} intervals between samples, writes take {factor:.3g} "
-            "times as "
-            f"long per byte: permutation of intervals, p = {p:.2g}",
+            f"times as long per byte: permutation of intervals, p = {p:.2g}",
         ),
     )
     title = f"writes take {factor:.3g} times as long while dirty pages are near their limit"

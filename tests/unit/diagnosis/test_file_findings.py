@@ -290,3 +290,10 @@ def test_uses_of_files_do_not_depend_on_the_chunks(size, tmp_path):
     }
     assert count == {SIEVED: 19, METADATA: 60, READ_TO_WRITE: 16}
     assert expected["time_ns"].sum() < events.duration.sum()
+
+
+def test_without_the_kernels_counters_small_calls_on_streams_are_judged_by_their_times(tmp_path):
+    calls = [Made("fwrite", 400, 4 * KIB) for _ in range(64)]
+    found = finding(io_run(tmp_path / "a", [calls]), "stdio-buffer")
+    assert "glibc ignores the size" in found.advice
+    assert found.severity == "critical"
