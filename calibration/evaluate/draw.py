@@ -57,7 +57,21 @@ class Drawn:
     def model(self, without: tuple[str, ...] = ()) -> Model:
         """Return the machine, with its faults except some."""
         faults = [f"{name}={0 if name in without else strength!r}" for name, strength in self.faults.items()]
-        return read_model("healthy", faults).with_settings(self.settings, "drawn")
+        wider = {"stripe_count": WIDER} if "single-stripe" in without else {}
+        return read_model("healthy", faults).with_settings(self.settings | wider, "drawn")
+
+
+WIDER = 8
+"""Stripes of the same run without a single stripe."""
+
+
+def _one_stripe(settings: dict[str, float], shared: bool = True) -> list[Habit]:
+    """Return the habit of a shared file on one target."""
+    return (
+        [Habit("single-stripe", faults=("single-stripe",))]
+        if shared and settings["stripe_count"] == 1
+        else []
+    )
 
 
 PLANTS = {
@@ -116,7 +130,7 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
             buffer_bytes=16 << 20,
             **_compute(rng, 0.3),
         )
-        habits = []
+        habits = _one_stripe(settings)
         if "collective-coordination" in causes:
             faults["collective-coordination"] = strength
             habits.append(Habit("collective-coordination", faults=("collective-coordination",)))
@@ -133,6 +147,7 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
     if causes:
         faults["strided-readahead"] = strength
     habits = [Habit("strided-readahead", faults=("strided-readahead",))] if causes else []
+    habits += _one_stripe(settings)
     return Drawn(seed, "madbench", None, parameters, settings, faults, habits, _named(rng))
 
 
@@ -235,6 +250,7 @@ def _records(
         habits.append(
             Habit("small-requests", {**joined, "record_bytes": parameters["record_bytes"] * factor})
         )
+    habits += _one_stripe(settings, shared)
     text = records(layer, shared, bool(rng.random() < 0.5), barriers, steps, bool(parameters["reads"]))
     return Drawn(seed, "records", text, parameters, settings, faults, habits, barriers and _named(rng))
 

@@ -35,6 +35,7 @@ COMMANDS = (
     "ranks",
     "requests",
     "fingerprint",
+    "pattern",
     "scaling",
     "sites",
     "modes",

@@ -25,6 +25,14 @@ _TABLES = ("calls", "durations", "targets", "ends", "order", "uses", "extents")
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
 
 
+def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
+    """Return the phase of each call, from 1, or 0: computed once for all summaries of a pass."""
+    if phases is None:
+        return np.zeros(len(chunk), np.int64)
+    make = phases.phase_index
+    return chunk.remembered(("phase", id(phases)), lambda events: np.maximum(make(events), 0))
+
+
 def size_classes(requested: np.ndarray) -> np.ndarray:
     """Return the number of binary digits of each size: 0 for no byte, 21 for 1 MiB."""
     return np.frexp(requested.astype(np.float64))[1].astype(np.int64)
@@ -99,9 +107,7 @@ class Evidence(Summary):
             return
         own_ns = chunk.duration if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
         file, log2 = chunk.file[io].astype(np.int64), np.log2(np.maximum(chunk.duration[io], 1))
-        phase = np.zeros(len(rank), np.int64)
-        if self._phases is not None:
-            phase = np.maximum(self._phases.phase_index(chunk)[io], 0)
+        phase = phases_of_calls(self._phases, chunk)[io]
         size, moved = size_classes(chunk.requested[io]), np.maximum(chunk.moved[io], 0)
         group, first = groups_of_rows([rank, call])
         before = previous_of_group(group, len(first))

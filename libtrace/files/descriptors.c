@@ -184,6 +184,7 @@ static uint32_t examined(int fd, const struct ensio_named *named, int flags, int
         return ENSIO_LEFT_OUT;
     const int has_position = S_ISREG(found.st_mode) || S_ISBLK(found.st_mode);
     ensio_file_attributes(fd, named->file, named->absolute, S_ISREG(found.st_mode));
+    ensio_file_opened_with(named, flags);
     if (named->name)
         ensio_name_opened(named->name, S_ISREG(found.st_mode) && !may_be_a_descriptor(named->absolute), changes);
     return bound(named->file,

@@ -51,6 +51,22 @@ void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regul
         ensio_file_attributes_store(file, text, facts.length);
 }
 
+void ensio_file_opened_with(const struct ensio_named *named, int flags)
+{
+    if (!(flags & ENSIO_BYPASSING) || !named->name || ensio_name_was_synced(named->name))
+        return;
+    char text[64];
+    struct ensio_string facts = ensio_string_in(text, sizeof text);
+    ensio_add(&facts, "open.flags=");
+    if (flags & O_DSYNC)
+        ensio_add(&facts, (flags & O_SYNC) == O_SYNC ? "O_SYNC" : "O_DSYNC");
+    if (flags & O_DIRECT)
+        ensio_add(&facts, flags & O_DSYNC ? " O_DIRECT" : "O_DIRECT");
+    ensio_add_bytes(&facts, "", 1);
+    ensio_file_attributes_store(named->file, text, facts.length);
+    __atomic_store_n(&named->name->synced, ensio_process->generation, __ATOMIC_RELAXED);
+}
+
 void ensio_file_attributes_store(uint32_t file, const char *facts, uint32_t length)
 {
     if (file && ensio_file_store(file) == 0)

@@ -18,6 +18,7 @@ struct ensio_name {
     uint32_t spool;   /* number of the spool that holds the file's path */
     uint32_t opened;  /* generation of the process that has opened it, and stored the file's attributes */
     uint32_t regular; /* the number of changes (below) at which it was a regular file */
+    uint32_t synced;  /* generation of the process that stored that it opened the file with O_DSYNC or O_DIRECT */
 };
 
 /* The name of a path, if its number is known and this process's spool holds it; NULL otherwise. */
@@ -52,6 +53,13 @@ static inline int ensio_name_is_regular(const struct ensio_name *name)
 static inline int ensio_name_was_opened(const struct ensio_name *name)
 {
     return __atomic_load_n(&name->opened, __ATOMIC_RELAXED) ==
+           __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED);
+}
+
+/* Whether this process has stored that it opened the file with O_DSYNC or O_DIRECT. */
+static inline int ensio_name_was_synced(const struct ensio_name *name)
+{
+    return __atomic_load_n(&name->synced, __ATOMIC_RELAXED) ==
            __atomic_load_n(&ensio_process->generation, __ATOMIC_RELAXED);
 }
 

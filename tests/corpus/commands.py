@@ -13,6 +13,7 @@ ALL = (
     "files {run} --json",
     "ranks {run} --json",
     "requests {run} --json",
+    "pattern {run} --json",
     "diagnose {run} --json",
     "modes {run} --json",
     "tail {run} --json",

@@ -22,6 +22,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "files": (),
     "ranks": (),
     "requests": (),
+    "pattern": (),
     "diagnose": (),
     "modes": ("p < 1e-6",),  # the least p-value that is printed
     "tail": (),

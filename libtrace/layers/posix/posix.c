@@ -2,6 +2,7 @@
 
 #include <core/lock.h>
 #include <files/descriptors.h>
+#include <files/file_attributes.h>
 #include <files/names.h>
 #include <layers/program_memory.h>
 #include <process/lifecycle.h>
@@ -24,7 +25,7 @@ uint64_t ensio_vector_bytes(const struct iovec *parts, int count, int64_t moved)
  * folder, though its flags contain that of folders. */
 static int flags_without_asking(const struct ensio_name *name, int flags)
 {
-    if (!ensio_name_was_opened(name))
+    if (!ensio_name_was_opened(name) || (ENSIO_UNLIKELY(flags & ENSIO_BYPASSING) && !ensio_name_was_synced(name)))
         return -1;
     if ((flags & O_TMPFILE) == O_DIRECTORY)
         return ENSIO_NO_POSITION;

@@ -1,0 +1,167 @@
+"""``ensio pattern``: what the tasks of a run do again and again, and how they share their files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import textwrap
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.options import (
+    add_filter_arguments,
+    add_json,
+    add_limit,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+    warn,
+)
+from ensembles.model.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.structure.access.pattern import FileGroup, Pattern, TaskGroup
+
+NAME = "pattern"
+HELP = (
+    "show the access pattern: loops of reads and writes, their order in the files, shared and private files"
+)
+
+ROWS = 10
+_WIDTH = 80
+_UNIT = re.compile(r"(?<=\d) (?=[KMGTPE]?i?B\b)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_run(parser)
+    add_limit(parser, "groups of tasks, and of files", ROWS)
+    add_json(parser)
+    add_filter_arguments(parser)
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the pattern."""
+    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.structure.access.pattern import find_pattern
+    from ensembles.structure.access.text import line_of
+
+    run = open_run(args, args.run)
+    if not run.has_all_events and run.most_events == 0:
+        raise EnsioError(
+            f"{args.run} has no events, and sums do not know the order of calls: record the program with "
+            "ensio run --mode trace"
+        )
+    given = selection_from_args(args)
+    selection = given.for_run(run)
+    found = find_pattern(run, selection, nested=bool(given.layers))
+    refuse_nothing(run, given, len(found.groups) + found.other_tasks)
+    notes = [*run.notes]
+    if not run.has_all_events:
+        notes.append("the pattern is that of the calls with events, and this run does not keep all of them")
+    if args.json:
+        result = {"run": run.path, "pattern": line_of(found), **_json(found)}
+        print(json.dumps(result | {"complete": not notes, "notes": notes}, indent=2))
+    else:
+        print(_text(found, args.limit))
+    for note in notes:
+        warn(f"note: {note}")
+    return 0
+
+
+def _json(found: Pattern) -> dict[str, Any]:
+    from ensembles.diagnosis.finding import find_spans, spans_text
+    from ensembles.structure.access.text import smaller_loops
+
+    return {
+        "groups": [
+            {
+                "tasks": len(group.ranks),
+                "ranks": spans_text(find_spans(group.ranks)),
+                "loops": [
+                    {
+                        **asdict(loop),
+                        "steps": [
+                            {"op": op, "low_bytes": low, "high_bytes": high, "count": count}
+                            for op, low, high, count in loop.steps
+                        ],
+                    }
+                    for loop in group.loops
+                ],
+                "smaller_loops": len(smaller_loops(group)),
+                "smaller_loops_bytes": sum(loop.bytes for loop in smaller_loops(group)),
+            }
+            for group in found.groups
+        ],
+        "other_tasks": found.other_tasks,
+        "files": [asdict(group) for group in found.files],
+    }
+
+
+def _text(found: Pattern, limit: int) -> str:
+    from ensembles.model.units import count_text
+    from ensembles.structure.access.text import line_of, main_loops
+
+    parts = [_wrapped(line_of(found))]
+    shown = found.groups[:limit]
+    tasks = sum(len(group.ranks) for group in found.groups) + found.other_tasks
+    if len(found.groups) + found.other_tasks > 1 or any(len(main_loops(group)) > 4 for group in shown):
+        parts += [_group_text(group, tasks) for group in shown]
+    if (more := len(found.groups) - len(shown)) > 0:
+        parts.append(f"{count_text(more, 'more group')} of tasks: raise --limit to see them")
+    if found.other_tasks:
+        parts.append(f"{count_text(found.other_tasks, 'task')} with loops of other shapes")
+    if found.files:
+        parts.append(_files_text(found.files, limit))
+    return "\n\n".join(parts)
+
+
+def _group_text(group: TaskGroup, tasks: int) -> str:
+    from ensembles.diagnosis.finding import find_spans, spans_text
+    from ensembles.model.units import bytes_text, count_text
+    from ensembles.structure.access.text import files_text, loop_text, main_loops, smaller_loops
+
+    ranks = spans_text(find_spans(group.ranks))
+    lines = [_wrapped(f"{count_text(len(group.ranks), 'task')} ({ranks}):")]
+    lines += [_wrapped(f"{loop_text(loop)}, {files_text(loop, tasks)}", "  ") for loop in main_loops(group)]
+    if rest := smaller_loops(group):
+        moved = bytes_text(sum(loop.bytes for loop in rest))
+        lines.append(f"  and {moved} in {count_text(len(rest), 'smaller loop')}")
+    return "\n".join(lines if len(lines) > 1 else [*lines, "  no reads or writes"])
+
+
+def _files_text(files: tuple[FileGroup, ...], limit: int) -> str:
+    from ensembles.cli.table import table_text
+    from ensembles.model.units import bytes_text, count_text, size_text
+
+    rows = [
+        (
+            group.op,
+            group.order or "-",
+            f"{group.files:,}",
+            f"{group.tasks:,}",
+            f"{group.calls:,}",
+            bytes_text(group.bytes),
+            "?" if group.alignment_bytes is None else size_text(group.alignment_bytes),
+            "?" if group.repeated_by_task_bytes is None else bytes_text(group.repeated_by_task_bytes),
+            "?" if group.overlap_bytes is None else bytes_text(group.overlap_bytes),
+        )
+        for group in files[:limit]
+    ]
+    headers = ("op", "order", "files", "tasks", "calls", "bytes", "aligned", "again", "overlap")
+    text = table_text(headers, rows, left=2)
+    if (more := len(files) - limit) > 0:
+        text += f"\n\n{count_text(more, 'more group')} of files: raise --limit to see them"
+    return text
+
+
+def _wrapped(text: str, head: str = "") -> str:
+    """Break lines, but not between a number and its unit."""
+    joined = _UNIT.sub("\u00a0", text)
+    lines = textwrap.fill(
+        joined, _WIDTH, initial_indent=head, subsequent_indent=f"{head}  ", break_long_words=False
+    )
+    return lines.replace("\u00a0", " ")

@@ -1,0 +1,180 @@
+"""What each task does to each file, and why: a mergeable summary for rules about files and libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.diagnosis.enclosing import Enclosing, Rows
+from ensembles.diagnosis.evidence import phases_of_calls
+from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
+from ensembles.passes.summary import RANK_ORDER, Summary
+from ensembles.summaries.keyed_sums import KeyedSums
+
+if TYPE_CHECKING:
+    from ensembles.diagnosis.case import Case
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.result import Phases
+
+PLAIN, SIEVED, METADATA, READ_TO_WRITE = range(4)
+"""Kinds of calls. `SIEVED`: a read inside a write of MPI-IO, which then writes the same range. `METADATA`: a
+small transfer inside a call of HDF5 that moves no data. `READ_TO_WRITE`: a read inside ``H5Dwrite``."""
+
+MOST_METADATA_BYTES = 1 << 16
+
+_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE = 1, 2, 4, 8
+_READ, _WRITE = OPS.index("read"), OPS.index("write")
+
+
+class FileUses(Summary):
+    """A mergeable summary: the calls of each task on each file, by phase, function and kind.
+
+    It has a row for each file and task, as the program uses them.
+
+    Parameters
+    ----------
+    phases : Phases or None
+        Phases of the run.
+
+    Attributes
+    ----------
+    table : KeyedSums
+        By ``file``, ``phase`` (0: none), ``rank``, ``call`` and ``kind``: ``n``, ``bytes``, ``time_ns``
+        (without enclosed calls), ``low`` and ``high`` (extent in the file; calls without an offset have
+        none), ``start_ns`` and ``end_ns``.
+    """
+
+    columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
+    requires = RANK_ORDER
+    results = ("table",)
+
+    def __init__(self, phases: Phases | None) -> None:
+        self._phases = phases
+        self._enclosing = Enclosing()
+        self._calls: tuple[Call, ...] = ()
+        keys = ("file", "phase", "rank", "call", "kind")
+        self.table = KeyedSums(keys, ("n", "bytes", "time_ns"), ("low", "start_ns"), ("high", "end_ns"))
+
+    @classmethod
+    def for_run(cls, run: Run) -> FileUses:
+        """Make an empty summary for a run."""
+        return cls(run.phases)
+
+    def add(self, chunk: Events) -> None:
+        """Add events of one run, those of a thread in the order of completion."""
+        if not len(chunk):
+            return
+        self._calls = tuple(chunk.calls)
+        phase = phases_of_calls(self._phases, chunk)
+        rows = {name: getattr(chunk, name).astype(np.int64) for name in self.columns}
+        self._add(rows | {"phase": phase, "flags": _flags_of(chunk.calls)[chunk.call]}, last=False)
+
+    def finalize(self) -> None:
+        """Add calls whose enclosing call never came: the program was killed inside it."""
+        if self._calls:
+            self._add(dict.fromkeys((*self.columns, "phase", "flags"), np.empty(0, np.int64)), last=True)
+
+    def merge(self, other: FileUses) -> None:
+        """Add the uses of other tasks of the run."""
+        self.table.merge(other.table)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the columns of `table`."""
+        return self.table.columns()
+
+    def _add(self, rows: Rows, last: bool) -> None:
+        rows = self._enclosing.complete(rows, last)
+        wanted = is_io_of_calls(self._calls)[rows["call"]] & (rows["file"] > 0)
+        kind = _kinds(rows, op_of_calls(self._calls)[rows["call"]], _is_posix(self._calls)[rows["call"]])
+        at = np.flatnonzero(wanted)
+        rows = {name: column[at] for name, column in rows.items()}
+        moved = np.maximum(rows["moved"], 0)
+        placed = (rows["offset"] >= 0) & (moved > 0)
+        self.table.add(
+            rows
+            | {
+                "kind": kind[at],
+                "n": np.ones(len(at), np.int64),
+                "bytes": moved,
+                "time_ns": rows["own_ns"],
+                "low": np.where(placed, rows["offset"], np.iinfo(np.int64).max),
+                "high": np.where(placed, rows["offset"] + moved, -1),
+                "start_ns": rows["start"],
+                "end_ns": rows["start"] + rows["duration"],
+            }
+        )
+
+
+def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
+    """Return the kind of each call."""
+    kind = np.zeros(len(op), np.int64)
+    around = rows["around"]
+    reads, transfers = posix & (op == _READ), posix & ((op == _READ) | (op == _WRITE))
+    small = transfers & (rows["requested"] < MOST_METADATA_BYTES)
+    kind[small & ((around & _HDF5) != 0) & ((around & _HDF5_DATA) == 0)] = METADATA
+    kind[reads & ((around & _HDF5_WRITE) != 0)] = READ_TO_WRITE
+    inside = np.flatnonzero(transfers & ((around & _MPI_WRITE) != 0))
+    if len(inside) > 1:
+        one, next_one = inside[:-1], inside[1:]
+        same = (
+            (rows["parent"][one] == rows["parent"][next_one]) & (op[one] == _READ) & (op[next_one] == _WRITE)
+        )
+        for name in ("file", "offset"):
+            same &= rows[name][one] == rows[name][next_one]
+        # A read at the end of the file returns less than is written.
+        same &= (rows["moved"][one] > 0) & (rows["requested"][one] >= rows["requested"][next_one])
+        kind[one[same]] = SIEVED
+    return kind
+
+
+@of_calls
+def _flags_of(calls: Sequence[Call]) -> np.ndarray:
+    """Return what each function means for the calls inside it."""
+
+    def flags(call: Call) -> int:
+        if call.layer == "mpiio":
+            return _MPI_WRITE * (call.op == "write")
+        if call.layer != "hdf5":
+            return 0
+        data = call.name.startswith("H5D") and call.op in ("read", "write")
+        return _HDF5 | _HDF5_DATA * data | _HDF5_WRITE * (data and call.op == "write")
+
+    return np.array([flags(call) for call in calls], np.int64)
+
+
+@of_calls
+def _is_posix(calls: Sequence[Call]) -> np.ndarray:
+    return np.array([call.layer == "posix" for call in calls])
+
+
+def share_of_rows(
+    case: Case, table: Rows, chosen: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Compute which share of the time of each row of a case lies in chosen rows of the table.
+
+    Parameters
+    ----------
+    case : Case
+    table : dict of str to ndarray, shape (m,)
+        Columns of `FileUses.table`.
+    chosen : ndarray of bool, shape (m,)
+    weight : ndarray of float64, shape (m,), optional
+        Part of each chosen row that counts. Default: all.
+
+    Returns
+    -------
+    ndarray of float64, shape (len(case),)
+        Rows of the same phase, task and function have the same share.
+    """
+    names = ("phase", "rank", "call")
+    keys = np.stack([np.concatenate([table[name], case.rows[name]]) for name in names])
+    number = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    theirs, mine = number[: len(chosen)], number[len(chosen) :]
+    size = int(number.max(initial=0)) + 1
+    part = table["time_ns"] * (chosen if weight is None else chosen * weight)
+    whole = np.bincount(theirs, table["time_ns"], size)
+    share = np.divide(np.bincount(theirs, part, size), whole, out=np.zeros(size), where=whole > 0)
+    found: np.ndarray = np.minimum(share, 1.0)[mine]
+    return found

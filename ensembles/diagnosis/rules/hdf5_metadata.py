@@ -1,0 +1,96 @@
+"""Rule ``hdf5-metadata``: HDF5 reads and writes its own structures in many small requests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import METADATA, FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.model.units import bytes_text, seconds_text
+
+LEAST_CALLS = 64
+_LEAST_TO_DATA = 0.5
+_JOINED_BYTES = 1 << 20
+_MEMORY_BYTES_PER_NS = 1.0
+
+ADVICE = (
+    "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
+    "each dataset's), keep datasets open, and let HDF5 join its metadata: H5Pset_libver_bounds(latest), "
+    "H5Pset_meta_block_size(1 MiB), H5Pset_page_buffer_size or H5Pset_file_space_strategy(paged)"
+)
+ADVICE_PARALLEL = (
+    "; with several tasks, H5Pset_all_coll_metadata_ops and H5Pset_coll_metadata_write let one task make "
+    "these requests for all"
+)
+
+
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    table = uses.table.columns()
+    calls = case.run.calls
+    layer = np.array([call.layer for call in calls])[table["call"]]
+    of_library = layer == "hdf5"
+    if not of_library.any():
+        if any(path.endswith((".h5", ".hdf5", ".nc")) for path in case.run.files):
+            raise NotApplicable(
+                "no call of HDF5 was recorded: record the layer hdf5 too, by preload or its library"
+            )
+        return None
+    data = np.array([call.name.startswith("H5D") and call.op in ("read", "write") for call in calls])
+    if not (layer == "posix").any():
+        raise NotApplicable(
+            "calls of HDF5 were recorded without the POSIX calls inside: record the layer posix too"
+        )
+    chosen = table["kind"] == METADATA
+    count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
+    if count < LEAST_CALLS or count < _LEAST_TO_DATA * transfers:
+        return None
+    tasks = len(np.unique(table["rank"][chosen]))
+    size = float(table["bytes"][chosen].sum()) / count
+    small = case.rows["size"] <= 16
+    share = share_of_rows(case, table, chosen) * small
+    mean_bytes, mean_ns = (case.rows[name] / case.rows["n"] for name in ("bytes", "time_ns"))
+    kept = np.minimum(size / _JOINED_BYTES, 1.0)
+    floors = (case.quartile_ns(0.25), case.quartile_ns(0.5), mean_ns)
+    low, saved, high = (
+        share
+        * case.rows["n"]
+        * np.maximum(np.minimum(floor, mean_ns) - mean_bytes / _MEMORY_BYTES_PER_NS, 0)
+        * (1 - kept)
+        for floor in floors
+    )
+    each_s = float(table["time_ns"][chosen].sum()) / count * 1e-9
+    files = np.unique(table["file"][chosen])
+    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen])
+    names = tuple(case.run.files[number] for number in files[np.argsort(-cost[files])].tolist())
+    checks = (
+        Check(
+            "inside-hdf5",
+            True,
+            f"{count:,} transfers are inside calls of HDF5 that move no data of the program",
+        ),
+        Check(
+            "small",
+            True,
+            f"they are of {bytes_text(round(size))} on average, against {transfers:,} calls that move data",
+        ),
+        Check("by-many-tasks", True, f"{tasks} of {len(case.ranks)} tasks make them"),
+    )
+    return Remedy(
+        share > 0,
+        saved,
+        f"HDF5 makes {count:,} requests of {bytes_text(round(size))} for metadata in {tasks} "
+        f"task{'s' * (tasks != 1)}, {seconds_text(each_s)} each",
+        ADVICE + (ADVICE_PARALLEL if tasks > 1 else ""),
+        checks,
+        {"requests": count, "mean_bytes": size, "data_calls": transfers, "mean_s": each_s},
+        low,
+        high,
+        names,
+    )
+
+
+rule = RuleWithSummary("hdf5-metadata", _find, "what happens inside calls of HDF5")

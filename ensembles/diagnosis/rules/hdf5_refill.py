@@ -1,0 +1,92 @@
+"""Rule ``hdf5-refill``: HDF5 writes fill values that are overwritten, or moves the same chunks again and "
+"again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
+from ensembles.model.units import bytes_text
+
+LEAST_RATIO = 1.5
+LEAST_BYTES = 1 << 20
+
+ADVICE = (
+    "do not write fill values that are overwritten (H5Pset_fill_time(H5D_FILL_TIME_NEVER); netCDF: "
+    "nc_set_fill with NC_NOFILL; h5py: create_dataset(..., fill_time='never')), let the chunk cache hold "
+    "all chunks that a write or read crosses (H5Pset_chunk_cache; h5py: rdcc_nbytes), choose chunks in "
+    "the shape of the program's pieces, and move whole chunks in one call"
+)
+
+
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    metadata.find(case, uses)  # refuses runs without the layers
+    table = uses.table.columns()
+    calls, width = case.run.calls, len(case.run.files)
+    posix = np.array([call.layer == "posix" for call in calls])[table["call"]]
+    weight, found, said = np.zeros(len(posix)), np.zeros(width, bool), []
+    evidence: dict[str, float] = {}
+    back = table["kind"] == READ_TO_WRITE
+    for op in ("write", "read"):
+        of_op = np.array([call.op == op for call in calls])[table["call"]]
+        data = np.array([call.name.startswith("H5D") for call in calls])[table["call"]] & of_op
+        disk = posix & of_op & ~back
+        if op == "read":
+            disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
+        asked, moved = (
+            np.bincount(table["file"][each], table["bytes"][each], width) for each in (data, disk)
+        )
+        low, high = np.full(width, np.iinfo(np.int64).max), np.full(width, -1)
+        np.minimum.at(low, table["file"][disk], table["low"][disk])
+        np.maximum.at(high, table["file"][disk], table["high"][disk])
+        needed = np.maximum(asked, np.maximum(high - low, 0))
+        mine = (asked > 0) & (moved >= LEAST_RATIO * needed) & (moved >= LEAST_BYTES)
+        if mine.any():
+            excess = np.divide(needed, moved, out=np.ones(width), where=moved > 0)
+            weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)
+            pair = float(moved[mine].sum()), float(needed[mine].sum())
+            evidence |= {f"{op}_bytes": pair[0], f"{op}_needed_bytes": pair[1]}
+            verb = {"write": "written", "read": "read"}[op]
+            said.append(f"{bytes_text(round(pair[0]))} {verb} for {bytes_text(round(pair[1]))}")
+            found |= mine
+    files_back = np.bincount(table["file"][back], table["bytes"][back], width)
+    mine = files_back >= LEAST_BYTES
+    if mine.any():
+        weight = np.where(back & mine[table["file"]], 1.0, weight)
+        evidence["read_back_bytes"] = float(files_back[mine].sum())
+        said.append(f"{bytes_text(int(files_back[mine].sum()))} read back inside H5Dwrite")
+        found |= mine
+    if not said:
+        return None
+    chosen = weight > 0
+    saved = share_of_rows(case, table, chosen, weight) * case.rows["time_ns"]
+    cost = np.bincount(table["file"], table["time_ns"] * weight, width)
+    order = [number for number in np.argsort(-cost).tolist() if found[number]]
+    checks = (
+        Check("more-than-the-file", True, "; ".join(said)),
+        Check(
+            "not-the-program",
+            True,
+            "the calls of the program (H5Dwrite, H5Dread) and the extent of the file add up to less",
+        ),
+    )
+    return Remedy(
+        share_of_rows(case, table, chosen) > 0,
+        saved,
+        f"HDF5 moves bytes several times: {'; '.join(said)}",
+        ADVICE,
+        checks,
+        evidence,
+        # The first write of a page takes longer than the next one.
+        0.1 * saved,
+        1.5 * saved,
+        tuple(case.run.files[number] for number in order),
+    )
+
+
+rule = RuleWithSummary("hdf5-refill", _find, "what happens inside calls of HDF5")

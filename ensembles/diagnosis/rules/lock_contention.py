@@ -1,0 +1,121 @@
+"""Rule ``lock-contention``: nodes take the lock of the same stripes from each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.stripe_writes import StripeWrites
+from ensembles.model.units import seconds_text
+from ensembles.passes.group import SummaryRequest
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+LEVEL = 0.01
+LEAST_FACTOR = 1.3
+LEAST_WRITES = 32
+_DRAWS = 400
+
+ADVICE = (
+    "let each stripe belong to one node: records that are multiples of the stripe size and begin at "
+    "stripes (pad them, or lfs setstripe -S with the size of a record), contiguous parts for the tasks "
+    "of a node, or collective writes with aggregators at stripe boundaries (romio_cb_write=enable, "
+    "striping_unit; Cray MPICH: cray_cb_write_lock_mode=2)"
+)
+
+
+def _check(run: Run) -> None:
+    if not any("lustre.lov" in facts for facts in run.file_facts.values()):
+        raise NotApplicable("the stripes of the files are not known: record the run on Lustre")
+    if len({process.host for process in run.processes if process.host}) < 2:
+        raise NotApplicable("all tasks are on one node, which holds its locks: record a run on several nodes")
+
+
+def _find(case: Case, summary: StripeWrites) -> Remedy | None:
+    nodes = case.nodes_of_tasks()
+    if nodes is None:
+        raise NotApplicable("the nodes of some tasks are not known: record all tasks with ensio")
+    rows = summary.to_arrays()
+    task = np.searchsorted(case.ranks, rows["rank"])
+    same = np.zeros(len(task), bool)
+    same[1:] = (rows["file"][1:] == rows["file"][:-1]) & (rows["stripe"][1:] == rows["stripe"][:-1])
+    before = np.concatenate([[0], task[:-1]])
+    # A task that goes on in its stripe keeps the lock and its page: it compares with nothing.
+    follows = np.flatnonzero(same & (before != task))
+    if len(follows) < LEAST_WRITES:
+        return None
+    mine, theirs = task[follows], before[follows]
+    keys = np.stack([rows[name][follows] for name in ("phase", "call", "size", "ragged")])
+    group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    value = np.log(np.maximum(rows["duration"][follows], 1))
+    value = value - (np.bincount(group, value) / np.bincount(group))[group]
+    taken = nodes[mine] != nodes[theirs]
+    if taken.all():
+        raise NotApplicable(
+            "every write follows one of another node in its stripe, and none shows what a write without "
+            "a lock takes: record a run with several tasks on each node"
+        )
+    effect = _effect(value, taken)
+    rng = np.random.default_rng(0)
+    draws = (rng.permutation(nodes) for _ in range(_DRAWS))
+    chance = [_effect(value, drawn[mine] != drawn[theirs]) for drawn in draws]
+    p = (1 + sum(each >= effect for each in chance)) / (1 + _DRAWS)
+    factor = float(np.exp(effect))
+    if p > LEVEL or factor < LEAST_FACTOR:
+        return None
+    writes = (case.op == "write") & (case.layer == "posix") & np.isin(case.rows["call"], rows["call"])
+    whole = np.bincount(task, minlength=len(case.ranks))
+    part = np.bincount(mine[taken], minlength=len(case.ranks)) / np.maximum(whole, 1)
+    share = np.where(writes, part[case.task], 0.0)
+    saved = case.rows["time_ns"] * share * (1 - 1 / factor)
+    files = np.unique(rows["file"][follows[taken]])
+    error_s = case.run.clock_error_s
+    usual_s = float(np.median(rows["duration"])) * 1e-9
+    clocks = None if error_s is None else error_s < usual_s or None
+    checks = (
+        Check(
+            "not-by-chance",
+            True,
+            f"{int(taken.sum()):,} of {len(taken):,} writes follow one of another node in their stripe: "
+            f"permutation of tasks over nodes, p = {p:.2g}",
+        ),
+        Check("not-the-alignment", True, "compared are writes of one size with as many ends inside a stripe"),
+        Check(
+            "clocks",
+            clocks,
+            f"clocks of nodes agree to {'an unknown time' if error_s is None else seconds_text(error_s)}; "
+            f"a write takes {seconds_text(usual_s)}",
+        ),
+    )
+    return Remedy(
+        share > 0,
+        saved,
+        f"writes to a stripe that another node wrote before take {factor:.3g} times as long",
+        ADVICE,
+        checks,
+        {"slowdown": factor, "p": p, "stripes_sampled_share": summary.share, "writes": int(taken.sum())},
+        0.6 * saved,
+        1.2 * saved,
+        tuple(case.run.files[number] for number in files.tolist()),
+    )
+
+
+def _effect(value: np.ndarray, taken: np.ndarray) -> float:
+    return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0
+
+
+rule = RuleWithSummary(
+    "lock-contention",
+    _find,
+    "the order of writes in a stripe",
+    "stripe-writes",
+    SummaryRequest(StripeWrites.for_run, StripeWrites.columns),
+    _check,
+)

@@ -1,0 +1,100 @@
+"""Rule ``o-sync``: files are open so that each write waits for the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.model.units import bytes_text, seconds_text
+
+FACT = "open.flags"
+"""Fact of a file (docs/reference/formats/spool.md)."""
+
+LEAST_CALLS = 8
+MOST_BYTES = 4 << 20
+"""Mean size of writes from which waiting for the device is mostly the time of the bytes."""
+
+_MEMORY_BYTES_PER_NS = 4.0
+_FASTER = 0.7
+
+ADVICE = {
+    True: "open without O_SYNC and O_DSYNC, and call fsync once when a step is complete (SQLite: "
+    "journal_mode=WAL, synchronous=NORMAL); the administrator can check whether the file system is "
+    "mounted with the option sync",
+    False: "open without O_DIRECT, or join writes to 4 MiB and more before they bypass the page cache (IOR: "
+    "without -B; MPICH: no hint direct_write)",
+}
+
+
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    facts = [case.run.file_facts.get(path, {}).get(FACT, "") for path in case.run.files]
+    flagged = np.array([bool(flags) for flags in facts])
+    if not flagged.any():
+        if not ((case.op == "write") & (case.layer == "posix")).any():
+            return None
+        if not ((case.op == "open") & (case.layer == "posix")).any():
+            raise NotApplicable(
+                "no open was recorded, and so no flags: record the whole program, with the layer posix"
+            )
+        return None
+    table = uses.table.columns()
+    op = np.array([call.op for call in case.run.calls])[table["call"]]
+    posix = np.array([call.layer == "posix" for call in case.run.calls])[table["call"]]
+    writes = (op == "write") & posix & (table["bytes"] > 0)
+    mean_bytes = table["bytes"] / np.maximum(table["n"], 1)
+    chosen = writes & flagged[table["file"]] & (mean_bytes < MOST_BYTES)
+    count = int(table["n"][chosen].sum())
+    if count < LEAST_CALLS:
+        return None
+    each_ns = float(table["time_ns"][chosen].sum()) / count
+    size = float(table["bytes"][chosen].sum()) / count
+    left = np.divide(
+        table["bytes"] / _MEMORY_BYTES_PER_NS,
+        table["time_ns"],
+        out=np.ones(len(chosen)),
+        where=table["time_ns"] > 0,
+    )
+    share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
+    rows = share_of_rows(case, table, chosen) > 0
+    saved = case.rows["time_ns"] * share
+    files = np.unique(table["file"][chosen])
+    cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(facts))
+    names = tuple(case.run.files[number] for number in files[np.argsort(-cost[files])].tolist())
+    flags = " and ".join(sorted({facts[number] for number in files.tolist()}))
+    sync = "SYNC" in flags
+    return Remedy(
+        rows,
+        saved,
+        f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
+        f"{seconds_text(each_ns * 1e-9)} each",
+        ADVICE[sync],
+        (
+            Check("flags", True, f"{len(files)} of {len(facts) - 1} files were opened with {flags}"),
+            _compared(table, writes & ~flagged[table["file"]], size, each_ns),
+        ),
+        {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_ns * 1e-9},
+        # The bytes still have to reach the device: a later flush may take as long as they did.
+        0.5 * saved,
+        files=names,
+    )
+
+
+def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, each_ns: float) -> Check:
+    """Compare with writes of about the same size to other files."""
+    mean = table["bytes"] / np.maximum(table["n"], 1)
+    others = others & (mean > size / 2) & (mean < 2 * size)
+    count = int(table["n"][others].sum())
+    if count < LEAST_CALLS:
+        why = "no writes of this size go to files without these flags: the disk may be slow as such"
+        return Check("flags-cost", None, why)
+    usual_ns = float(table["time_ns"][others].sum()) / count
+    sentence = f"{count:,} writes of about this size to other files take {seconds_text(usual_ns * 1e-9)} each"
+    return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
+
+
+rule = RuleWithSummary("o-sync", _find, "the writes to each file")

@@ -1,0 +1,113 @@
+"""Rule ``single-stripe``: many tasks write a shared file that lies on one storage target."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.model.lustre import Striping
+
+LEAST_TASKS = 4
+LEAST_AT_ONCE = 2.0
+LEAST_BYTES = 16 << 20
+_USUAL_TARGETS = 8
+
+ADVICE = (
+    "stripe the folder of the file before it is written: lfs setstripe -c -1 (all targets) or -c 8 and "
+    "more for files of many tasks (MPI-IO: striping_factor, HDF5: the same hint by H5Pset_fapl_mpio), or "
+    "write a file for each task or node. Administrator: a progressive layout as default (lfs setstripe "
+    "-E 64M -c 1 -E -1 -c 8)"
+)
+
+
+def _find(case: Case, summary: FileUses) -> Remedy | None:
+    layouts = [case.run.striping_of(path) for path in case.run.files]
+    counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
+    if not counts.any():
+        raise NotApplicable(
+            "the layout of the files is not known: record the run on Lustre, with the client's extended "
+            "attributes"
+        )
+    table = summary.table.columns()
+    layer, op = (
+        np.array([getattr(call, name) for call in case.run.calls])[table["call"]] for name in ("layer", "op")
+    )
+    # What a write leaves in the cache, a close, a sync or the next read waits for.
+    uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
+    writes = uses & (op == "write") & (table["bytes"] > 0)
+    if not writes.any():
+        return None
+    width = len(counts)
+    written, writer = table["file"][writes], table["rank"][writes]
+    writers = np.bincount(np.unique(np.stack([written, writer]), axis=1)[0], minlength=width)
+    moved = np.bincount(written, table["bytes"][writes], width)
+    shared = (writers >= LEAST_TASKS) & (moved >= LEAST_BYTES)
+    number = table["file"][uses]
+    # Tasks at once: time in calls over the time in which there were any, phase by phase.
+    keys = np.stack([number, table["phase"][uses]])
+    _, where = np.unique(keys, axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    begin, end = (
+        np.full(int(where.max()) + 1, np.iinfo(np.int64).max),
+        np.zeros(int(where.max()) + 1, np.int64),
+    )
+    np.minimum.at(begin, where, table["start_ns"][uses])
+    np.maximum.at(end, where, table["end_ns"][uses])
+    busy = np.bincount(where, table["time_ns"][uses])
+    at_once = (busy / np.maximum(end - begin, 1))[where]
+    crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
+    if not crowded.any():
+        return None
+    chosen = uses.copy()
+    chosen[uses] = crowded
+    targets = _targets(layouts)
+    # More stripes serve as many writers as there are; with one run, by how much is not known.
+    useful = float(min(max(np.average(at_once[crowded], weights=busy[where][crowded]), 2.0), targets))
+    share = share_of_rows(case, table, chosen)
+    time_ns = case.rows["time_ns"] * share
+    files = np.unique(table["file"][chosen])
+    names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
+    tasks = len(np.unique(table["rank"][chosen]))
+    checks = (
+        Check("one-target", True, f"{len(files)} file{'s' * (len(files) != 1)} with a stripe count of 1"),
+        Check("many-writers", True, f"{tasks} tasks use them, {useful:.3g} and more at the same time"),
+        Check(
+            "others-are-faster",
+            None,
+            "how fast more stripes are is not in this run: record one with a stripe count of 8 (ensio "
+            "compare)",
+        ),
+    )
+    return Remedy(
+        share > 0,
+        # Other causes may slow the same calls: what this one costs is not in this run.
+        0.35 * time_ns * (1 - 1 / useful),
+        f"{tasks} tasks write {len(files)} shared file{'s' * (len(files) != 1)} on one storage target each",
+        ADVICE,
+        checks,
+        {"tasks": tasks, "tasks_at_once": useful, "targets_known": targets, "files": len(files)},
+        0.3 * time_ns * (1 - 1 / useful),
+        time_ns * (1 - 1 / targets),
+        names,
+    )
+
+
+def _targets(layouts: list[Striping | None]) -> int:
+    """Return how many targets the file system has at least, as far as the layouts show it; else a usual "
+    "number."""
+    known = {
+        target
+        for layout in layouts
+        if layout is not None
+        for component in layout.components
+        for target in component.targets
+    }
+    return max(max(known, default=0) + 1, _USUAL_TARGETS)
+
+
+rule = RuleWithSummary("single-stripe", _find, "the writes to each file")

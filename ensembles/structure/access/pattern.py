@@ -1,0 +1,295 @@
+"""The access pattern of a run: what its tasks do again and again, and how they share their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.events import OPS
+from ensembles.passes.summary import ignoring_run
+from ensembles.structure.access.streams import ORDERS
+from ensembles.structure.access.summary import AccessSummary, LoopUse, Shape, Step
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+MAIN_SHARE = 0.9
+"""An order is that of a loop or file from this share of its transfers."""
+
+
+@dataclass(frozen=True)
+class LoopPattern:
+    """A loop that tasks make.
+
+    Attributes
+    ----------
+    times : int
+        How often its body comes; 1 and no `steps`: calls without repetition.
+    steps : tuple of (str, int, int, int)
+        Operation, smallest and largest size in bytes, and how often in a row.
+    order : str
+        ``sequential``, ``strided``, ``repeated``, ``random``, ``unknown``, ``single`` (one transfer in each
+        file) or ``mixed``.
+    strides_bytes : tuple of int
+        Strides, the most frequent first.
+    piece_calls : float or None
+        Transfers that continue each other, on average, where the pieces that they form are strided.
+    bytes : int
+        Moved by all tasks.
+    access : str
+        ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers.
+    most_files : int
+        Largest number of files of a task.
+    """
+
+    times: int
+    steps: tuple[tuple[str, int, int, int], ...]
+    order: str
+    strides_bytes: tuple[int, ...]
+    piece_calls: float | None
+    bytes: int
+    access: str
+    most_files: int
+
+
+@dataclass(frozen=True)
+class TaskGroup:
+    """Tasks that make the same loops.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+    loops : tuple of LoopPattern
+    """
+
+    ranks: tuple[int, ...]
+    loops: tuple[LoopPattern, ...]
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files that are used in the same way.
+
+    Attributes
+    ----------
+    op : str
+        ``read`` or ``write``.
+    access : str
+        ``shared`` or ``private``.
+    order : str
+        As in `LoopPattern`.
+    alignment_bytes : int or None
+        Largest power of two that divides all offsets; None: no offset above 0 is known.
+    files : int
+        Number of files.
+    example : str
+        Path of the one with most bytes.
+    tasks : int
+        Most tasks that use one of them.
+    calls, bytes : int
+        Transfers, and bytes that they moved.
+    repeated_by_task_bytes : int or None
+        Bytes beyond the first time that a task moved them. None: not known, as offsets are not, or as a view
+        of MPI-IO leaves holes.
+    overlap_bytes : int or None
+        Bytes that several tasks moved, beyond the first of them. None: as before.
+    """
+
+    op: str
+    access: str
+    order: str
+    alignment_bytes: int | None
+    files: int
+    example: str
+    tasks: int
+    calls: int
+    bytes: int
+    repeated_by_task_bytes: int | None
+    overlap_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The access pattern of a run.
+
+    Attributes
+    ----------
+    groups : tuple of TaskGroup
+        Those with most tasks first.
+    other_tasks : int
+        Tasks with loops that are in no group.
+    files : tuple of FileGroup
+        Those with most bytes first.
+    """
+
+    groups: tuple[TaskGroup, ...]
+    other_tasks: int
+    files: tuple[FileGroup, ...]
+
+
+def find_pattern(run: Run, selection: Selection | None = None, nested: bool = False) -> Pattern:
+    """Find the access pattern of a run.
+
+    Parameters
+    ----------
+    run : Run
+        With its calls as events.
+    selection : Selection, optional
+        Default: all calls.
+    nested : bool
+        Count calls inside others too, for example of a layer below MPI-IO.
+
+    Returns
+    -------
+    Pattern
+
+    Raises
+    ------
+    EnsioError
+        The run cannot be read.
+
+    Examples
+    --------
+    >>> from ensembles.structure.access.pattern import find_pattern
+    >>> found = find_pattern(en.open("ensio-ior"))
+    >>> [(len(group.ranks), group.loops[0].steps) for group in found.groups]
+    [(8, (('write', 1048576, 1048576, 1),))]
+    """
+    made = ignoring_run(partial(AccessSummary, nested))
+    return pattern_of(run.summarize(made, selection=selection), run.files)
+
+
+def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
+    """Make the pattern of a filled summary; `files` are the paths of the run."""
+    table = summary.to_arrays()
+    paths = list(files)
+    pairs = np.unique(np.stack([table["file"], table["rank"]]), axis=1)
+    users = np.bincount(pairs[0], minlength=len(paths)) if pairs.size else np.zeros(len(paths), np.int64)
+    groups = sorted(
+        (
+            TaskGroup(tuple(sorted(found.ranks)), tuple(_loops(shape, found.uses, users)))
+            for shape, found in summary.patterns.items()
+        ),
+        key=lambda group: (-len(group.ranks), group.ranks),
+    )
+    return Pattern(tuple(groups), summary.other_tasks, _file_groups(table, summary, users, paths))
+
+
+def _loops(shape: Shape, uses: list[LoopUse], users: np.ndarray) -> Iterable[LoopPattern]:
+    for (times, body), use in zip(shape, uses, strict=True):
+        kinds = {"shared" if users[file] > 1 else "private" for file in use.files}
+        heads = int(use.orders.sum() - use.orders[ORDERS.index("sequential")])
+        order = main_order(use.orders)
+        strided = order == "strided" and use.orders[0] > 0 and heads > 0
+        yield LoopPattern(
+            times,
+            tuple(_named(step) for step in body),
+            order,
+            tuple(stride for stride, _ in use.strides.most_common()) if order == "strided" else (),
+            float(use.orders.sum()) / heads if strided else None,
+            use.bytes,
+            "mixed" if len(kinds) > 1 else next(iter(kinds), ""),
+            use.most_files,
+        )
+
+
+def _named(step: Step) -> tuple[str, int, int, int]:
+    op, low, high, count = step
+    return OPS[op], low, high, count
+
+
+def main_order(orders: np.ndarray) -> str:
+    """Name the order of most transfers.
+
+    Parameters
+    ----------
+    orders : ndarray of int64, shape (len(ORDERS),)
+        Transfers by order.
+
+    Returns
+    -------
+    str
+        One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
+
+    Examples
+    --------
+    Pieces of ten calls at a constant distance are strided:
+
+    >>> from ensembles.structure.access.pattern import main_order
+    >>> main_order(np.array([90, 9, 0, 0, 1, 0])), main_order(np.array([99, 0, 0, 0, 1, 0]))
+    ('strided', 'sequential')
+    """
+    sequential, strided, repeated, random, first, unknown = orders.tolist()
+    whole = sum(orders.tolist())
+    if not whole:
+        return ""
+    if unknown > (1 - MAIN_SHARE) * whole:
+        return "unknown"
+    # What is not sequential begins a piece; of these, the kind is asked.
+    heads = {"strided": strided, "repeated": repeated, "random": random}
+    count = sum(heads.values())
+    if not count:
+        return "sequential" if sequential else "single"
+    name = max(heads, key=lambda each: heads[each])
+    if name == "random" and sequential >= MAIN_SHARE * (whole - first):
+        return "sequential"
+    return name if heads[name] >= MAIN_SHARE * count else "mixed"
+
+
+def _file_groups(
+    table: dict[str, np.ndarray], summary: AccessSummary, users: np.ndarray, paths: list[str]
+) -> tuple[FileGroup, ...]:
+    if not len(table["file"]):
+        return ()
+    union = summary.union_bytes()
+    key = table["file"] * len(OPS) + table["op"]
+    names, where = np.unique(key, return_inverse=True)
+    sums = {
+        name: np.bincount(where, table[name], len(names)).astype(np.int64)
+        for name in ("n", "bytes", "distinct", *ORDERS)
+    }
+    tasks = np.bincount(where, minlength=len(names))
+    align = np.full(len(names), np.iinfo(np.int64).max)
+    np.minimum.at(align, where, table["align"])
+    found: dict[tuple[str, str, str, int | None], dict[str, Any]] = {}
+    orders = np.stack([sums[name] for name in ORDERS], axis=1)
+    for row, name in enumerate(names.tolist()):
+        file, op = divmod(name, len(OPS))
+        known_ranges = not orders[row, ORDERS.index("unknown")] and file not in summary.views
+        whole = union.get((file, op)) if known_ranges else None
+        known = int(align[row]) if align[row] < 1 << 62 else None
+        place = OPS[op], "shared" if users[file] > 1 else "private", main_order(orders[row]), known
+        group = found.setdefault(
+            place, {"files": 0, "tasks": 0, "calls": 0, "bytes": 0, "again": 0, "most": -1, "overlap": 0}
+        )
+        group["files"] += 1
+        group["tasks"] = max(group["tasks"], int(tasks[row]))
+        group["calls"] += int(sums["n"][row])
+        group["bytes"] += int(sums["bytes"][row])
+        distinct = int(sums["distinct"][row])
+        for key, value in (
+            ("again", int(sums["bytes"][row]) - distinct),
+            ("overlap", distinct - (whole or 0)),
+        ):
+            group[key] = None if whole is None or group[key] is None else group[key] + value
+        if sums["bytes"][row] > group["most"]:
+            group["most"], group["example"] = int(sums["bytes"][row]), paths[file]
+    made = [
+        FileGroup(
+            *place,
+            each["files"],
+            each["example"],
+            each["tasks"],
+            each["calls"],
+            each["bytes"],
+            each["again"],
+            each["overlap"],
+        )
+        for place, each in found.items()
+    ]
+    return tuple(sorted(made, key=lambda group: (-group.bytes, group.example)))

@@ -1,0 +1,111 @@
+"""The order of transfers, and unions of byte ranges: functions of arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+ORDERS = ("sequential", "strided", "repeated", "random", "first", "unknown")
+"""How a transfer follows the one before it. Sequential: it begins where that ended. Strided: offsets grow or
+fall by the same amount as before, or as next. Repeated: the same offset again. First: there is none before.
+Unknown: its offset, or that of the one before, is not known."""
+
+SEQUENTIAL, STRIDED, REPEATED, RANDOM, FIRST, UNKNOWN = range(len(ORDERS))
+
+
+class Steps(NamedTuple):
+    """How each transfer of some streams follows the one before it.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (n,)
+        Index into `ORDERS`.
+    delta : ndarray of int64, shape (n,)
+        Of the first transfer of a piece: from the start of the piece before, bytes. Else 0.
+    """
+
+    order: np.ndarray
+    delta: np.ndarray
+
+
+def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
+    """Find how transfers follow each other.
+
+    Transfers that continue each other are a *piece*. The first one of a piece is compared with the first one
+    of the piece before.
+
+    Parameters
+    ----------
+    stream : ndarray of int64, shape (n,)
+        Number of the stream of each transfer; those of a stream in the order of time.
+    offset, size : ndarray of int64, shape (n,)
+        Bytes; an offset of -1 is unknown.
+
+    Returns
+    -------
+    Steps
+
+    Examples
+    --------
+    Pieces of two reads, 10 bytes apart:
+
+    >>> from ensembles.structure.access.streams import ORDERS, follow
+    >>> steps = follow(np.zeros(6, int), np.array([0, 4, 10, 14, 20, 24]), np.full(6, 4))
+    >>> [ORDERS[number] for number in steps.order]
+    ['first', 'sequential', 'strided', 'sequential', 'strided', 'sequential']
+    """
+    n = len(stream)
+    at = np.argsort(stream, kind="stable")
+    place, number = offset[at], stream[at]
+    new = np.ones(n, bool)
+    new[1:] = number[1:] != number[:-1]
+    unknown = place < 0
+    unknown[1:] |= ~new[1:] & (place[:-1] < 0)
+    goes_on = np.zeros(n, bool)
+    goes_on[1:] = ~new[1:] & ~unknown[1:] & (place[1:] == place[:-1] + size[at][:-1])
+    heads = np.flatnonzero(~goes_on)
+    first, start = new[heads], place[heads]
+    delta = np.diff(start, prepend=0) * ~first
+    alike = np.zeros(len(heads), bool)
+    alike[1:] = ~first[1:] & ~first[:-1] & (delta[1:] == delta[:-1])
+    alike[:-1] |= alike[1:]
+    order = np.where(alike, STRIDED, RANDOM)
+    order[delta == 0] = REPEATED
+    order[first] = FIRST
+    found = Steps(np.full(n, SEQUENTIAL), np.zeros(n, np.int64))
+    found.order[at[heads]], found.delta[at[heads]] = order, delta
+    found.order[at[unknown]] = UNKNOWN
+    return found
+
+
+def join_ranges(
+    key: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Join overlapping and adjacent ranges of the same key.
+
+    Parameters
+    ----------
+    key, low, high : ndarray of int64, shape (n,)
+        Ranges from `low` to `high`, the end excluded; not empty.
+
+    Returns
+    -------
+    key, low, high : ndarray of int64, shape (m,)
+        Ranges with gaps between them, sorted by key and place.
+
+    Examples
+    --------
+    >>> from ensembles.structure.access.streams import join_ranges
+    >>> key, low, high = join_ranges(np.zeros(3, int), np.array([8, 0, 4]), np.array([9, 5, 6]))
+    >>> low, high
+    (array([0, 8]), array([6, 9]))
+    """
+    keys, place = np.concatenate([key, key]), np.concatenate([low, high])
+    change = np.repeat([1, -1], len(key))
+    # At one place, ranges begin before others end: adjacent ones are joined.
+    order = np.lexsort((-change, place, keys))
+    depth = np.cumsum(change[order])
+    opens = np.flatnonzero((depth == 1) & (change[order] == 1))
+    closes = np.flatnonzero(depth == 0)
+    return keys[order][opens], place[order][opens], place[order][closes]

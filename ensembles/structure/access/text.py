@@ -1,0 +1,118 @@
+"""An access pattern in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ensembles.model.units import bytes_text, count_text, size_text
+from ensembles.structure.access.pattern import LoopPattern, Pattern, TaskGroup
+
+LEAST_SHARE = 0.02
+"""Loops with less of the bytes of their tasks are left out of the text."""
+
+_MOST_IN_LINE = 4
+
+
+def line_of(pattern: Pattern) -> str:
+    """Return the pattern in one sentence, without an end.
+
+    Parameters
+    ----------
+    pattern : Pattern
+
+    Returns
+    -------
+    str
+        The main loops of the group of tasks that moves most bytes.
+
+    Examples
+    --------
+    >>> from ensembles.structure.access.pattern import find_pattern
+    >>> from ensembles.structure.access.text import line_of
+    >>> line_of(find_pattern(en.open("ensio-ior")))[:61]
+    '20 x write 1 MiB, in pieces of 4 calls strided by 32 MiB; 20 '
+    """
+    moving = [group for group in pattern.groups if main_loops(group)]
+    if not moving:
+        return "no reads or writes"
+    group = max(moving, key=lambda each: sum(loop.bytes for loop in each.loops))
+    loops = main_loops(group)
+    whole = sum(len(each.ranks) for each in pattern.groups) + pattern.other_tasks
+    parts = [loop_text(loop) for loop in loops[:_MOST_IN_LINE]]
+    if len(loops) > _MOST_IN_LINE:
+        parts.append(f"and {count_text(len(loops) - _MOST_IN_LINE, 'more loop')}")
+    places = {files_text(loop, whole) for loop in loops}
+    if len(places) == 1:
+        parts.append(places.pop())
+    else:
+        parts = [f"{part}, {files_text(loop, whole)}" for part, loop in zip(parts, loops, strict=False)]
+    head = f"{len(group.ranks):,} of {whole:,} tasks: " if len(group.ranks) < whole else ""
+    return head + "; ".join(parts)
+
+
+def main_loops(group: TaskGroup) -> list[LoopPattern]:
+    """Return the loops that move a considerable part of the bytes of a group of tasks."""
+    whole = sum(loop.bytes for loop in group.loops)
+    return [loop for loop in group.loops if loop.bytes and loop.bytes >= LEAST_SHARE * whole]
+
+
+def smaller_loops(group: TaskGroup) -> list[LoopPattern]:
+    """Return the other loops that move bytes."""
+    whole = sum(loop.bytes for loop in group.loops)
+    return [loop for loop in group.loops if 0 < loop.bytes < LEAST_SHARE * whole]
+
+
+def loop_text(loop: LoopPattern) -> str:
+    """Return a loop in words, such as ``8 x (seek, read 300 MiB), strided by 301 MiB``."""
+    parts = [_step(*step) for step in loop.steps]
+    if not parts:
+        return f"{bytes_text(loop.bytes)} in calls without repetition{_order(loop)}"
+    body = parts[0] if len(parts) == 1 and loop.steps[0][3] == 1 else f"({', '.join(parts)})"
+    return f"{loop.times:,} x {body}{_order(loop)}" if loop.times > 1 else f"{body}{_order(loop)}"
+
+
+def files_text(loop: LoopPattern, tasks: int) -> str:
+    """Return which files a loop uses, such as ``one shared file``; `tasks` is the number of all tasks."""
+    many = loop.most_files
+    if tasks == 1:
+        return "one file" if many == 1 else f"{many:,} files"
+    if loop.access == "mixed":
+        return "shared and private files"
+    if loop.access == "private":
+        return "a file for each task" if many == 1 else f"{many:,} files for each task"
+    return "one shared file" if many == 1 else f"{many:,} shared files"
+
+
+def _step(op: str, low: int, high: int, count: int) -> str:
+    size = "" if op not in ("read", "write") else f" {_size(low)}" if low == high else f" {_range(low, high)}"
+    return f"{count:,} x {op}{size}" if count > 1 else f"{op}{size}"
+
+
+def _size(size: int) -> str:
+    exact = size_text(size)
+    return exact if int(exact.split()[0]) < 1024 else bytes_text(size)
+
+
+def _range(low: int, high: int) -> str:
+    return f"{_size(low)} to {_size(high + 1)}"
+
+
+def _order(loop: LoopPattern) -> str:
+    if loop.order in ("", "single"):
+        return ""
+    if loop.order == "unknown":
+        return ", at unknown offsets"
+    if loop.order == "repeated":
+        return ", the same bytes again"
+    if loop.order != "strided":
+        return f", {loop.order}" if loop.order != "mixed" else ", in mixed order"
+    strides = _strides(loop.strides_bytes)
+    pieces = loop.piece_calls
+    joined = f" in pieces of {pieces:.3g} calls" if pieces is not None and pieces > 1.5 else ""
+    return f",{joined} strided by {strides}"
+
+
+def _strides(strides: Sequence[int]) -> str:
+    low, high = min(map(abs, strides)), max(map(abs, strides))
+    back = "-" if all(stride < 0 for stride in strides) else ""
+    return f"{back}{_size(low)}" if low == high else f"{_size(low)} to {_size(high)}"

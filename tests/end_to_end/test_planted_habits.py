@@ -1,0 +1,128 @@
+"""Real programs with a habit that costs time, and the same programs without it: what `diagnose` names."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from test_mpi import compiled, executed
+
+import ensembles as en
+from ensembles.structure.access.pattern import find_pattern
+from ensembles.structure.access.text import line_of
+
+
+def named(run: en.Run) -> dict[str, en.diagnose]:
+    return {finding.id: finding for finding in en.diagnose(run).findings}
+
+
+OPENS = """
+import os
+with_flags = (os.O_SYNC, os.O_DSYNC, 0, 0, os.O_SYNC)
+for number, flags in enumerate(with_flags):
+    for again in (0, flags if number else 0, flags):
+        fd = os.open(f"file{number}", os.O_WRONLY | os.O_CREAT | again, 0o600)
+        os.write(fd, bytes(1000))
+        os.close(fd)
+if os.fork() == 0:
+    os.close(os.open("file1", os.O_WRONLY | os.O_SYNC))
+    os.close(os.open("child", os.O_WRONLY | os.O_CREAT | os.O_DSYNC, 0o600))
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_flags_with_which_writes_wait_are_facts_of_files(preload, tmp_path):
+    done = preload.execute(sys.executable, "-c", OPENS, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    facts = en.open(preload.run).file_facts
+    flags = {Path(path).name: each["open.flags"] for path, each in facts.items() if "open.flags" in each}
+    assert flags == {"file0": "O_SYNC", "file1": "O_DSYNC", "file4": "O_SYNC", "child": "O_DSYNC"}
+
+
+def test_a_file_that_is_opened_a_thousand_times_has_the_fact_once(preload, tmp_path):
+    script = "import os\nfor n in range(1000): os.close(os.open('f', os.O_WRONLY | os.O_CREAT | os.O_SYNC))"
+    assert preload.execute(sys.executable, "-c", script, cwd=tmp_path).returncode == 0
+    content = b"".join(path.read_bytes() for path in preload.run.rglob("*") if path.is_file())
+    assert content.count(b"open.flags=O_SYNC") == 1
+    assert len(en.open(preload.run).select(op="open", file=str(tmp_path / "f"))) == 1000
+
+
+@pytest.mark.parametrize("flag", ["sync", "dsync", None])
+def test_dd_with_synchronous_writes(flag, preload, tmp_path):
+    options = ["bs=64k", "count=64", *([f"oflag={flag}"] if flag else [])]
+    done = preload.execute("dd", "if=/dev/zero", f"of={tmp_path / 'out'}", *options)
+    assert done.returncode == 0
+    found = named(en.open(preload.run))
+    assert ("o-sync" in found) == (flag is not None)
+    if flag:
+        assert found["o-sync"].evidence["flags"] == f"O_{flag.upper()}"
+        assert found["o-sync"].evidence["writes"] == 64
+
+
+@pytest.mark.parametrize(("buffer", "expected"), [(4096, 4096), (0, 4096), (1 << 20, None)])
+def test_streams_with_small_buffers(buffer, expected, preload, tmp_path):
+    """The default buffer is a block of the file system, here 4 KiB."""
+    program = preload.build("small_buffer")
+    assert preload.execute(program, buffer, 400_000, tmp_path / "out").returncode == 0
+    found = named(en.open(preload.run))
+    assert ("stdio-buffer" in found) == (expected is not None)
+    if expected:
+        assert found["stdio-buffer"].evidence["write_bytes"] == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(("how", "sieves"), [("holes", True), ("together", False)])
+def test_independent_writes_with_holes_through_romio(how, sieves, preload, tmp_path):
+    program = compiled(preload, "interleaved_writes", "mpicc.mpich")
+    _, run = executed(preload, "mpich", program, how, tasks=4)
+    found = named(run)
+    assert ("read-modify-write" in found) == sieves
+    if sieves:
+        evidence = found["read-modify-write"].evidence
+        # A quarter of each buffer is the task's.
+        assert evidence["written_bytes"] / evidence["asked_bytes"] == pytest.approx(4, rel=0.05)
+        assert evidence["read_bytes"] > 0.8 * evidence["written_bytes"] / 2
+    line = line_of(find_pattern(run))
+    assert line.startswith("4 x write 512 KiB, strided by 2 MiB; one shared file")
+
+
+DATASET = """
+import sys, h5py, numpy as np
+mode = sys.argv[1]
+file = h5py.File("data.h5", "w", rdcc_nbytes=1 << 26)
+plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+plist.set_chunk((64, 512))
+if mode == "filled":
+    plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    plist.set_fill_time(h5py.h5d.FILL_TIME_ALLOC)
+    plist.set_fill_value(np.array(3.0))
+else:
+    plist.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+space = h5py.h5s.create_simple((512, 4096))
+data = h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, space, plist))
+for row in range(0, 512, 64):
+    data[row : row + 64, :] = row
+if mode == "objects":
+    for number in range(500):
+        group = file.create_group(f"g{number}")
+        group.attrs["a"] = number
+        group["x"] = np.arange(4)
+file.close()
+if mode == "objects":
+    with h5py.File("data.h5") as file:
+        sum(file[f"g{number}"].attrs["a"] + file[f"g{number}/x"][0] for number in range(500))
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "cause"), [("filled", "hdf5-refill"), ("objects", "hdf5-metadata"), ("plain", None)]
+)
+def test_h5py_with_fill_values_and_with_many_objects(mode, cause, preload, tmp_path):
+    done = preload.execute(sys.executable, "-c", DATASET, mode, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    found = named(en.open(preload.run))
+    assert {"hdf5-refill", "hdf5-metadata"} & set(found) == ({cause} if cause else set())
+    if cause == "hdf5-refill":
+        evidence = found[cause].evidence
+        assert evidence["write_bytes"] / evidence["write_needed_bytes"] == pytest.approx(2, rel=0.05)
+    if cause == "hdf5-metadata":
+        assert found[cause].evidence["requests"] > 1000

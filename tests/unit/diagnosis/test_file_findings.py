@@ -1,0 +1,299 @@
+"""Causes that lie in how files are opened, buffered and laid out, and in what libraries make of a call."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import darshan
+import numpy as np
+import pytest
+from made_io import KIB, MIB, Made, found_ids, io_run, refusal
+
+import ensembles as en
+from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, SIEVED, FileUses
+
+TWO = {1: "/scratch/log", 2: "/scratch/data"}
+
+
+def finding(run: en.Run, cause: str):
+    (one,) = (each for each in en.diagnose(run).findings if each.id == cause)
+    return one
+
+
+def writes(file: int, us: float, count: int = 64, size: int = 64 * KIB) -> list[Made]:
+    begin = [Made("open", 20, file=file)]
+    return begin + [Made("pwrite", us, size, number * size, file) for number in range(count)]
+
+
+def test_writes_that_wait_because_of_o_sync_are_named_and_compared_with_others(tmp_path):
+    calls = writes(1, 600) + writes(2, 20)
+    run = io_run(tmp_path / "a", [calls], TWO, {1: {"open.flags": "O_SYNC"}})
+    found = finding(run, "o-sync")
+    assert (found.severity, found.evidence["writes"]) == ("critical", 64)
+    assert [check.holds for check in found.checks] == [True, True]
+    assert found.where.files == ("/scratch/log",)
+    low, high = found.gain_s
+    assert low < 64 * 580e-6 < high
+
+
+def test_without_other_writes_the_disk_may_be_slow_as_such(tmp_path):
+    run = io_run(tmp_path / "a", [writes(1, 600)], TWO, {1: {"open.flags": "O_DIRECT"}})
+    found = finding(run, "o-sync")
+    assert [check.holds for check in found.checks] == [True, None]
+    assert "O_DIRECT" in found.advice
+
+
+@pytest.mark.parametrize("others_us", [600, 20])
+def test_flags_that_cost_nothing_are_no_finding(others_us, tmp_path):
+    """Writes to other files are as slow: the flags do not matter."""
+    run = io_run(
+        tmp_path / "a", [writes(1, others_us) + writes(2, others_us)], TWO, {1: {"open.flags": "O_SYNC"}}
+    )
+    assert "o-sync" not in found_ids(run)
+
+
+def test_large_direct_writes_are_as_they_should_be(tmp_path):
+    calls = writes(1, 5000, count=16, size=16 * MIB)
+    assert "o-sync" not in found_ids(io_run(tmp_path / "a", [calls], TWO, {1: {"open.flags": "O_DIRECT"}}))
+
+
+def test_without_an_open_the_flags_are_unknown(tmp_path):
+    run = io_run(tmp_path / "a", [writes(1, 600)[1:]], TWO)
+    assert "open" in refusal(run, "o-sync")
+
+
+def streams(us: float = 4, count: int = 4096, every: int = 16) -> list[Made]:
+    """256-byte records: every 16th passes 4 KiB on."""
+    return [Made("fwrite", us if number % every == every - 1 else 0.02, 256) for number in range(count)]
+
+
+def counted(pieces: int, total: int) -> list[dict[str, int]]:
+    return [{"us": 0}, {"us": 30_000, "write_calls": pieces, "written_by_calls": total}]
+
+
+def test_pieces_of_a_small_buffer_are_counted_by_the_kernel(tmp_path):
+    total = 4096 * 256
+    run = io_run(tmp_path / "a", [streams()], samples=counted(256, total))
+    found = finding(run, "stdio-buffer")
+    assert found.evidence["write_bytes"] == pytest.approx(4096)
+    assert found.evidence["write_calls"] == 256
+    # 256 pieces of 4 us, less copying 1 MiB.
+    assert 0 < found.gain_s[0] < 0.7 * 256 * 4e-6 < found.gain_s[1] < 256 * 4e-6
+    assert "glibc ignores the size" in found.advice
+
+
+def test_a_large_buffer_is_no_finding(tmp_path):
+    run = io_run(tmp_path / "a", [streams(us=150, every=1024)], samples=counted(4, 4096 * 256))
+    assert "stdio-buffer" not in found_ids(run)
+
+
+def sieved(count: int = 16, reads: bool = True) -> list[Made]:
+    """Writes of 64 KiB in pieces: each reads 512 KiB and writes it again."""
+    calls = []
+    for number in range(count):
+        at = number * 512 * KIB
+        inside = [Made("pread", 100, 512 * KIB, at)] if reads else []
+        inside.append(Made("pwrite", 200, 512 * KIB if reads else 64 * KIB, at))
+        calls.append(Made("MPI_File_write_at", 350, 64 * KIB, at, inside=inside))
+    return calls
+
+
+def test_reads_of_the_same_range_inside_a_write_are_data_sieving(tmp_path):
+    run = io_run(tmp_path / "a", [sieved() for _ in range(4)])
+    found = finding(run, "read-modify-write")
+    assert found.severity == "critical"
+    assert found.evidence["reads"] == 64
+    assert found.evidence["written_bytes"] == 8 * found.evidence["asked_bytes"]
+    # The reads are off at least; at most all but an eighth of the writes, and the call's exclusive time.
+    assert found.gain_s[0] <= 16 * 100e-6 <= found.gain_s[1] <= 16 * 360e-6
+
+
+def test_writes_of_mpi_io_without_reads_are_no_data_sieving(tmp_path):
+    assert "read-modify-write" not in found_ids(io_run(tmp_path / "a", [sieved(reads=False)] * 4))
+    without = [[call._replace(inside=()) for call in sieved()]] * 2
+    assert "layer posix" in refusal(io_run(tmp_path / "b", without), "read-modify-write")
+
+
+def test_a_program_that_reads_and_writes_the_same_range_itself_is_not_data_sieving(tmp_path):
+    calls = []
+    for number in range(16):
+        calls += [Made("pread", 100, MIB, number * MIB), Made("pwrite", 100, MIB, number * MIB)]
+    assert "read-modify-write" not in found_ids(io_run(tmp_path / "a", [calls] * 2))
+
+
+def layout(count: int) -> dict[str, str]:
+    packed = struct.pack("<II16sIHH", 0x0BD10BD0, 1, bytes(16), MIB, count, 0)
+    packed += b"".join(struct.pack("<20xI", target) for target in range(count))
+    return {"lustre.lov": packed.hex()}
+
+
+def shared(tasks: int = 16, together: bool = True) -> tuple[list[list[Made]], list[float]]:
+    calls = [
+        [Made("pwrite", 4000, 4 * MIB, (rank + number * tasks) * 4 * MIB) for number in range(4)]
+        for rank in range(tasks)
+    ]
+    return calls, [0.0 if together else rank * 20_000.0 for rank in range(tasks)]
+
+
+def test_many_writers_on_one_target_are_named_and_the_gain_is_a_bound(tmp_path):
+    calls, starts = shared()
+    run = io_run(tmp_path / "a", calls, facts={1: layout(1)}, starts_us=starts)
+    found = finding(run, "single-stripe")
+    assert found.evidence["tasks"] == 16
+    assert "lfs setstripe" in found.advice
+    # That more stripes are faster is not in this run, and costs confidence.
+    assert [check.holds for check in found.checks] == [True, True, None]
+    assert 0 < found.gain_s[0] < found.gain_s[1] <= 16e-3 * 7 / 8 * 1.2
+
+
+@pytest.mark.parametrize("case", ["wide", "in turns", "few"])
+def test_no_finding_where_one_target_is_not_crowded(case, tmp_path):
+    calls, starts = shared(tasks=3 if case == "few" else 16, together=case != "in turns")
+    run = io_run(tmp_path / "a", calls, facts={1: layout(4 if case == "wide" else 1)}, starts_us=starts)
+    assert "single-stripe" not in found_ids(run)
+
+
+def test_without_a_layout_stripes_are_not_examined(tmp_path):
+    assert "layout" in refusal(io_run(tmp_path / "a", shared()[0]), "single-stripe")
+
+
+H5 = {1: "/scratch/a.h5"}
+
+
+def objects(count: int = 200, small: int = 3) -> list[Made]:
+    """Objects are created, each with some small requests, and one dataset is written in large pieces."""
+    calls, at = [], 0
+    for _ in range(count):
+        inside = []
+        for number in range(small):
+            inside.append(Made("pwrite" if number else "pread", 30, 300, at))
+            at += 600
+        calls.append(Made("H5Gcreate", 100, inside=inside))
+    for number in range(4):
+        piece = Made("pwrite", 500, MIB, MIB * (1 + number))
+        calls.append(Made("H5Dwrite", 600, MIB, inside=[piece]))
+    return calls
+
+
+@pytest.mark.parametrize("tasks", [1, 8])
+def test_small_requests_inside_hdf5_that_move_no_data_are_metadata(tasks, tmp_path):
+    run = io_run(tmp_path / "a", [objects()] * tasks, H5)
+    found = finding(run, "hdf5-metadata")
+    assert found.severity == "critical"
+    assert found.evidence["requests"] == 600 * tasks
+    assert found.evidence["data_calls"] == 4 * tasks
+    assert found.gain_s[0] <= 600 * 29e-6 <= found.gain_s[1]
+    assert ("H5Pset_all_coll_metadata_ops" in found.advice) == (tasks > 1)
+
+
+def test_a_file_of_data_has_no_finding_about_metadata(tmp_path):
+    assert "hdf5-metadata" not in found_ids(io_run(tmp_path / "a", [objects(count=5)], H5))
+    without = [Made("pwrite", 30, 300, number * 300) for number in range(200)]
+    assert "layer hdf5" in refusal(io_run(tmp_path / "b", [without], H5), "hdf5-metadata")
+
+
+def filled(times: int, back: bool = False, chunks: int = 16) -> list[Made]:
+    """Chunks of 1 MiB are written so many times, and read back before the last."""
+    calls = [
+        Made("H5Gcreate", 400, inside=[Made("pwrite", 300, MIB, chunk * MIB) for chunk in range(chunks)])
+        for _ in range(times - 1)
+    ]
+    for chunk in range(chunks):
+        inside = [Made("pread", 200, MIB, chunk * MIB)] if back else []
+        calls.append(Made("H5Dwrite", 600, MIB, inside=[*inside, Made("pwrite", 300, MIB, chunk * MIB)]))
+    return calls
+
+
+def test_bytes_that_are_written_twice_are_fill_values(tmp_path):
+    found = finding(io_run(tmp_path / "a", [filled(2)], H5), "hdf5-refill")
+    assert found.evidence["write_bytes"] == 2 * found.evidence["write_needed_bytes"] == 32 * MIB
+    assert found.severity == "warning"
+    assert found.gain_s[0] <= 16 * 300e-6 <= found.gain_s[1]
+
+
+def test_chunks_that_are_read_back_are_named(tmp_path):
+    found = finding(io_run(tmp_path / "a", [filled(1, back=True)], H5), "hdf5-refill")
+    assert found.evidence["read_back_bytes"] == 16 * MIB
+    assert "H5Pset_chunk_cache" in found.advice
+
+
+def test_a_dataset_that_is_written_once_or_rewritten_by_the_program_is_no_refill(tmp_path):
+    assert "hdf5-refill" not in found_ids(io_run(tmp_path / "a", [filled(1)], H5))
+    again = [call for _ in range(3) for call in filled(1)]
+    assert "hdf5-refill" not in found_ids(io_run(tmp_path / "b", [again], H5))
+
+
+LOGS = Path(darshan.__file__).parent / "examples" / "example_logs"
+
+
+@pytest.mark.parametrize(("name", "sieves"), [("shane_macsio*", True), ("example.darshan", False)])
+def test_data_sieving_shows_in_counters_of_mpi_io_and_posix(name, sieves):
+    (log,) = LOGS.glob(name)
+    found = en.diagnose(en.open(str(log)))
+    assert "read-modify-write" in found.examined
+    assert [each.id for each in found.findings] == ["read-modify-write"] * sieves
+    for each in found.findings:
+        # MPIIO_BYTES_WRITTEN, POSIX_BYTES_WRITTEN and POSIX_BYTES_READ of the shared file, by PyDarshan.
+        expected = {"asked_bytes": 13286360, "written_bytes": 54579416, "read_bytes": 39816960}
+        assert dict(each.evidence) == expected
+        assert (each.severity, each.gain_s[0]) == ("note", 0.0)
+
+
+RULES = ("o-sync", "stdio-buffer", "read-modify-write", "single-stripe", "hdf5-metadata", "hdf5-refill")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [[Made("pwrite", 5, 10, 0)]],
+        [[Made("open", 5), Made("close", 3)]],
+        [[Made("pread", 5, 10, 0)], []],
+        [[Made("H5Gcreate", 5)]],
+        [[Made("fread", 5, 10)]],
+    ],
+    ids=["one event", "metadata only", "an idle task", "one HDF5 call", "one stream"],
+)
+def test_runs_with_next_to_nothing_in_them_have_no_finding(calls, tmp_path):
+    found = found_ids(io_run(tmp_path / "a", calls))
+    assert not set(RULES) & set(found)
+
+
+def test_profiles_and_lost_events_are_refused_with_what_to_record(tmp_path):
+    profile = io_run(tmp_path / "a", [sieved()], mode="profile")
+    lost = io_run(tmp_path / "b", [sieved()], head={"dropped_events": 5})
+    for cause in RULES:
+        assert "ensio run --mode trace" in refusal(profile, cause)
+        assert "5 calls are not among the events" in refusal(lost, cause)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_uses_of_files_do_not_depend_on_the_chunks(size, tmp_path):
+    run = io_run(tmp_path / "a", [sieved() + objects(20) + filled(1, back=True), sieved(3)], H5)
+    whole, parts = FileUses.for_run(run), (FileUses.for_run(run), FileUses.for_run(run))
+    events = run.events
+    # As in a pass: the calls of a thread in the order of completion.
+    events = events[np.lexsort((-events.depth.astype(int), events.start + events.duration, events.rank))]
+    whole.add(events)
+    for rank, part in enumerate(parts):
+        mine = events[events.rank == rank]
+        for low in range(0, len(mine), size):
+            part.add(mine[low : low + size])
+    for each in (whole, *parts):
+        each.finalize()
+    parts[0].merge(parts[1])
+    expected, found = whole.to_arrays(), parts[0].to_arrays()
+    for name, column in expected.items():
+        np.testing.assert_array_equal(found[name], column, err_msg=name)
+    count = {
+        kind: int(expected["n"][expected["kind"] == kind].sum()) for kind in (SIEVED, METADATA, READ_TO_WRITE)
+    }
+    assert count == {SIEVED: 19, METADATA: 60, READ_TO_WRITE: 16}
+    assert expected["time_ns"].sum() < events.duration.sum()
+
+
+def test_without_the_kernels_counters_small_calls_on_streams_are_judged_by_their_times(tmp_path):
+    calls = [Made("fwrite", 400, 4 * KIB) for _ in range(64)]
+    found = finding(io_run(tmp_path / "a", [calls]), "stdio-buffer")
+    assert "glibc ignores the size" in found.advice
+    assert found.severity == "critical"

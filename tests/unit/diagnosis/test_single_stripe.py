@@ -1,0 +1,29 @@
+"""What `single-stripe` promises against the measured gain: the same simulated run with eight stripes."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from project import ROOT
+
+import ensembles as en
+from ensembles.diagnosis.rules.single_stripe import rule
+
+sys.path.insert(0, str(ROOT))
+from calibration.evaluate.draw import draw
+from calibration.evaluate.truth import make_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("seed", "healthy"), [(6_000_021, False), (6_000_056, True), (6_000_714, True)])
+def test_the_gain_of_more_stripes_lies_in_the_interval(seed, healthy, tmp_path):
+    drawn = draw(seed, healthy)
+    assert drawn.settings["stripe_count"] == 1
+    truth = make_run(drawn, tmp_path / "run")
+    (found,) = en.diagnose(en.open(str(tmp_path / "run")), [rule]).findings
+    (gained_s,) = (cause["alone_s"] for cause in truth["causes"] if cause["id"] == "single-stripe")
+    assert found.severity != "note"
+    assert found.gain_s[0] <= gained_s <= found.gain_s[1]
+    assert gained_s > 0.1 * truth["span_s"]

@@ -1,0 +1,243 @@
+"""Access patterns: loops, the order of transfers, and unions of ranges, against plain loops and known "
+"programs."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from builders import make_events
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensembles.cli.main import main
+from ensembles.model.events import Call
+from ensembles.passes.summary import ignoring_run
+from ensembles.structure.access.loops import MOST_LOOPS, find_loops
+from ensembles.structure.access.pattern import Pattern, pattern_of
+from ensembles.structure.access.streams import ORDERS, follow, join_ranges
+from ensembles.structure.access.summary import AccessSummary
+from ensembles.structure.access.text import line_of
+from ensembles.workloads.synthetic import synthetic_run
+
+
+@pytest.fixture(scope="module")
+def run_directory(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("access")
+    synthetic_run(folder, 6, 62, seed=3, phases=4)
+    return folder
+
+
+CALLS = (
+    Call("unknown", "posix", "meta"),
+    Call("pread", "posix", "read"),
+    Call("pwrite", "posix", "write"),
+    Call("lseek", "posix", "seek"),
+    Call("MPI_File_set_view", "mpiio", "meta"),
+)
+NUMBER = {"read": 1, "write": 2, "seek": 3, "view": 4}
+MIB = 1 << 20
+
+
+def pattern(*tasks: list[tuple], files: int = 4) -> Pattern:
+    """The pattern of tasks that make these calls: operation, offset, size, and the file (default 1)."""
+    return pattern_of(summary(tasks), ["", *(f"/f{number}" for number in range(1, files + 1))])
+
+
+def events(tasks, files: int = 4):
+    rows = [
+        (rank, n, *call, *([1] * (4 - len(call))))
+        for rank, calls in enumerate(tasks)
+        for n, call in enumerate(calls)
+    ]
+    rank, start, op, offset, size, file = (np.array(column) for column in zip(*rows, strict=True))
+    columns = {"rank": rank, "start": start * 10, "duration": np.full(len(rank), 5), "file": file}
+    columns |= {"call": np.array([NUMBER[each] for each in op]), "offset": offset.astype(int)}
+    columns |= {"requested": size.astype(int), "moved": size.astype(int)}
+    return make_events(columns, CALLS, ["", *(f"/f{number}" for number in range(1, files + 1))])
+
+
+def summary(tasks) -> AccessSummary:
+    found = AccessSummary()
+    found.add(events(tasks))
+    return found
+
+
+def out_of_core(stride: int = 301 * MIB) -> list[tuple]:
+    calls: list[tuple] = []
+    for number in range(8):
+        at = number * stride
+        calls += [("seek", at, 0), ("read", at, 300 * MIB), ("seek", at, 0), ("write", at, 300 * MIB)]
+    return calls
+
+
+def test_the_loop_of_an_out_of_core_solver_is_one_line():
+    shifted = [(op, at + 8 * 301 * MIB, size) for op, at, size in out_of_core()]
+    expected = "8 x (seek, read 300 MiB, seek, write 300 MiB), strided by 301 MiB; one shared file"
+    assert line_of(pattern(out_of_core(), shifted)) == expected
+
+
+def test_pieces_of_several_calls_have_a_stride_too():
+    calls = [("write", block * 64 * MIB + part * MIB, MIB) for block in range(10) for part in range(16)]
+    found = pattern(calls)
+    (loop,) = found.groups[0].loops
+    assert (loop.times, loop.order, loop.strides_bytes, loop.piece_calls) == (160, "strided", (64 * MIB,), 16)
+    assert line_of(found) == "160 x write 1 MiB, in pieces of 16 calls strided by 64 MiB; one file"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "order"),
+    [
+        (np.arange(20) * 4096, "sequential"),
+        (np.arange(20) * 8192, "strided"),
+        (np.arange(20)[::-1] * 8192, "strided"),
+        (np.zeros(20, int), "repeated"),
+        (np.random.default_rng(3).permutation(40000)[:200] * 4096, "random"),
+        (np.full(20, -1), "unknown"),
+    ],
+)
+def test_orders_of_a_stream(offsets, order):
+    found = pattern([("read", int(at), 4096) for at in offsets])
+    assert found.groups[0].loops[0].order == found.files[0].order == order
+
+
+def test_private_and_shared_files_overlap_and_repeated_reads():
+    one = [("write", 0, MIB, 1), ("read", 0, MIB, 2), ("read", 0, MIB, 2)]
+    other = [("write", 0, MIB, 3), ("read", MIB // 2, MIB, 2)]
+    files = {(group.op, group.access): group for group in pattern(one, other).files}
+    private, shared = files["write", "private"], files["read", "shared"]
+    assert (private.files, private.tasks, private.overlap_bytes) == (2, 1, 0)
+    assert (shared.calls, shared.bytes, shared.repeated_by_task_bytes) == (3, 3 * MIB, MIB)
+    assert shared.overlap_bytes == MIB // 2
+    assert shared.alignment_bytes == MIB // 2
+
+
+def test_a_view_may_leave_holes_so_that_the_overlap_is_not_known():
+    calls = [("view", -1, 0), *(("write", number * 3000, 1000) for number in range(5))]
+    (group,) = pattern(calls, calls).files
+    assert (group.overlap_bytes, group.repeated_by_task_bytes) == (None, None)
+
+
+def test_tasks_with_the_same_loops_are_one_group_and_others_are_named():
+    worker = [("write", number * MIB, MIB, 1) for number in range(10)]
+    first = [*worker, *(("write", number * 100, 100, 2) for number in range(5000))]
+    found = pattern(first, worker, worker)
+    assert [group.ranks for group in found.groups] == [(1, 2), (0,)]
+    assert line_of(found).startswith("2 of 3 tasks: 10 x write 1 MiB")
+
+
+def test_sizes_without_number_become_octaves():
+    rng = np.random.default_rng(1)
+    calls = [("read", number * MIB, int(size)) for number, size in enumerate(rng.integers(4096, 8192, 100))]
+    (loop,) = pattern(calls).groups[0].loops
+    assert loop.steps == (("read", 4096, 8191, 1),)
+    assert "read 4 KiB to 8 KiB" in line_of(pattern(calls))
+
+
+@given(st.lists(st.integers(0, 3), max_size=60))
+def test_loops_are_the_sequence(tokens):
+    loops = find_loops(np.array(tokens, int))
+    unrolled = []
+    for loop in loops:
+        body = [token for token, count in loop.body for _ in range(count)]
+        unrolled += body * loop.times if loop.body else tokens[loop.begin : loop.end]
+        assert loop.end == len(unrolled)
+    assert unrolled == tokens
+    assert len(loops) <= MOST_LOOPS + 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(1, 9)), max_size=40))
+def test_joined_ranges_hold_the_same_bytes(rows):
+    key, low, size = (np.array([row[n] for row in rows], int) for n in range(3))
+    found = join_ranges(key, low, low + size)
+    expected = {(k, b) for k, at, n in rows for b in range(at, at + n)}
+    ranges = list(zip(*(column.tolist() for column in found), strict=True))
+    assert sum(high - begin for _, begin, high in ranges) == len(expected)
+    assert {(k, b) for k, begin, high in ranges for b in range(begin, high)} == expected
+    for (k, _, high), (next_k, begin, _) in pairwise(ranges):
+        assert (k, high) < (next_k, begin)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6), st.integers(1, 2)), max_size=30))
+def test_orders_by_a_plain_loop(rows):
+    stream, offset, size = (np.array([row[n] for row in rows], int) for n in range(3))
+    found = follow(stream, offset, size)
+    for each in np.unique(stream):
+        mine = np.flatnonzero(stream == each)
+        heads = [
+            n for n, i in enumerate(mine) if n == 0 or offset[mine[n - 1]] + size[mine[n - 1]] != offset[i]
+        ]
+        starts = [int(offset[mine[n]]) for n in heads]
+        steps = [None, *(b - a for a, b in pairwise(starts))]
+        for n, i in enumerate(mine):
+            name = ORDERS[found.order[i]]
+            if n not in heads:
+                assert name == "sequential"
+                continue
+            h = heads.index(n)
+            around = [steps[j] for j in (h - 1, h + 1) if 0 < j < len(steps)]
+            kind = "strided" if steps[h] in around else "random"
+            assert name == ("first" if h == 0 else "repeated" if steps[h] == 0 else kind)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_parts_merged_are_the_whole(parts):
+    rng = np.random.default_rng(5)
+    tasks = [
+        [
+            ("read" if rng.random() < 0.5 else "write", int(rng.integers(0, 50)) * 512, 512, 1)
+            for _ in range(40)
+        ]
+        for _ in range(6)
+    ]
+    every = events(tasks)
+    whole, pieces = summary(tasks), [AccessSummary() for _ in range(parts)]
+    for number, piece in enumerate(pieces):
+        for rank in range(number * 6 // parts, (number + 1) * 6 // parts):
+            piece.add(every[every.rank == rank])
+    for piece in pieces[1:]:
+        pieces[0].merge(piece)
+    merged = pieces[0]
+    assert merged.union_bytes() == whole.union_bytes()
+    assert merged.patterns.keys() == whole.patterns.keys()
+    for name, column in whole.to_arrays().items():
+        np.testing.assert_array_equal(merged.to_arrays()[name], column)
+
+
+def test_a_program_that_asks_for_all_there_is_has_no_negative_size():
+    every = (1 << 64) - 4096
+    chunk = events([[("read", 0, 4096), ("read", 4096, 4096)]])
+    chunk.requested[:] = every
+    found = AccessSummary()
+    found.add(chunk)
+    (loop,) = pattern_of(found, ["", "/f1"]).groups[0].loops
+    assert (loop.bytes, loop.order) == (8192, "sequential")
+    assert loop.steps == (("read", 1 << 62, 1 << 62, 1),)
+
+
+def test_a_run_without_reads_and_writes_says_so():
+    assert line_of(pattern([("seek", 0, 0)])) == "no reads or writes"
+
+
+def test_the_command_prints_80_columns_and_json(run_directory, capsys):
+    assert main(["pattern", str(run_directory)]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert main(["pattern", str(run_directory), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert " ".join(text.split()).startswith(found["pattern"])
+    assert found["complete"]
+    assert sum(group["tasks"] for group in found["groups"]) >= 1
+    assert {group["op"] for group in found["files"]} <= {"read", "write"}
+    assert main(["pattern", str(run_directory), "--op", "read", "--rank", "99999"]) == 2
+    assert "no call" in capsys.readouterr().err
+
+
+def test_it_is_the_same_by_processes(run_directory):
+    import ensembles
+
+    runs = ensembles.open(str(run_directory)), ensembles.open(str(run_directory), workers=2)
+    threads, processes = (run.summarize(ignoring_run(AccessSummary)) for run in runs)
+    assert pattern_of(threads, runs[0].files) == pattern_of(processes, runs[1].files)
