@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.evidence import BINS_PER_OCTAVE, Evidence
+from ensembles.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -109,6 +109,10 @@ class Case:
         np.add.at(total, (self._window, self.task), values)
         return total
 
+    def cell_of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of window and task of chosen rows."""
+        return self._window[rows], self.task[rows]
+
     def of_cells(self, values: np.ndarray) -> np.ndarray:
         """Return the value of the cell of each row."""
         return values[self._window, self.task]
@@ -125,6 +129,24 @@ class Case:
     def gain_s(self, saved_ns: np.ndarray) -> float:
         """Compute by how much the run would be shorter."""
         return float(self.gains_s(saved_ns).sum())
+
+    def most_s(self, time_ns: np.ndarray) -> float:
+        """Add up over the windows the largest sum of a task.
+
+        It is what calls can cost at most if tasks wait for each other in them: the calls of one task slow down
+        those of others, so that the change of the last arrival alone is no bound.
+        """
+        return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
+
+    def spread_ns(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Let all tasks of a window save what the tasks save on average: they wait at the same servers."""
+        saved = self.by_cell(saved_ns)
+        number = np.maximum(self.present.sum(axis=1), 1)
+        missing = np.maximum(saved.sum(axis=1)[:, None] / number[:, None] - saved, 0.0)
+        left = np.maximum(self.rows["time_ns"] - saved_ns, 0.0)
+        whole = np.maximum(self.by_cell(left), 1.0)
+        spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
+        return spread
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -149,7 +171,7 @@ class Case:
         for number, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
             counts = np.cumsum(table["n"][first:last])
             at = int(np.searchsorted(counts, share * counts[-1]))
-            found[number] = 2 ** ((table["bin"][first + at] + 0.5) / BINS_PER_OCTAVE)
+            found[number] = self.evidence.bin_ns(table["bin"][first + at])
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
 
     def residuals(self, chosen: np.ndarray, least_tasks: int = 4) -> np.ndarray:

@@ -11,8 +11,10 @@ from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
+    close_cost,
     collectives,
     imbalance,
+    misaligned,
     not_io,
     one_run_cannot_tell,
     redundant_reads,
@@ -44,6 +46,8 @@ RULES: tuple[Rule, ...] = (
     redundant_reads.rule,
     collectives.coordination,
     collectives.aggregation,
+    misaligned.rule,
+    close_cost.rule,
     *one_run_cannot_tell.RULES,
 )
 """All rules."""

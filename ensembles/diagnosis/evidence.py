@@ -159,6 +159,12 @@ class Evidence(Summary):
         jumped[order] = jumps
         self.order.add(mine | {"jumps": jumped})
 
+    @staticmethod
+    def bin_ns(number: np.ndarray) -> np.ndarray:
+        """Return the duration in the middle of a bin of `durations`."""
+        middle: np.ndarray = 2 ** ((number + 0.5) / BINS_PER_OCTAVE)
+        return middle
+
     def merge(self, other: Evidence) -> None:
         """Add the evidence of other tasks of the run."""
         for name in _TABLES:

@@ -47,7 +47,7 @@ ADVICE = {
 
 def _find(case: Case, cause: str) -> Remedy | None:
     rows_of = case.rows
-    small = np.isin(case.op, ("read", "write")) & (rows_of["size"] < SMALL_CLASS) & (rows_of["bytes"] > 0)
+    small = np.isin(case.op, ("read", "write")) & (rows_of["size"] <= SMALL_CLASS) & (rows_of["bytes"] > 0)
     stdio = small & (case.layer == "stdio")
     outermost = small & np.isin(case.layer, ("posix",))
     if not (stdio | outermost).any():
