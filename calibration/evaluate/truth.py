@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 from calibration.evaluate.draw import Drawn, draw
 from ensembles.workloads.patterns import expand
+from ensembles.workloads.patterns.pattern import Pattern
 from ensembles.workloads.simulation.scenarios import LEAST_SHARE
 from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
 
@@ -23,7 +25,8 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
     Returns
     -------
     dict
-        ``causes`` (``id``, ``alone_s``, ``where``), ``span_s``, ``harmless`` (costs of the other habits).
+        ``causes`` (``id``, ``alone_s``, ``where``, ``left_s``: by cause that is mended first, what this one
+        costs then), ``span_s``, ``harmless`` (costs of the other habits).
     """
     folder.mkdir(parents=True)
     source = folder.parent / f"{folder.name}.pattern"
@@ -41,6 +44,7 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
             causes.append({"id": habit.id, "alone_s": alone_s, "where": habit.where})
         else:
             harmless[habit.id] = alone_s
+    _measure_pairs(drawn, pattern, causes, span_s)
     causes.sort(key=lambda cause: -cause["alone_s"])
     truth = {
         "seed": drawn.seed,
@@ -53,6 +57,21 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
     }
     (folder.parent / f"{folder.name}.truth.json").write_text(json.dumps(truth, indent=2) + "\n")
     return truth
+
+
+def _measure_pairs(drawn: Drawn, pattern: Pattern, causes: list[dict], span_s: float) -> None:
+    """Measure what each cause costs after another one is mended."""
+    habits = {habit.id: habit for habit in drawn.habits}
+    for cause in causes:
+        cause["left_s"] = {}
+    for one, other in combinations(causes, 2):
+        a, b = habits[one["id"]], habits[other["id"]]
+        if set(a.parameters) & set(b.parameters):
+            continue  # their remedies contradict each other
+        both = expand(pattern, {**drawn.parameters, **a.parameters, **b.parameters})
+        both_s = simulated_span_s(both, drawn.model((*a.faults, *b.faults)), drawn.seed)
+        one["left_s"][b.id] = span_s - other["alone_s"] - both_s
+        other["left_s"][a.id] = span_s - one["alone_s"] - both_s
 
 
 def make_seeded(seed: int, number: int, folder: Path) -> dict:

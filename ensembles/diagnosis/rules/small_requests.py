@@ -59,7 +59,7 @@ def _find(case: Case, cause: str) -> Remedy | None:
         "stdio-buffer": stdio,
         "serialised-metadata": outermost & is_few,
         "seek-heavy": jumping & ~np.full(len(case), is_few),
-        "small-requests": outermost & ~jumping & (not is_few),
+        "small-requests": outermost & (not is_few),
     }[cause]
     if cause == "small-requests" and not is_few:
         chosen &= ~_of_single_tasks(case, chosen)
