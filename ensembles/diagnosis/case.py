@@ -26,6 +26,12 @@ MOST_STEPS_UNKNOWN = 3
 MARGIN = 0.1
 """Least relative margin of a gain to each side: calls of other tasks change too."""
 
+LEAST_ABSORBED_BYTES_PER_NS = 0.1
+"""At this rate or faster, a cache that many tasks share may have absorbed a write."""
+
+SMALL_CLASS = 18
+"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
+
 _NORMAL_90 = 1.645
 
 
@@ -173,6 +179,32 @@ class Case:
             at = int(np.searchsorted(counts, share * counts[-1]))
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+
+    @cached_property
+    def absorbed_share(self) -> np.ndarray:
+        """Which share of the calls of each row's function and size class memory may have absorbed."""
+        table = self.evidence.durations.columns()
+        key = table["call"] * 128 + table["size"]
+        names, where = np.unique(key, return_inverse=True)
+        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
+        calls = np.maximum(np.bincount(at, self.rows["n"], len(names)), 1)
+        mean_bytes = np.bincount(at, self.rows["bytes"], len(names)) / calls
+        fast = mean_bytes[where] >= LEAST_ABSORBED_BYTES_PER_NS * self.evidence.bin_ns(table["bin"])
+        fast |= table["size"] <= SMALL_CLASS  # their time is a cost of each call, and says nothing of the bytes
+        share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
+        found: np.ndarray = share[at]
+        return found
+
+    def kept_after_flush(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Take off what a close or sync would wait for instead: bytes left the cache while other calls ran."""
+        posix = self.layer == "posix"
+        writes = posix & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
+        flushes = posix & np.isin(self.op, ("close", "sync")) & np.isin(self.rows["rank"], self.rows["rank"][writes])
+        tasks = len(self.ranks)
+        flush = np.bincount(self.task, np.where(flushes & (saved_ns <= 0), self.rows["time_ns"], 0), tasks)
+        saved = np.bincount(self.task, saved_ns, tasks)
+        kept: np.ndarray = saved_ns * np.maximum(1 - flush / np.maximum(saved, 1), 0)[self.task]
+        return kept
 
     def residuals(self, chosen: np.ndarray, least_tasks: int = 4) -> np.ndarray:
         """Compute by how much the rows of each task are slower than those of others, as logarithms.

@@ -9,11 +9,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rules.small_requests import SMALL_CLASS
 from ensembles.model.units import seconds_text
-
-LEAST_ABSORBED_BYTES_PER_NS = 0.1
-"""At this rate or faster, a cache that many tasks share may have absorbed a write: the close writes its bytes."""
 
 LEAST_CLOSES = 3
 _MOST_FLUSH = 0.5
@@ -30,7 +26,7 @@ def _find(case: Case) -> Remedy | None:
     if at_most_s < FROM_SHARE["warning"] * case.span_s:
         return None
     writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
-    fast = np.where(writes, np.where(case.rows["size"] <= SMALL_CLASS, 1.0, _fast_share(case)), 0.0)
+    fast = np.where(writes, case.absorbed_share, 0.0)
     closes = case.by_cell(np.where(rows, case.rows["n"], 0))
     absorbed = _left_to_close(
         case.by_cell(np.where(writes, case.rows["bytes"] * fast, 0.0)), _synced(case, writes), closes > 0
@@ -76,22 +72,6 @@ def _find(case: Case) -> Remedy | None:
         low,
         case.spread_ns(np.where(rows, np.maximum(own, 0.0), 0.0)),
     )
-
-
-def _fast_share(case: Case) -> np.ndarray:
-    """Return which share of the calls of each row's function and size class memory absorbed."""
-    table = case.evidence.durations.columns()
-    key = table["call"] * 128 + table["size"]
-    names, where = np.unique(key, return_inverse=True)
-    wanted = case.rows["call"] * 128 + case.rows["size"]
-    at = np.searchsorted(names, wanted)
-    bytes_ = np.bincount(at, case.rows["bytes"], len(names)) / np.maximum(
-        np.bincount(at, case.rows["n"], len(names)), 1
-    )
-    fast = bytes_[where] >= LEAST_ABSORBED_BYTES_PER_NS * case.evidence.bin_ns(table["bin"])
-    share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
-    found: np.ndarray = share[at]
-    return found
 
 
 def _left_to_close(absorbed: np.ndarray, synced: np.ndarray, closed: np.ndarray) -> np.ndarray:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, seconds_text
-
-SMALL_CLASS = 18
-"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
 MEMORY_BYTES_PER_NS = 1.0
 SHARED_MEMORY_BYTES_PER_NS = 0.25
