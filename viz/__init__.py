@@ -12,9 +12,11 @@ Examples
 >>> show(figure)  # doctest: +SKIP
 """
 
+from ensembles.viz.cdf import cdf
 from ensembles.viz.histogram import histogram
 from ensembles.viz.modes import modes
 from ensembles.viz.moments import moments
+from ensembles.viz.progress import progress
 from ensembles.viz.rate import rate
 from ensembles.viz.report import write_report
 from ensembles.viz.sizer import sizer
@@ -25,9 +27,11 @@ from ensembles.viz.trace_diagram import trace_diagram
 # A function has the name of its module. All are imported here, because a later import of a module would
 # replace the function by the module.
 __all__ = [
+    "cdf",
     "histogram",
     "modes",
     "moments",
+    "progress",
     "rate",
     "sizer",
     "surroundings",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +27,8 @@ from ensembles.model.units import seconds_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import annotate_empty, label_duration_axis, new_figure, retitle, steps
-from ensembles.viz.style import CLASS_OF_OP, COLOURS, shade, time_hover, time_ticks
+from ensembles.viz.labelled import labelled_ensembles
+from ensembles.viz.style import COLOURS, class_of_call, shade, time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -48,7 +51,9 @@ def histogram(
 
     Parameters
     ----------
-    data : Run, Events, Ensemble or LogHistogram
+    data : Run, Events, Ensemble or LogHistogram, or a list or mapping of ensembles
+        Several ensembles (or events, or runs) share the axes, one curve for each. The keys of a mapping are
+        their labels.
     title : str, optional
     scale : {"linear", "log"}, optional
         Axes; default: both, on two tabs.
@@ -65,13 +70,18 @@ def histogram(
     >>> figure.xaxis.axis_label
     'call duration (unit at each tick)'
     """
-    counts = data_for(data, LogHistogram)
-    pictures = {"linear": _linear, "log": _logarithmic}
+    every: list[Call] | None = None
+    if isinstance(data, list | tuple | Mapping):
+        counts = _overlaid(data)
+        every = list(counts.counts)
+    else:
+        counts = data_for(data, LogHistogram)
+    linear = partial(_linear, shown=every)
     if scale is not None:
-        return pictures[scale](counts, title)
+        return linear(counts, title) if scale == "linear" else _logarithmic(counts, title)
     return Tabs(
         tabs=[
-            TabPanel(child=_linear(counts, title), title="linear"),
+            TabPanel(child=linear(counts, title), title="linear"),
             TabPanel(child=_logarithmic(counts, title), title="log–log"),
         ],
         sizing_mode="stretch_width",
@@ -79,8 +89,18 @@ def histogram(
     )
 
 
-def _linear(histogram: LogHistogram, title: str | None) -> figure:
-    shown = _calls_that_matter(histogram)
+def _overlaid(data: Any) -> LogHistogram:
+    """Count the durations of each ensemble as those of a function with its label."""
+    histogram = LogHistogram()
+    for label, ensemble in labelled_ensembles(data).items():
+        if len(ensemble):
+            name = label if ensemble.per == "call" else f"{label} per MiB"
+            histogram.counts[Call(name, "", ensemble.op or "meta")] = ensemble.sample.counts.copy()
+    return histogram
+
+
+def _linear(histogram: LogHistogram, title: str | None, *, shown: Sequence[Call] | None = None) -> figure:
+    shown = _calls_that_matter(histogram) if shown is None else shown
     end_s = _linear_end_s(histogram, shown)
     edges_s = np.linspace(0, end_s, _linear_bins(histogram, shown) + 1)
     shown_counts = DataRange1d(start=0, only_visible=True, range_padding=0.08)
@@ -229,7 +249,7 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
     colours = {}
     ordered = sorted(histogram.counts, key=lambda call: (call.waits_for_tasks, -histogram.time_s(call)))
     for call in ordered[:_MOST_CALLS]:
-        name = CLASS_OF_OP[call.op]
+        name = class_of_call(call)
         colours[call] = shade(COLOURS[name], used.get(name, 0))
         used[name] = used.get(name, 0) + 1
     return colours
@@ -243,7 +263,7 @@ def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
     return [call for call, time_s in times_s.items() if time_s >= least]
 
 
-def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
+def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
     """Return the end of the linear axis: the longest call, without a few extreme ones."""
     ends = [_LEAST_LINEAR_BINS * 1e-9]
     for call in shown:
@@ -252,7 +272,7 @@ def _linear_end_s(histogram: LogHistogram, shown: list[Call]) -> float:
     return float(max(ends))
 
 
-def _linear_bins(histogram: LogHistogram, shown: list[Call]) -> int:
+def _linear_bins(histogram: LogHistogram, shown: Sequence[Call]) -> int:
     """Return the number of linear bins, which grows with the square root of the calls."""
     most = max((histogram.n(call) for call in shown), default=0)
     return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, _MOST_LINEAR_BINS))

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Self
 
-from bokeh.document import Document
-from bokeh.embed import components
 from bokeh.resources import Resources
 from jinja2 import Environment
 
@@ -49,7 +47,9 @@ from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
+from ensembles.viz.report_drawing import embed_pictures
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
+from ensembles.viz.report_phases import layer_sentences, phase_table
 from ensembles.viz.report_tables import (
     call_colours,
     call_table,
@@ -164,6 +164,9 @@ class ReportData:
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
 
+_LINKED = ("trace", "rate", "surroundings")
+"""Pictures that share their time axis."""
+
 _PREFIX = "report."
 """Prefix of the names of the report's summaries, which the rules of findings do not use."""
 
@@ -173,7 +176,7 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
     if not run.has_all_events:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
-    others = {_PREFIX + name: request for name, request in sums_requests().items() if name != "active"}
+    others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
 
 
@@ -255,15 +258,6 @@ def _script_text(information: dict[str, Any] | None) -> str:
     return json.dumps(information).replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _embedded(pictures: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    document = Document()
-    # Without freezing, Bokeh would search the models of all figures again for each figure.
-    with document.models.freeze():
-        for picture in pictures.values():
-            document.add_root(picture)
-    return components(pictures)
-
-
 def report_html(
     run: Any,
     summaries: ReportData,
@@ -305,7 +299,7 @@ def report_html(
     samples = run.surroundings()
     if len(samples):
         pictures["surroundings"] = surroundings(samples, x_range=x_range)
-    script, divisions = _embedded(pictures)
+    script, divisions = embed_pictures(pictures, _LINKED)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
     return (
@@ -329,6 +323,8 @@ def report_html(
             diagnosis=diagnosis,
             requests=request_table(run, summaries.requests),
             sites=site_table(run, summaries.sites),
+            phases=None if information is None else phase_table(run),
+            layers=layer_sentences(information),
             surroundings="surroundings" in pictures,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,

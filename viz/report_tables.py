@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.viz.moments import MomentsTable
-from ensembles.viz.style import CLASS_OF_OP, COLOURS, percent_text
+from ensembles.viz.style import COLOURS, class_of_call, percent_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
@@ -218,7 +218,7 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
 
 def call_colours(summaries: ReportData) -> dict[str, str]:
     """Return the colour of each function by name."""
-    return {call.name: COLOURS[CLASS_OF_OP[call.op]] for call in summaries.table.totals}
+    return {call.name: COLOURS[class_of_call(call)] for call in summaries.table.totals}
 
 
 def missing(run: Any, summaries: ReportData) -> str:

@@ -7,17 +7,25 @@ import math
 
 from bokeh.models import CustomJSHover, CustomJSTickFormatter
 
+from ensembles.model.events import Call
 from ensembles.model.units import BINARY_UNITS
-from ensembles.summaries.raster import CLASSES
+from ensembles.summaries.raster import CLASSES, class_of_calls
 
 COLOURS = {
     "write": "#1f77b4",
     "read": "#d62728",
     "metadata": "#ff7f0e",
     "sync": "#9467bd",
+    "io wait": "#17becf",
     "wait": "#bdbdbd",
 }
 """Colour of each class of operations (`ensembles.summaries.raster.CLASSES`)."""
+
+
+def class_of_call(call: Call) -> str:
+    """Return the class of a function."""
+    return list(CLASSES)[int(class_of_calls((call,))[0])]
+
 
 CLASS_OF_OP = {op: name for name, ops in CLASSES.items() for op in ops}
 """Class of each operation."""
@@ -27,6 +35,7 @@ LABELS = {
     "read": "read",
     "metadata": "metadata (open, close, seek, …)",
     "sync": "sync",
+    "io wait": "waiting for I/O",
     "wait": "waiting in MPI",
 }
 """Legend entry of each class."""

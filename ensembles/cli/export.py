@@ -23,6 +23,7 @@ from ensembles.files.readership import Readership, find_readership
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.model.surroundings import SurroundingsTable
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
     from ensembles.writers.exchange.perfetto import Counter
@@ -147,11 +148,12 @@ def execute(args: argparse.Namespace) -> int:
     words = _words(args)
     if run.mode == "profile" and args.to != "hdf5":
         raise EnsioError(f"{args.run} {run.how_it_was_recorded}: use --to hdf5, or {run.how_to_keep_calls}")
-    task = _Task(
-        run, selection_from_args(args).for_run(run), words, args.destination, args.ranks_per_location
-    )
+    selection = selection_from_args(args)
+    task = _Task(run, selection.for_run(run), words, args.destination, args.ranks_per_location)
     if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
         _check_destination(run, args.destination)
+        if words and run.mode == "trace":
+            _refuse_nothing(task, selection)
     write = _FORMATS[args.to]
     try:
         count = write(task)
@@ -164,6 +166,15 @@ def execute(args: argparse.Namespace) -> int:
     for note in run.notes:
         warn(f"note: {note}")
     return 0
+
+
+def _refuse_nothing(task: _Task, selection: Selection) -> None:
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.summaries.eventcount import EventCount
+
+    found = task.run.summarize(ignoring_run(EventCount), selection=task.selection)
+    refuse_nothing(task.run, selection, found.events)
 
 
 def _words(args: argparse.Namespace) -> str:
@@ -201,16 +212,47 @@ def _to_hdf5(task: _Task) -> int:
 
 def _to_parquet(task: _Task) -> int:
     from ensembles.writers.exchange.parquet import ParquetWriter
+    from ensembles.writers.exchange.samples import write_samples_parquet
 
     with atomic_write(task.path, task.readers) as descriptor, open(descriptor, "wb", closefd=False) as file:
-        return _written(task, ParquetWriter(file, task.about))
+        count = _written(task, ParquetWriter(file, task.about))
+
+    def write(descriptor: int, table: SurroundingsTable) -> None:
+        with open(descriptor, "wb", closefd=False) as file:
+            write_samples_parquet(file, table, task.about)
+
+    _write_samples(task, write)
+    return count
 
 
 def _to_csv(task: _Task) -> int:
+    from ensembles.writers.exchange.samples import write_samples_csv
     from ensembles.writers.exchange.text import CsvWriter
 
     with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
-        return _written(task, CsvWriter(stream))
+        count = _written(task, CsvWriter(stream))
+
+    def write(descriptor: int, table: SurroundingsTable) -> None:
+        with _text(descriptor) as stream:
+            write_samples_csv(stream, table)
+
+    _write_samples(task, write)
+    return count
+
+
+def _write_samples(task: _Task, write: Callable[[int, SurroundingsTable], None]) -> None:
+    """Write the samples of the kernel's counters into a second file, if the run has any."""
+    from ensembles.model.units import count_text
+    from ensembles.writers.exchange.samples import samples_path
+
+    table = task.run.surroundings()
+    path = samples_path(task.path)
+    if not len(table) or not os.path.isfile(task.path):  # of a pipe or device there is no second one
+        return
+    _check_destination(task.run, path)
+    with atomic_write(path, task.readers) as descriptor:
+        write(descriptor, table)
+    warn(f"{count_text(len(table), 'sample')} of the kernel's counters in {path}")
 
 
 def _to_perfetto(task: _Task) -> int:

@@ -23,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the summary."""
-    from ensembles.cli.info_text import information_text
     from ensembles.run.information import collect_information
 
     try:
@@ -34,8 +33,14 @@ def execute(args: argparse.Namespace) -> int:
         runs = collect_runs(several.paths, lambda path: open_run(args, path))
         _print(args, {"runs": runs}, lambda listing: run_list_text(args.run, listing["runs"]))
         return 0
-    _print(args, collect_information(run), information_text)
+    _print(args, collect_information(run), _text)
     return 0
+
+
+def _text(information: dict[str, Any]) -> str:
+    from ensembles.cli.info_text import information_text
+
+    return information_text(information)
 
 
 def _print(args: argparse.Namespace, result: dict[str, Any], text: Callable[[dict[str, Any]], str]) -> None:

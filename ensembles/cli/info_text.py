@@ -9,6 +9,7 @@ from typing import Any
 
 from ensembles.cli.counters_text import counter_headline, counters_text
 from ensembles.cli.table import table_text
+from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 
@@ -23,7 +24,7 @@ def information_text(information: dict[str, Any]) -> str:
     parts = [_notes(information), _what_ran(information), _transfers(information)]
     parts += [counters_text(information), _call_table(information), _waiting_table(information)]
     if len(information["layers"]) > 1:
-        parts.append(_layer_table(information))
+        parts += [_layer_table(information), _between_layers(information)]
     if not information.get("counters") or information["durations_known"]:
         parts.append(_sizes(information))
     parts.append(_region_table(information))
@@ -45,12 +46,16 @@ def _line(label: str, text: str) -> str:
     return f"{label:<{_LABEL}}{text}"
 
 
+def _wrapped(label: str, text: str) -> list[str]:
+    return wrapped(text, _line(label, ""), " " * _LABEL).splitlines()
+
+
 def _notes(information: dict[str, Any]) -> str:
     if not information["notes"]:
         return ""
     lines = ["Data-quality warnings:"]
     for note in information["notes"]:
-        lines.append(textwrap.fill(note, _WIDTH, initial_indent="  ! ", subsequent_indent="    "))
+        lines.append(wrapped(note, "  ! ", "    "))
     return "\n".join(lines)
 
 
@@ -92,7 +97,7 @@ def _what_ran(information: dict[str, Any]) -> str:
         lines.append(_line("mode", f"tail: totals and histograms of all calls; slowest calls as {slow}"))
     if information["summed_calls"]:
         summed = count_text(information["summed_calls"], "wait") + " for messages"
-        lines.append(_line("summed", f"{summed}: in the totals, not events (ENSIO_POINT_TO_POINT=1)"))
+        lines += _wrapped("summed", f"{summed}: in the totals, not events (ENSIO_POINT_TO_POINT=1)")
     in_sums = information["dropped_events"] - information["lost_calls"]
     if in_sums:
         lines.append(_line("dropped", f"{count_text(in_sums, 'event')}, included in the totals below"))
@@ -127,8 +132,7 @@ def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
             )
     if around["network"].get("nfs_retransmissions"):
         parts.append(count_text(around["network"]["nfs_retransmissions"], "NFS retransmission"))
-    text = _line("node I/O", " · ".join(parts))
-    return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * _LABEL)
+    return _wrapped("node I/O", " · ".join(parts))
 
 
 def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
@@ -157,7 +161,7 @@ def _transfers(information: dict[str, Any]) -> str:
     if slowest is not None:
         where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
         file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
-        lines.append(_line("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}"))
+        lines += _wrapped("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}")
     return "\n".join(lines) + "\n\n" + _transfer_table(information["transfers"])
 
 
@@ -210,7 +214,7 @@ def _flight_lines(information: dict[str, Any]) -> list[str]:
     mean = f"mean {seconds_text(information['mean_flight_s'])}"
     hidden = f"{100 * information['hidden_share']:.1f} % hidden behind other work"
     text = f"{seconds_text(information['flight_s'])} summed over {what} ({mean}), {hidden}"
-    return textwrap.wrap(text, _WIDTH, initial_indent=_line("in flight", ""), subsequent_indent=" " * _LABEL)
+    return _wrapped("in flight", text)
 
 
 def _call_table(information: dict[str, Any]) -> str:
@@ -266,6 +270,14 @@ def _layer_table(information: dict[str, Any]) -> str:
     return table_text(headers, rows)
 
 
+def _between_layers(information: dict[str, Any]) -> str:
+    from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
+
+    found = traffic_sentences(information["layer_traffic"] or [])
+    found.append(collective_sentence(information["collective"]))
+    return "\n".join(wrapped(text, indent="  ") for text in found if text)
+
+
 def _region_table(information: dict[str, Any]) -> str:
     if not information["regions"]:
         return ""
@@ -300,5 +312,5 @@ def _sizes(information: dict[str, Any]) -> str:
             text += " (where sizes in a class differ, only their range is known)"
         if information["uncertain_counts"].get(layer):
             text += f" (each count may be too low by up to {information['uncertain_counts'][layer]:,})"
-        blocks.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+        blocks.append(wrapped(text, indent="  "))
     return "\n".join(blocks)

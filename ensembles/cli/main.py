@@ -25,12 +25,15 @@ COMMANDS = (
     "run",
     "info",
     "report",
+    "serve",
     "events",
     "phases",
     "ordinals",
     "rate",
     "files",
     "ranks",
+    "fingerprint",
+    "scaling",
     "sites",
     "modes",
     "tail",
@@ -46,6 +49,9 @@ COMMANDS = (
     "scenarios",
     "link-flags",
 )
+
+_STARTING_PROGRAMS = ("run", "replay", "pfs", "simulate", "scenarios")
+"""Commands that start other programs, which must find the environment of the user."""
 
 DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
 
@@ -114,6 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
     _prepare_output()
+    if len(named) == 1 and named[0] not in _STARTING_PROGRAMS:
+        _use_one_blas_thread()
     try:
         args = build_parser(named).parse_args(arguments)
         exit_code: int = args.execute(args)
@@ -135,6 +143,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _use_one_blas_thread() -> None:
+    """Keep OpenBLAS from starting a thread for each core, which takes longer than a command of a small run.
+
+    No command multiplies large matrices. NumPy and SciPy read the variable when they are imported; a number
+    of threads that the user has set stays.
+    """
+    if "numpy" not in sys.modules and "OMP_NUM_THREADS" not in os.environ:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class _ClosedOutput(io.TextIOBase):

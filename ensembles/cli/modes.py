@@ -8,8 +8,6 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from ensembles.cli.options import (
     add_filter_arguments,
     add_json,
@@ -47,7 +45,9 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     if modes.modes:
         lines += [_table(modes, per_mib), ""]
     clusters = len(modes) + len(modes.bumps) + len(modes.spread)
-    if clusters > 1:
+    if clusters > 1 and modes.p_one_mode == 1.0:
+        lines.append("Unimodality not rejected: every further cluster is of few phases.")
+    elif clusters > 1:
         lines.append(f"Unimodality rejected (p {_bound_text(modes.p_one_mode)}).")
     else:
         least = f"{100 * modes.least_share:.2g} %"
@@ -68,6 +68,8 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
 
 
 def _table(modes: Modes, per_mib: bool) -> str:
+    from tabulate import tabulate
+
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     headers += ["rate"] * per_mib + ["share of calls", "width"]
@@ -77,6 +79,8 @@ def _table(modes: Modes, per_mib: bool) -> str:
 
 def _sizes_table(modes: Modes) -> str:
     """Format how many calls of each size are in each mode."""
+    from tabulate import tabulate
+
     rows = [
         [size.name, f"{size.calls:,}", *(f"{100 * share:.1f} %" for share in size.shares)]
         for size in modes.sizes

@@ -98,6 +98,9 @@ def _from_events(run: Run, selection: Selection, within: str) -> _OperationEnsem
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
     op, nested, notes = _operation(run, chosen)
+    layers, left_out = _main_layer(run, chosen, op)
+    chosen, selection = replace(chosen, layers=layers), replace(selection, layers=layers)
+    notes += left_out
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
@@ -123,6 +126,34 @@ def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
         )
         return op, True, [note]
     return op, False, []
+
+
+def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] | None, list[str]]:
+    """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others.
+
+    Calls of several libraries do not form a sequence: one writes data, another a log.
+    """
+    from ensembles.ensemble.main_group import call_groups
+    from ensembles.model.units import count_text
+
+    if chosen.layers is not None or chosen.calls is not None:
+        return chosen.layers, []
+    calls: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    for group in call_groups(run, replace(chosen, ops=(op,))):
+        calls[group.layer] += group.calls
+        moved[group.layer] += group.bytes
+    if len(calls) < 2:
+        return None, []
+    noun = op if op in ("read", "write") else f"{op} call"
+    main = max(calls, key=lambda layer: (moved[layer], calls[layer]))
+    others = [
+        f"{count_text(count, noun)}, --layer {layer}" for layer, count in calls.most_common() if layer != main
+    ]
+    whole = moved.total()
+    share = f", which moved {100 * moved[main] / whole:.3g} % of the bytes" if whole else ""
+    taken = f"taken are {count_text(calls[main], noun)} of {main}{share}; left out: {'; '.join(others)}"
+    return (main,), [taken]
 
 
 def _chosen_op(selection: Selection, time: Counter[str]) -> str:
@@ -172,9 +203,11 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _OperationEnse
         if wanted[number] and mine.any():
             time[call.op] += int(summary.cells["time_ns"][mine].sum())
     op = _chosen_op(selection, time)
+    layers, notes = _main_layer(run, selection, op)
+    wanted &= np.array([layers is None or call.layer in layers for call in summary.calls], bool)
     of_op = np.array([call.op == op for call in summary.calls], bool)
     found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
-    notes = [
+    notes += [
         "from the recorder's summary: calls are counted in the order of their completion, over all layers, "
         "and ordinals above 16 are grouped by octaves"
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from ensembles.cli.options import (
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
-    from ensembles.structure.phases.table import PhaseTable
+    from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 
 NAME = "phases"
 HELP = "list the phases of a run: time, bytes, time lost to load imbalance, slowest rank"
@@ -48,20 +47,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
+    from ensembles.cli.phases_text import phases_text
+    from ensembles.passes.group import SummaryRequest
+    from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.phases.detect import detect_phases
+    from ensembles.structure.phases.table import PhaseTable
+    from ensembles.summaries.collective_time import CollectiveTime
 
     selection = selection_from_args(args)
     run = open_run(args, args.run)
     phases = detect_phases(run, args.by)
     wanted = replace(selection, phases=None).for_run(run)
-    table = run.summarize(partial(_table_of, phases), selection=wanted)
+    found = run.summarize(
+        {
+            "table": SummaryRequest(partial(_table_of, phases), PhaseTable.columns),
+            "collective": SummaryRequest(ignoring_run(CollectiveTime)),
+        },
+        selection=wanted,
+    )
+    table = found["table"]
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
+    collective = found["collective"].to_json() if run.has_all_events and not selection.phases else None
+    result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
     if args.json:
-        print(json.dumps(_result(run.path, phases, totals, table.outside, run.notes), indent=2))
+        print(json.dumps(result, indent=2))
     else:
-        print(_text(phases, totals, args.limit))
+        print(phases_text(phases, totals, args.limit, result))
         if table.outside and selection.phases is None:
             warn(f"note: {table.outside:,} calls are outside all phases")
     for note in run.notes:
@@ -80,76 +93,34 @@ def within(number: int, ranges: tuple[tuple[int, int], ...] | None) -> bool:
     return ranges is None or any(low <= number <= high for low, high in ranges)
 
 
-def _result(path: str, phases: Phases, totals: list[Any], outside: int, notes: list[str]) -> dict[str, Any]:
+def _result(
+    run: Run,
+    phases: Phases,
+    totals: list[PhaseTotals],
+    outside: int,
+    collective: dict[str, float] | None,
+    are_chosen: bool,
+) -> dict[str, Any]:
+    from ensembles.cli.phases_text import without_data
+
     return {
-        "run": path,
+        "run": run.path,
         "rule": phases.rule,
         "confidence": float(phases.confidence),
         "sentence": phases.sentence,
         "count": phases.count,
         "phases": [entry.to_json() for entry in totals],
+        "without_data": [] if are_chosen else without_data(totals),
         **_imbalance(totals),
+        "collective": collective,
         "calls_outside": outside,
-        "complete": not notes,
-        "notes": notes,
+        "complete": not run.notes,
+        "notes": run.notes,
     }
 
 
-def _imbalance(totals: list[Any]) -> dict[str, Any]:
+def _imbalance(totals: list[PhaseTotals]) -> dict[str, Any]:
     """Add up the time lost to load imbalance, and compute its share of the time of the tasks."""
     lost_s = float(sum(entry.lost_s for entry in totals))
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)
     return {"lost_s": lost_s, "lost_share": lost_s / whole_s if whole_s else None}
-
-
-def _text(phases: Phases, totals: list[Any], limit: int) -> str:
-    from tabulate import tabulate
-
-    from ensembles.model.sanitize_text import sanitize_text
-    from ensembles.model.units import count_text, seconds_text
-
-    head = f"{count_text(phases.count, 'phase')}: {phases.sentence}"
-    if not totals:
-        return head
-    lost = _imbalance(totals)
-    share = f", {100 * lost['lost_share']:.0f} % of task time" if lost["lost_share"] is not None else ""
-    doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
-    shown = totals[:limit]
-    named = any(entry.name for entry in totals)
-    rows = []
-    for entry in shown:
-        last = entry.last_call
-        on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
-        rows.append(
-            [
-                entry.phase,
-                *([sanitize_text(entry.name or "")] if named else []),
-                f"{entry.start_s:.3f}",
-                seconds_text(entry.time_s),
-                f"{entry.tasks:,}",
-                f"{entry.calls:,}",
-                _moved_text(entry),
-                f"{seconds_text(entry.lost_s)} ({100 * entry.lost_share:.0f} %)",
-                f"rank {entry.slowest_task}: {last.call}, {seconds_text(last.duration_s)}{on}",
-            ]
-        )
-    headers = ["phase", *(["name"] if named else []), "from (s)", "time", "tasks", "calls", "moved"]
-    headers += ["imbalance", "slowest rank: last call"]
-    parts = [head]
-    if rows:
-        align = ["right", *(["left"] if named else []), *["right"] * 4, "left", "right", "left"]
-        parts.append(tabulate(rows, headers, disable_numparse=True, colalign=align))
-    if len(totals) > limit:
-        parts.append(f"{len(totals) - limit:,} more phases are not shown: raise --limit to see them")
-    parts.append(
-        "Time lost to load imbalance (idle from a task's last call of a phase to the last call of all):\n"
-        f"{seconds_text(lost['lost_s'])} summed over tasks{share}{doubt}."
-    )
-    return "\n\n".join(parts)
-
-
-def _moved_text(entry: Any) -> str:
-    from ensembles.model.units import bytes_text
-
-    moved = ((entry.bytes_read, "read"), (entry.bytes_written, "written"))
-    return ", ".join(f"{bytes_text(count)} {how}" for count, how in moved if count)

@@ -15,6 +15,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn,
 )
+from ensembles.cli.wrapped import WIDTH, wrapped
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _bursts_text(bursts: list[Burst] | None) -> str:
         return f"\n\n1 burst from first to last call: {rate}"
     median = f"{bytes_text(found['burst_median_bytes_per_s'])}/s"
     bursts_text = f"{count_text(len(bursts), 'burst')} with at least 1 % of the bytes"
-    return f"\n\n{bursts_text}: median {median}, fastest {rate}"
+    return "\n\n" + wrapped(f"{bursts_text}: median {median}, fastest {rate}", indent="  ")
 
 
 def _curve(curve: RateCurve) -> dict[str, Any]:
@@ -118,8 +119,7 @@ def _curve(curve: RateCurve) -> dict[str, Any]:
 
 
 def _text(rates: Rates) -> str:
-    from tabulate import tabulate
-
+    from ensembles.cli.table import table_text
     from ensembles.model.units import bytes_text, count_text, seconds_text
     from ensembles.structure.rates import LEAST_CALLS
 
@@ -129,10 +129,11 @@ def _text(rates: Rates) -> str:
     def rate_text(value: float) -> str:
         return f"{bytes_text(value)}/s"
 
-    head = (
+    head = wrapped(
         f"{rates.op}: {bytes_text(rates.bytes)} over {seconds_text(rates.active_s)} of active I/O "
         f"({rate_text(rates.mean_bytes_per_s)} mean, {rate_text(rates.peak_bytes_per_s)} peak, "
-        f"{seconds_text(rates.cell_s)} window)"
+        f"{seconds_text(rates.cell_s)} window)",
+        indent="  ",
     )
     rows = [
         [
@@ -147,11 +148,12 @@ def _text(rates: Rates) -> str:
         for plateau in rates.plateaus
     ]
     if not rows:
-        return (
-            f"{head}\n\nNo plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
-        )
+        none = f"No plateau: nowhere do {LEAST_CALLS} calls keep one rate and move 1 % of the bytes."
+        return f"{head}\n\n{wrapped(none)}"
     headers = ["from (s)", "to (s)", "time", "rate", "p10 – p90 of the rate", "bytes", "share"]
     rest = rates.share_outside
-    table = tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 7)
+    table = table_text(headers, rows, left=0)
+    if table.index("\n") > WIDTH:  # the time follows from its ends
+        table = table_text([*headers[:2], *headers[3:]], [[*row[:2], *row[3:]] for row in rows], left=0)
     more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""
     return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

@@ -113,7 +113,7 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
     """Return the environment of the launcher, which allows root and more tasks than cores.
 
     The program is linked with the recorder, which records the program's own calls. Only a preloaded recorder
-    sees the calls inside the shared libraries of MPI-IO and HDF5.
+    sees the calls inside the shared libraries of MPI-IO, HDF5 and NetCDF.
 
     Parameters
     ----------
@@ -122,8 +122,10 @@ def mpi_environment(directory: Path, layers: frozenset[str]) -> dict[str, str]:
     layers : frozenset of str
         Layers of the pattern.
     """
+    from ensembles.workloads.patterns.calls import COLLECTIVELY_OPENED
+
     environment = {**os.environ, "ENSIO_DIR": str(directory)}
-    if layers & {"mpiio", "hdf5"}:
+    if not layers.isdisjoint(COLLECTIVELY_OPENED):
         library = str(find_preload_library())
         environment["LD_PRELOAD"] = ":".join(filter(None, [library, os.environ.get("LD_PRELOAD")]))
     environment.setdefault("OMPI_MCA_rmaps_base_oversubscribe", "1")

@@ -86,6 +86,7 @@ def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
         "exclusive_time_s": site.exclusive_ns * _NS,
         "share": site.exclusive_ns / total_ns if total_ns else 0.0,
         "max_s": site.max_ns * _NS,
+        "operations": site.counts_by_operation,
         "calls": {
             call.name: {
                 "layer": call.layer,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from typing import TYPE_CHECKING, Any
-
-from tabulate import tabulate
 
 from ensembles.cli.options import (
     add_filter_arguments,
@@ -34,15 +33,22 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     unit : str
         Suffix of the unit of time: ``/MiB`` for an ensemble per MiB.
     """
-    from ensembles.statistics.extremes.slowest_of_n import METHODS
+    from tabulate import tabulate
+
+    from ensembles.statistics.extremes.slowest_of_n import METHODS, UNSEEN_LEVEL
 
     def time(value_s: float | None) -> str:
         return "-" if value_s is None else seconds_text(value_s) + unit
 
     def row(name: str, found: Tail | Equation1) -> list[str]:
         ends = [found.low_s, found.high_s]
-        if found.low_s is None or found.high_s is None:
+        if found.low_s is None:
             return [name, "-", "-", "-", "-"]
+        if found.high_s is None:
+            # The median of the slowest of N lies among n calls if N < n log 2.
+            reaches = tail.tasks < tail.n * math.log(2)
+            median = time(found.median_s) if reaches else f"at least {time(found.median_s)}"
+            return [name, median, f"{time(found.low_s)} or more", "-", f"at least {time(found.mean_s)}"]
         interval = " – ".join(map(time, ends))
         width = f"× {found.high_s / found.low_s:.3g}" if found.low_s > 0 else "-"
         return [name, time(found.median_s), interval, width, time(found.mean_s)]
@@ -81,12 +87,20 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     if 0 < tail.unseen_share < 1:
         lines.append(
             f"Up to 1 in {1 / tail.unseen_share:,.0f} calls may be of a slower kind that these calls do not "
-            "show (95 %)."
+            f"show ({100 * UNSEEN_LEVEL:g} %)."
         )
     if tail.equation1 is not None:
         line = "Equation 1 assumes i.i.d. calls and is bounded by the observed maximum."
+        if tail.equation1.is_bound:
+            calls = count_text(tail.n, "call")
+            line += f" {calls} do not reach to the upper end of the slowest of {tail.tasks:,}."
         made = tail.equation1.phases
-        if made is not None and tail.phases is not None and made < tail.phases:
+        if (
+            not tail.equation1.is_bound
+            and made is not None
+            and tail.phases is not None
+            and made < tail.phases
+        ):
             line += f" Its interval has calls of {made} of {count_text(tail.phases, 'phase')}."
         lines.append(line)
     return "\n".join(lines)
@@ -122,6 +136,8 @@ def backtest_text(backtest: Backtest) -> str:
     ----------
     backtest : Backtest
     """
+    from tabulate import tabulate
+
     rows = []
     for kind in backtest.kinds:
         if kind.coverage is None or kind.below is None or kind.above is None or kind.width is None:

@@ -13,6 +13,7 @@ from ensembles.summaries.bins import BIN_COUNT
 
 _STEPS = 32  # an octave, about a bin
 _WIDTH = 3.0  # of the smoothing, in steps
+_MARGIN = 64  # steps: the smoothing of the first bin does not reach the last
 _ROUNDS = 3
 _NEARLY = 0.98
 """Of factors that fit nearly as well as the best, the one next to 1 is taken."""
@@ -45,9 +46,11 @@ def find_shifts(counts: np.ndarray) -> np.ndarray:
     >>> np.diff(find_shifts(np.array(runs, float))).tolist()
     [2.0]
     """
-    step = np.rint(bin_octaves() * _STEPS).astype(np.int64)
+    used = np.flatnonzero(counts.any(axis=0))
+    counts = counts[:, used]
+    step = np.rint(bin_octaves()[used] * _STEPS).astype(np.int64)
     step -= step.min()
-    size = int(2 ** np.ceil(np.log2(2 * (step.max() + 1))))
+    size = int(2 ** np.ceil(np.log2(2 * (step.max() + 1) + _MARGIN)))
     density = np.zeros((len(counts), size))
     for row, mine in zip(density, counts, strict=True):
         row += np.bincount(step, mine / max(mine.sum(), 1e-300), minlength=size)

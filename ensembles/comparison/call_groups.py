@@ -103,11 +103,15 @@ def _times_in_summary(run: Run, selection: Selection) -> dict[Key, float]:
 
 def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) -> ComparedCalls:
     found = ComparedCalls()
+    by_function = replace(selection, layers=None, ops=None, calls=None)
+    is_part = by_function != type(selection)() and not selection.per_byte
     for layer, op in time_s:
         chosen = replace(selection, layers=(layer,), ops=(op,))
         ensemble = ensemble_from_run(run, chosen, per="MiB" if selection.per_byte else "call")
         if ensemble.n:
-            found.samples[layer, op], found.time_s[layer, op] = ensemble.sample, time_s[layer, op]
+            # Times in the summary are of all calls of a function: filters may leave some of them out.
+            mine_s = ensemble.n * ensemble.moments().mean_s.value if is_part else time_s[layer, op]
+            found.samples[layer, op], found.time_s[layer, op] = ensemble.sample, mine_s
             found.notes[layer, op] = ensemble.notes
     return found
 

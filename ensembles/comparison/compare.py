@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
+from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.totals import ComparedSums, Total, make_total, sums_of_run, totals_of_runs
@@ -16,6 +17,7 @@ from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
+from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -133,6 +135,8 @@ def compare_runs(
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
     read = [[read_run(run, selection, single) for run in group] for group in groups]
+    if not any(run.calls.time_s for group in read for run in group):
+        refuse_nothing(groups[0][0], selection, 0)
     return compare_read_runs(
         read,
         names=names,
@@ -157,12 +161,15 @@ class ReadRun:
         Sums over the whole run.
     notes : list of str
         Caveats of the run, one sentence each.
+    posts : dict of (str, str) to int
+        By layer and operation: how many of the calls only post a non-blocking request.
     """
 
     path: str
     calls: ComparedCalls
     sums: ComparedSums
     notes: list[str]
+    posts: dict[Key, int] = field(default_factory=dict)
 
 
 def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
@@ -191,7 +198,7 @@ def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
         for op, sums in run.flights.items()
         if sums.requests
     ]
-    return ReadRun(run.path, calls, sums_of_run(run), run.notes + posts)
+    return ReadRun(run.path, calls, sums_of_run(run), run.notes + posts, posts_of_run(run, selection))
 
 
 def compare_read_runs(
@@ -244,12 +251,16 @@ def compare_read_runs(
             "no kind of call occurs in all of these runs: see their calls with ensio info, or change the "
             "filters"
         )
+    replaced = [
+        key for key in common if is_replaced([[_posts(run, key) for run in group] for group in groups])
+    ]
+    common = [key for key in common if key not in replaced]
     kinds = []
     for layer, op in sorted(common, key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit))
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
-    found += [_only_in_some(read, key, names, margin, level) for key in alone]
+    found += [_only_in_some(read, key, names, margin, level) for key in [*alone, *replaced]]
     run_totals, moved_bytes = totals_of_runs([[run.sums for run in group] for group in groups], margin, level)
     if is_whole:
         for key in totals:
@@ -271,7 +282,14 @@ def compare_read_runs(
         )
         for comparison in found
     ]
+    if replaced:
+        times = [[run.calls.time_s for run in group] for group in groups]
+        found = with_replaced(found, replaced, [[run.posts for run in group] for group in groups], times)
     return sorted(found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -_time_s(one)))
+
+
+def _posts(run: ReadRun, key: Key) -> tuple[int, int]:
+    return run.posts.get(key, 0), run.calls.sample(key).total if key in run.calls.time_s else 0
 
 
 def _totals_of_kind(
@@ -320,7 +338,7 @@ def _time_lost_s(found: Comparison) -> float:
     """Return by how much the time of these calls changed: what differs most comes first."""
     if found.verdict != "different":
         return 0.0
-    time_s = found.totals[1].typical
+    time_s = (found.blocked or found.totals[1]).typical
     return max(abs(value - time_s[0]) for value in time_s[1:])
 
 

@@ -433,3 +433,20 @@ def _distances(counts: np.ndarray, group: np.ndarray, names: Sequence[str]) -> d
             "wasserstein_octaves": max(wasserstein_octaves(counts[a], counts[b]) for a, b in pairs),
         }
     return {"between": between, "largest_within_a_group": within}
+
+
+def values_of_runs(runs: Sequence[CountedDurations]) -> PartValues | None:
+    """Compute the value of each part of the distribution in each run.
+
+    Parameters
+    ----------
+    runs : sequence of CountedDurations
+        At least two, each with calls.
+
+    Returns
+    -------
+    PartValues or None
+        None: the runs have too few calls for modes.
+    """
+    one = _prepared(Kind([list(runs)]), ["runs"])
+    return one.values if isinstance(one, _Able) else None

@@ -194,6 +194,11 @@ class Comparison:
         Number and time of these calls by group, without a test.
     run_totals : list of Total
         Totals of the whole runs, whatever the filters; empty if ensembles were compared.
+    posts : list of float
+        If the calls only post requests in some groups and block in others: mean number of posts of the runs
+        of each group. Durations of posts are not compared with those of blocking calls. Else empty.
+    blocked : Total or None
+        Of such calls: ``blocked_time_s``, the time in them and in the waits of their layer.
     groups : list of Group
     margin, level : float
         As given to `ensembles.compare`.
@@ -231,13 +236,17 @@ class Comparison:
     enough_runs: int | None = None
     totals: list[Total] = field(default_factory=list)
     run_totals: list[Total] = field(default_factory=list)
+    posts: list[float] = field(default_factory=list)
+    blocked: Total | None = None
 
     @property
     def slowdown(self) -> float:
         """Largest factor by which something certainly became longer; 1: nothing did."""
         longer = [move.slowdown for move in self.moved if move.slowdown is not None]
         calls = [total for total in self.totals if total.what == "time_s"]
-        if self.counts_differ:
+        if self.blocked is not None:
+            longer += [ratio for ratio in self.blocked.ratios if ratio is not None]
+        elif self.counts_differ:
             longer += [ratio for total in calls for ratio in total.ratios if ratio is not None]
         return max([1.0, *longer])
 

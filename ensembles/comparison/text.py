@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 _WIDTH = 96
 
 
+def _without_common_folder(names: Sequence[str]) -> list[str]:
+    """Return the names of groups, without the folder that all of them are in."""
+    first, *others = (name.split("/")[:-1] for name in names)
+    common = 0
+    while common < len(first) and all(folders[common : common + 1] == [first[common]] for folders in others):
+        common += 1
+    return [sanitize_text("/".join(name.split("/")[common:])) for name in names]
+
+
 def comparison_text(found: Comparison) -> str:
     """Return verdict, moves, groups, parts and tests as text, if possible within 96 columns."""
     what = " ".join(name for name in (found.layer, found.op) if name)
@@ -75,14 +84,15 @@ def _effect_text(effect: Effect) -> str:
 def _groups(found: Comparison) -> str:
     ratio = {shift.group: shift for shift in found.shifts}
     rows = []
-    for group in found.groups:
+    names = _without_common_folder([group.name for group in found.groups])
+    for name, group in zip(names, found.groups, strict=True):
         shift = ratio.get(group.name)
         text = ""
         if shift is not None and shift.median_ratio is not None:
             text = f"× {shift.median_ratio:.3g}"
             text += "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
         median = seconds_text(group.median_s) if group.median_s is not None else ""
-        rows.append((sanitize_text(group.name), f"{group.runs:,}", f"{group.calls:,}", median, text))
+        rows.append((name, f"{group.runs:,}", f"{group.calls:,}", median, text))
     headers = ("", "runs", "calls", "median", "relative to the first")
     table: str = tabulate(
         rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left")
@@ -187,7 +197,7 @@ def totals_text(found: Sequence[Comparison]) -> str:
         ]
         values = [_total(total.what, value) for value in total.typical]
         rows.append((_LABELS[total.what], *values, *ratios))
-    names = [sanitize_text(group.name) for group in found[0].groups]
+    names = _without_common_folder([group.name for group in found[0].groups])
     headers = ("a run", *names, *("ratio" for _ in totals[0].ratios))
     table: str = tabulate(
         rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * (len(headers) - 1))
@@ -215,6 +225,8 @@ def comparisons_text(found: Sequence[Comparison]) -> str:
 def _headline(found: Comparison) -> str:
     """Return the strongest finding in one line."""
     what = " ".join(name for name in (found.layer, found.op) if name)
+    if found.blocked is not None:
+        return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
     if found.counts_differ:
         calls = next(total for total in found.totals if total.what == "calls")
         told = " and ".join(f"{value:,.6g}" for value in calls.typical[1:])
@@ -237,7 +249,7 @@ def _verdicts(found: Sequence[Comparison]) -> str:
         if totals:
             calls = " → ".join(f"{value:,.6g}" for value in totals["calls"].typical)
             calls = f"{totals['calls'].typical[0]:,.6g}" if totals["calls"].differs is False else calls
-            time_s = " → ".join(seconds_text(value) for value in totals["time_s"].typical)
+            time_s = " → ".join(seconds_text(value) for value in (one.blocked or totals["time_s"]).typical)
         moves = list(dict.fromkeys(_move(move, len(one.groups) > 2) for move in one.moved))
         moved = moves[0] + (f" and {len(moves) - 1} more" if len(moves) > 1 else "") if moves else ""
         verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict

@@ -1,12 +1,17 @@
-"""The call sites of a finding: the places in the program that led to the calls it concerns."""
+"""The call sites of findings: the places in the program that led to the calls they concern."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from glob import escape
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Finding, Where
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.selection import Selection
+from ensembles.summaries.selected_sites import SelectedSites, SiteCount
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -18,23 +23,44 @@ LEAST_SHARE = 0.05
 """Least share of the calls that a site leads to, to be named."""
 
 
-def with_sites(run: Run, finding: Finding) -> Finding:
-    """Name the call sites of the calls that a finding concerns.
+def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
+    """Name the call sites of the calls that findings concern.
+
+    One pass over the events counts for all findings; those that concern some ordinals take a second one.
 
     Parameters
     ----------
     run : Run
-        Its call sites are known, and every call is an event; otherwise the finding stays as it is.
-    finding : Finding
+        Its call sites are known, and every call is an event; otherwise the findings stay as they are.
+    findings : sequence of Finding
 
     Returns
     -------
-    Finding
+    list of Finding
     """
+    found = list(findings)
     if len(run.sites) < 2 or not run.has_all_events:
-        return finding
-    where = finding.where
-    totals = run.by_site(
+        return found
+    for has_ordinals in (False, True):
+        numbers = [i for i, each in enumerate(findings) if bool(each.where.ordinals) is has_ordinals]
+        if not numbers:
+            continue
+        selections = tuple(_selection_of(findings[i].where).for_run(run) for i in numbers)
+        # A selection by ordinals makes the pass count them.
+        ranges = sorted({f"{low}-{high}" for i in numbers for low, high in findings[i].where.ordinals})
+        counted = run.summarize(
+            ignoring_run(partial(SelectedSites, selections)),
+            columns=SelectedSites.columns_of(selections),
+            selection=Selection.parse(ordinal=ranges).for_run(run) if has_ordinals else None,
+        )
+        for i, counts in zip(numbers, counted.counts, strict=True):
+            where = findings[i].where
+            found[i] = replace(findings[i], where=replace(where, sites=_named(run, counts)))
+    return found
+
+
+def _selection_of(where: Where) -> Selection:
+    return Selection.parse(
         op=where.op,
         layer=where.layer,
         call=None if where.calls is None else list(where.calls),
@@ -43,7 +69,17 @@ def with_sites(run: Run, finding: Finding) -> Finding:
         time=None if where.times_s is None else f"{where.times_s[0]:.9f}..",
         ordinal=[f"{low}-{high}" for low, high in where.ordinals] or None,
     )
-    every = sum(site.count for site in totals)
-    shares = [(run.label_of_site(site.number), site.count / every) for site in totals if site.number]
-    named = sorted((one for one in shares if one[1] >= LEAST_SHARE), key=lambda one: -one[1])
-    return replace(finding, where=replace(where, sites=tuple(named[:MOST_SITES])))
+
+
+def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], ...]:
+    """Return the most frequent sites with their shares; those of one source line are added up."""
+    every = sum(site.calls for site in counts.values())
+    by_label: dict[str, SiteCount] = {}
+    for number, site in counts.items():
+        if number:
+            label = run.label_of_site(number)
+            before = by_label.get(label, SiteCount())
+            by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
+    often = sorted(by_label.items(), key=lambda one: (-one[1].calls, -one[1].time_ns, one[0]))
+    shares = [(label, site.calls / every) for label, site in often[:MOST_SITES]]
+    return tuple((label, share) for label, share in shares if share >= LEAST_SHARE)

@@ -139,7 +139,7 @@ class DiagnosisPass:
         unexplained_s = None
         if SUMMARY in summaries:
             findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
-        findings = [with_sites(run, finding) for finding in findings]
+        findings = with_sites(run, findings)
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),

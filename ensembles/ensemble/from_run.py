@@ -13,7 +13,7 @@ from ensembles.ensemble.call_scale import step_of
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_summary import ensemble_from_summary
 from ensembles.ensemble.inputs import call_name, op_name
-from ensembles.ensemble.quantity import with_quantity
+from ensembles.ensemble.quantity import note_on_waits, with_quantity
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
@@ -75,7 +75,9 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     if run.keeps_all_calls:
         if not is_long(run):
             events = run.chosen_by(selection)
-            return with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
+            ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
+            ensemble.notes += note_on_waits(run, selection, ensemble.notes)
+            return ensemble
         return _in_one_pass(run, [selection], per)[0]
     try:
         if selection.quantity == "duration":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,11 +11,14 @@ import numpy as np
 from ensembles.ensemble.call_scale import MIB
 from ensembles.ensemble.inputs import checked_per, describe_calls
 from ensembles.model.filters import checked_quantity
+from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ensembles.model.events import Events
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
 
 OVERLAP = (
     "a task may have computed or had other requests while these were in flight: the sum of their times is "
@@ -70,3 +75,47 @@ def with_quantity(described: tuple[str, str, list[str]], quantity: str) -> tuple
     if quantity == "duration":
         return described
     return f"{name}, in flight" if name else "requests in flight", op, [*notes, OVERLAP]
+
+
+_MOST_WAITS = 3
+
+
+def note_on_waits(run: Run, selection: Selection, notes: Sequence[str]) -> list[str]:
+    """Return a note that names the calls in which the program waits for the requests of an ensemble.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        That of the ensemble.
+    notes : sequence of str
+        The caveats of the ensemble.
+
+    Returns
+    -------
+    list of str
+        One note; none if no call of the ensemble posts a request, or if no call waits for requests.
+    """
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.calltable import CallTable
+
+    if not any(note.endswith(POSTS.partition("{calls}")[2]) for note in notes):
+        return []
+    waits = replace(type(selection).parse(op="wait"), layers=selection.layers).for_run(run)
+    table = run.summarize(ignoring_run(CallTable), selection=waits)
+    found = sorted(
+        (
+            (sums.time_ns, call.name, sums.count)
+            for call, sums in table.totals.items()
+            if not call.waits_for_tasks
+        ),
+        reverse=True,
+    )[:_MOST_WAITS]
+    if not found:
+        return []
+    told = " and ".join(
+        f"{name} ({count_text(count, 'call')}, {seconds_text(time_ns * 1e-9)})"
+        for time_ns, name, count in found
+    )
+    names = ",".join(name for _, name, _ in found)
+    return [f"the program waits for such requests in {told}: --call {names} takes these calls"]

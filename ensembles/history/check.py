@@ -1,17 +1,21 @@
-"""Whether the latest run of an experiment is another one than those before it."""
+"""Whether the latest runs of an experiment differ from those before them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ensembles.comparison.compare import compare_read_runs
+from ensembles.comparison.components import PLACE, TAIL, WEIGHT
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import MARGIN
 from ensembles.history.record import RunRecord
-from ensembles.history.store import History, StoredRun
+from ensembles.history.series import CALLS, COMMON, Part, Series, make_series
+from ensembles.history.store import Acknowledgement, History, StoredRun
+from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
 
 LEAST_RUNS = 3
@@ -20,26 +24,41 @@ LEAST_RUNS = 3
 BASELINE = 20
 """Runs before the latest that are its baseline unless others are named."""
 
-LEVEL = 0.01
-"""Probability of a false alarm in a night, for all parts of all kinds of calls together."""
+LEVEL = 0.02
+"""Level of all tests of an experiment together. Windows overlap, so that Holm's correction is too strict:
+less than 1 % of the nights of an unchanged experiment give an alarm (docs/reference/calibration/history.md).
+"""
+
+FALSE_SHARE = 0.05
+"""Greatest expected share of false alarms among the experiments that one check reports."""
 
 _SEVERE = ("warning", "critical")
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is another one in the latest run.
+    """What is another one in the latest runs.
 
     Attributes
     ----------
     op, layer : str or None
-        The calls that it concerns; None: a finding.
+        The calls that it concerns; None: it concerns the whole run.
     what : str
         ``calls``, ``durations`` or ``finding``.
     direction : str
-        ``slower``, ``faster`` or ``mixed``.
+        ``slower`` or ``faster``.
     sentence : str
         What changed, with numbers.
+    part : str
+        Which part: ``mode 2 place``, ``all durations``, ``calls``; of a finding its id.
+    runs : int
+        Latest runs that were judged together when it was found.
+    p : float
+        p-value, adjusted for everything that was tested in the experiment.
+    since_run : int or None
+        Number of the run with which the change begins.
+    since : str or None
+        Start of that run, UTC.
     """
 
     op: str | None
@@ -47,6 +66,11 @@ class Change:
     what: str
     direction: str
     sentence: str
+    part: str = ""
+    runs: int = 1
+    p: float = 0.0
+    since_run: int | None = None
+    since: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,12 +86,15 @@ class Check:
     reason : str
         One sentence.
     run : StoredRun
-        The run that was checked.
+        The latest run.
     baseline : list of StoredRun
+        Runs before the shortest window.
     changes : list of Change
-        What takes most time first.
+        The most certain first.
     comparisons : list of Comparison
-        Of the baseline with the run, by kind of calls.
+        Of the baseline with the runs since the change, by kind of calls, if there is one.
+    acknowledged : Acknowledgement or None
+        Known change with which the baseline begins.
     """
 
     experiment: str
@@ -77,9 +104,11 @@ class Check:
     baseline: list[StoredRun]
     changes: list[Change] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
+    acknowledged: Acknowledgement | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``ensio history check --json`` prints."""
+        known = self.acknowledged
         return {
             "experiment": self.experiment,
             "verdict": self.verdict,
@@ -88,6 +117,7 @@ class Check:
             "baseline": [stored_json(run) for run in self.baseline],
             "changes": [asdict(change) for change in self.changes],
             "comparisons": [comparison.to_json() for comparison in self.comparisons],
+            "acknowledged": None if known is None else asdict(known) | {"since": known.since.isoformat()},
         }
 
 
@@ -99,21 +129,28 @@ def stored_json(run: StoredRun) -> dict[str, Any]:
 def check(
     history: History,
     experiment: str,
-    against: Sequence[StoredRun] | None = None,
+    against: Sequence[StoredRun] | int | None = None,
     margin: float = MARGIN,
     level: float = LEVEL,
+    last: int | None = None,
+    compared: bool = True,
 ) -> Check:
-    """Compare the latest run of an experiment with the runs before it.
+    """Judge the latest runs of an experiment by the runs before them.
 
     Parameters
     ----------
     history : History
     experiment : str
-    against : sequence of StoredRun, optional
-        The baseline. Default: the `BASELINE` runs before the latest.
+    against : sequence of StoredRun or int, optional
+        The baseline, or how many runs before the judged ones are. Default: `BASELINE`.
     margin, level : float
-        Largest change that does not count, and the probability of a false alarm, for all parts of all kinds
-        of calls together.
+        Largest change of numbers of calls that does not count, and the level of all tests of the experiment
+        together.
+    last : int, optional
+        Judge so many runs together, and also a single one in which everything takes longer. Default: the
+        latest run, and the latest of `WINDOWS`.
+    compared : bool
+        Whether the comparisons of what changed are made.
 
     Returns
     -------
@@ -126,8 +163,7 @@ def check(
 
     Notes
     -----
-    The run is the sampling unit, and the model is that of `ensembles.compare`: the new run is judged by the
-    variation from run to run in its baseline.
+    The run is the sampling unit. See `ensembles.history.windows` for the tests.
 
     Examples
     --------
@@ -139,78 +175,237 @@ def check(
     >>> check(history, "ior").verdict
     'too-few-runs'
     """
-    runs = history.runs(experiment)
+    most = against if isinstance(against, int) else BASELINE
+    windows: tuple[int, ...] = WINDOWS if last is None else (last,)
+    runs = history.runs(experiment, last=most + max(windows))
     if not runs:
         known = ", ".join(one.name for one in history.experiments()) or "none"
         raise EnsioError(
             f"there is no experiment {experiment} in {history.place}: its experiments are {known}"
         )
-    latest = runs[-1]
-    baseline = runs[:-1][-BASELINE:] if against is None else [run for run in against if run.id != latest.id]
+    latest, acknowledged = runs[-1], history.acknowledged(experiment)
+    if isinstance(against, Sequence):
+        judged = runs[-max(windows) :]
+        chosen = {run.id for run in against}
+        # Named runs are the baseline; a window may not contain one of them.
+        windows = tuple(n for n in windows if not chosen & {run.id for run in judged[-n:]}) or (1,)
+        judged = judged[-max(windows) :]
+        baseline = [run for run in against if run.id not in {one.id for one in judged}]
+        runs = [*baseline, *judged]
+    else:
+        if acknowledged is not None:
+            runs = [run for run in runs if run.start >= acknowledged.since] or [latest]
+        baseline = runs[: -min(windows)][-most:]
     if len(baseline) < LEAST_RUNS:
         missing = LEAST_RUNS - len(baseline)
-        return Check(
-            experiment,
-            "too-few-runs",
-            f"{len(baseline)} earlier runs do not show how much runs vary: add {missing} or more",
-            latest,
-            baseline,
+        since = "" if acknowledged is None else f" since the known change ({acknowledged.reason})"
+        reason = f"{len(baseline)} earlier runs{since} do not show how much runs vary: add {missing} or more"
+        return Check(experiment, "too-few-runs", reason, latest, baseline, acknowledged=acknowledged)
+    records = history.records([run.id for run in runs])
+    named = list(range(len(baseline))) if isinstance(against, Sequence) else None
+    judgement = judge(records, margin, level, windows, named, most, confirm=last is None)
+    changes = [
+        change
+        if change.since_run is None
+        else replace(
+            change, since_run=runs[change.since_run].id, since=runs[change.since_run].start.isoformat()
         )
-    *before, record = history.records([*(run.id for run in baseline), latest.id])
-    verdict, reason, changes, found = judge(before, record, margin, level)
-    return Check(experiment, verdict, reason, latest, baseline, changes, found)
+        for change in judgement.changes
+    ]
+    found = _comparisons(records, judgement, margin, level) if compared and changes else []
+    return Check(
+        experiment, judgement.verdict, judgement.reason, latest, baseline, changes, found, acknowledged
+    )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Verdict, reason, changes (`since_run` counts from 0), first changed run and the tests, of records."""
+
+    verdict: str
+    reason: str
+    changes: list[Change]
+    first: int
+    tested: list[Tested]
+    series: Series
 
 
 def judge(
-    baseline: Sequence[RunRecord], latest: RunRecord, margin: float = MARGIN, level: float = LEVEL
-) -> tuple[str, str, list[Change], list[Comparison]]:
-    """Judge a record by those of a baseline.
+    records: Sequence[RunRecord],
+    margin: float = MARGIN,
+    level: float = LEVEL,
+    windows: Sequence[int] = WINDOWS,
+    baseline: Sequence[int] | None = None,
+    most: int = BASELINE,
+    confirm: bool = True,
+) -> Judgement:
+    """Judge the latest of the records by those before.
 
     Parameters
     ----------
-    baseline : sequence of RunRecord
-        At least two.
-    latest : RunRecord
+    records : sequence of RunRecord
+        In the order of time.
     margin, level : float
         As for `check`.
+    windows : sequence of int
+        Numbers of latest records that are judged together.
+    baseline : sequence of int, optional
+        Records of the baseline. Default: the `most` records before a window.
+    most : int
+    confirm : bool
+        Whether a single run in which everything takes longer does not count.
 
     Returns
     -------
-    verdict, reason : str
-    changes : list of Change
-    comparisons : list of Comparison
-        As in `Check`.
+    Judgement
     """
-    groups = [[record.as_read() for record in baseline], [latest.as_read()]]
-    found = compare_read_runs(groups, names=["baseline", "latest"], margin=margin, level=level)
-    changes = [_change(one) for one in found if one.verdict == "different"]
-    changes += _new_findings(baseline, latest)
-    return *_verdict(changes, found), changes, found
+    before = range(max(0, len(records) - min(windows))) if baseline is None else baseline
+    series = make_series(records, before)
+    tested = judge_windows(series, windows, most, LEAST_RUNS, margin, level, baseline, confirm)
+    certain = [one for one in tested if one.p <= level]
+    first, changes = len(records) - 1, []
+    if certain:
+        widest = max(one.runs for one in certain)
+        begin = max(0, len(records) - most - widest) if baseline is None else 0
+        moved = [one.part for one in certain]
+        first = first_changed(series, sorted(set(moved)), begin)
+        changes = _changes(series, certain, first)
+    changes += _new_findings([records[at] for at in before], records[-1], len(records) - 1)
+    return Judgement(*_verdict(changes, series, before), changes, first, tested, series)
 
 
-def _change(found: Comparison) -> Change:
-    what = "calls" if found.counts_differ else "durations"
-    return Change(found.op, found.layer, what, found.direction or "mixed", found.reason)
+def _changes(series: Series, certain: Sequence[Tested], first: int) -> list[Change]:
+    """Describe each part once, by its most certain window."""
+    found: dict[int, Tested] = {}
+    for one in certain:
+        found.setdefault(one.part, one)
+    moved = list(found.values())
+    # A location that stays while the mode with most calls moves has not changed.
+    still = [one for one in moved if abs(one.absolute) < abs(one.change) / 2]
+    kept = [one for one in moved if one not in still]
+    places = [one for one in still if series.parts[one.part].what == PLACE]
+    if places and series.reference is not None:
+        kept.insert(0, _of_reference(series, places[0]))
+    kept = kept or moved
+    return [_change(series.parts[one.part], one, series, first) for one in kept]
 
 
-def _new_findings(baseline: Sequence[RunRecord], latest: RunRecord) -> list[Change]:
+def _of_reference(series: Series, seen: Tested) -> Tested:
+    """Return the change of the mode with most calls, which is seen as that of another relative to it."""
+    sign = series.parts[seen.part].slower
+    change = sign * (seen.absolute - seen.change)
+    assert series.reference is not None
+    return replace(seen, part=series.reference, change=change, absolute=change)
+
+
+def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
+    size = one.absolute if part.what not in (COMMON, WEIGHT, TAIL) else one.change
+    direction = "slower" if size * part.slower > 0 else "faster"
+    before = float(np.nanmean(series.absolute[:first, one.part])) if first else float("nan")
+    after = float(np.nanmean(series.absolute[first:, one.part]))
+    where = "" if one.runs == 1 else f" in the latest {one.runs} runs together"
+    if part.what == CALLS:
+        text = f"{after:,.6g} calls a run instead of {before:,.6g}"
+        return Change(
+            part.op, part.layer, "calls", direction, text + where, part.name, one.runs, one.p, first
+        )
+    if part.what == WEIGHT:
+        text = f"{part.name}, at {_time(part.t_s)}: {after:.1%} of the calls instead of {before:.1%}"
+    elif part.what == TAIL:
+        text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
+    else:
+        at = "" if part.t_s is None else f", at {_time(part.t_s)}"
+        text = f"{part.name}{at}: {2.0**size:.3g} times"
+    text += f"{where} (p = {one.p:.2g})"
+    return Change(part.op, part.layer, "durations", direction, text, part.name, one.runs, one.p, first)
+
+
+def _time(t_s: float | None) -> str:
+    from ensembles.model.units import seconds_text
+
+    return "" if t_s is None else seconds_text(t_s)
+
+
+def _new_findings(baseline: Sequence[RunRecord], latest: RunRecord, number: int) -> list[Change]:
     """Findings of the latest run that no run of the baseline has."""
     known = {one.id for record in baseline for one in record.findings}
     return [
-        Change(None, None, "finding", "slower", f"new finding {one.id}: {one.title}")
+        Change(
+            None, None, "finding", "slower", f"new finding {one.id}: {one.title}", one.id, since_run=number
+        )
         for one in latest.findings
         if one.id not in known and one.severity in _SEVERE
     ]
 
 
-def _verdict(changes: Sequence[Change], found: Sequence[Comparison]) -> tuple[str, str]:
+def _verdict(changes: Sequence[Change], series: Series, before: Sequence[int]) -> tuple[str, str]:
     worse = [change for change in changes if change.direction != "faster"]
     if worse:
         return "regression", worse[0].sentence
     if changes:
         return "improvement", changes[0].sentence
-    if all(one.verdict == "same" for one in found):
-        return "ok", "every kind of calls is the same within the margin"
-    enough = max((one.enough_runs or math.inf for one in found if one.verdict != "same"), default=math.inf)
-    more = "" if math.isinf(enough) else f"; {enough} runs would find or exclude a change beyond the margin"
-    return "ok", f"no change is certain{more}"
+    alone = _alone(series, before)
+    return "ok", f"no change is certain{alone}"
+
+
+def _alone(series: Series, before: Sequence[int]) -> str:
+    """Say that everything takes longer in the latest run only."""
+    if not series.parts or series.parts[0].what != COMMON or len(before) < LEAST_RUNS:
+        return ""
+    common = series.value[:, 0]
+    spread = float(common[np.asarray(before)].std(ddof=1))
+    if common[-1] <= max(4 * spread, float(np.log2(1 + MARGIN))):
+        return ""
+    return (
+        f"; all durations are {2.0 ** common[-1]:.3g} times as long in the latest run, which is a regression "
+        "if the next run shows it too, or with --last 1"
+    )
+
+
+def _comparisons(
+    records: Sequence[RunRecord], judgement: Judgement, margin: float, level: float
+) -> list[Comparison]:
+    if any(kind.calls and not kind.counts for record in records for kind in record.kinds):
+        return []  # only sums are known
+    reads = [record.as_read() for record in records]
+    groups = [reads[: judgement.first], reads[judgement.first :]]
+    if not all(groups):
+        return []
+    return compare_read_runs(groups, names=["before", "since"], margin=margin, level=level)
+
+
+def control_false_alarms(found: Sequence[Check], share: float = FALSE_SHARE) -> list[Check]:
+    """Keep the changes whose experiments stand out among all that were checked.
+
+    Parameters
+    ----------
+    found : sequence of Check
+    share : float
+        Greatest expected share of false alarms among the reported experiments.
+
+    Returns
+    -------
+    list of Check
+        Experiments that are not significant among so many have the verdict ``ok``, and say so.
+
+    References
+    ----------
+    Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate", Journal of the Royal Statistical
+    Society B 57, 1995.
+    """
+    least = [min((one.p for one in each.changes), default=1.0) for each in found]
+    order = np.argsort(least)
+    allowed = share * np.arange(1, len(found) + 1) / max(len(found), 1)
+    passed = np.flatnonzero(np.array(least)[order] <= allowed)
+    kept = set(order[: passed[-1] + 1].tolist()) if len(passed) else set()
+    return [
+        each
+        if number in kept or not each.changes
+        else replace(
+            each,
+            verdict="ok",
+            reason=f"no change is certain among {len(found)} experiments (p = {least[number]:.2g})",
+            changes=[],
+        )
+        for number, each in enumerate(found)
+    ]

@@ -53,6 +53,12 @@ class KindRecord(msgspec.Struct, frozen=True, array_like=True):
     bins: list[int]
     counts: list[int]
 
+    def sample(self) -> CountedDurations:
+        """Return the distribution of the durations."""
+        counts = np.zeros(BIN_COUNT, np.int64)
+        counts[self.bins] = self.counts
+        return CountedDurations.from_counts(counts, self.min_s, self.max_s)
+
 
 class PhaseRecord(msgspec.Struct, frozen=True, array_like=True):
     """One phase: its number from 1, its name or None, start and duration in seconds, calls and bytes."""
@@ -209,9 +215,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Return what a comparison takes."""
         calls = ComparedCalls()
         for kind in self.kinds:
-            counts = np.zeros(BIN_COUNT, np.int64)
-            counts[kind.bins] = kind.counts
-            calls.samples[kind.layer, kind.op] = CountedDurations.from_counts(counts, kind.min_s, kind.max_s)
+            calls.samples[kind.layer, kind.op] = kind.sample()
             calls.time_s[kind.layer, kind.op] = kind.time_s
         moved = {
             (kind.layer, kind.op): (kind.calls, kind.bytes)

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from ensembles.model.errors import EnsioError
 
-SCHEMA = "0001"
+SCHEMA = "0002"
 """Last of the steps in ``migrations/versions``."""
 
 METADATA = MetaData()
@@ -60,6 +60,17 @@ LABELS = Table(
     Index("label_by_value", "name", "value"),
 )
 
+ACKNOWLEDGEMENTS = Table(
+    "acknowledgement",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("experiment_id", ForeignKey("experiment.id", ondelete="CASCADE"), nullable=False),
+    Column("since_unix_ns", BigInteger, nullable=False),
+    Column("made_unix_ns", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    UniqueConstraint("experiment_id", "since_unix_ns"),
+)
+
 
 def schema_of(connection: Connection) -> str | None:
     """Return the step that the tables of a database are at; None: it has no tables of ours."""
@@ -79,9 +90,13 @@ def check_schema(connection: Connection, url: str) -> None:
     found = schema_of(connection)
     if found is None:
         raise EnsioError(f"{url} holds no history: ensio history add makes one")
+    if found < SCHEMA:
+        raise EnsioError(
+            f"{url} has the schema {found} of an earlier ensio: ensio history upgrade brings it to {SCHEMA}"
+        )
     if found != SCHEMA:
         raise EnsioError(
-            f"{url} has the schema {found} of another version of ensio, and this one reads {SCHEMA}: use that"
+            f"{url} has the schema {found} of a later ensio, and this one reads {SCHEMA}: use that"
         )
 
 

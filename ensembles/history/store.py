@@ -30,7 +30,16 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQL
 from sqlalchemy.pool import NullPool
 
 from ensembles.history.record import RunRecord
-from ensembles.history.schema import EXPERIMENTS, LABELS, RUNS, check_schema, make_schema, schema_of
+from ensembles.history.schema import (
+    ACKNOWLEDGEMENTS,
+    EXPERIMENTS,
+    LABELS,
+    RUNS,
+    SCHEMA,
+    check_schema,
+    make_schema,
+    schema_of,
+)
 from ensembles.model.errors import EnsioError
 
 BUSY_S = 120
@@ -80,6 +89,15 @@ class Experiment:
     latest: datetime
 
 
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A known change: the start of its first run (UTC), and why runs differ since then."""
+
+    experiment: str
+    since: datetime
+    reason: str
+
+
 class History:
     """The record of runs in a database.
 
@@ -89,6 +107,8 @@ class History:
         A file for SQLite, or a URL of SQLAlchemy such as ``postgresql+psycopg://user@host/name``.
     make : bool
         Make the database and its tables if they are missing.
+    upgrade : bool
+        Bring the tables of an earlier ensio up to date, in one transaction.
 
     Raises
     ------
@@ -106,20 +126,21 @@ class History:
     [('ior', 8, {'commit': 'abc'})]
     """
 
-    def __init__(self, place: str, make: bool = False) -> None:
+    def __init__(self, place: str, make: bool = False, upgrade: bool = False) -> None:
         self.place = place
         self._url = place if "://" in place else f"sqlite:///{os.path.abspath(place)}"
         if not make and "://" not in place and not os.path.exists(place):
             raise EnsioError(f"there is no history {place}: ensio history add makes one")
         with self._sentences():
-            if make:
+            if make or upgrade:
                 with self._writing() as connection:
-                    if schema_of(connection) is None:
+                    found = schema_of(connection)
+                    if (make and found is None) or (upgrade and found is not None and found < SCHEMA):
                         if not self._is_sqlite:
                             connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
                         make_schema(connection)
             with self._reading() as connection:
-                check_schema(connection, self._name)
+                check_schema(connection, self.name)
 
     @cached_property
     def _engine(self) -> Engine:
@@ -134,9 +155,9 @@ class History:
                 "postgresql+psycopg://user@host/name"
             ) from None
         except ModuleNotFoundError as missing:
-            raise EnsioError(f"{self._name} needs {missing.name}: pip install 'ensio[postgresql]'") from None
+            raise EnsioError(f"{self.name} needs {missing.name}: pip install 'ensio[postgresql]'") from None
         if engine.dialect.name not in ("sqlite", "postgresql"):
-            raise EnsioError(f"{self._name}: a history is kept by SQLite or PostgreSQL")
+            raise EnsioError(f"{self.name}: a history is kept by SQLite or PostgreSQL")
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
@@ -147,7 +168,7 @@ class History:
         return self._engine.dialect.name == "sqlite"
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         """The place without a password."""
         return (
             make_url(self.place).render_as_string(hide_password=True) if "://" in self.place else self.place
@@ -160,7 +181,7 @@ class History:
             yield
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise EnsioError(f"{self._name}: the database says: {reason}") from None
+            raise EnsioError(f"{self.name}: the database says: {reason}") from None
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
@@ -193,6 +214,22 @@ class History:
         """
         with self._sentences(), self._writing() as connection:
             return self._add(connection, record, experiment, labels or {})
+
+    def add_many(self, rows: Sequence[tuple[RunRecord, str, Mapping[str, str]]]) -> list[bool]:
+        """Add records to experiments, with labels, in one transaction; all or none.
+
+        Returns
+        -------
+        list of bool
+            As for `add`.
+        """
+        with self._sentences(), self._writing() as connection:
+            return [self._add(connection, *row) for row in rows]
+
+    def paths(self) -> set[str]:
+        """Return the paths of all runs."""
+        with self._sentences(), self._reading() as connection:
+            return set(connection.execute(select(RUNS.c.path)).scalars())
 
     def _add(
         self, connection: Connection, record: RunRecord, experiment: str, labels: Mapping[str, str]
@@ -232,6 +269,51 @@ class History:
                 pass  # made by another process meanwhile
             number = connection.execute(found).scalar_one()
         return int(number)
+
+    def acknowledge(self, experiment: str, since: StoredRun, reason: str) -> None:
+        """Take the runs from one on as the new baseline; the same run again replaces the reason.
+
+        Parameters
+        ----------
+        experiment : str
+        since : StoredRun
+            First run of the known change.
+        reason : str
+
+        Raises
+        ------
+        EnsioError
+            The database cannot be written.
+        """
+        since_ns = self._start_ns(since.id)
+        with self._sentences(), self._writing() as connection:
+            number = self._experiment(connection, experiment)
+            row: dict[str, Any] = {"experiment_id": number, "since_unix_ns": since_ns}
+            same = and_(*(ACKNOWLEDGEMENTS.c[name] == value for name, value in row.items()))
+            connection.execute(delete(ACKNOWLEDGEMENTS).where(same))
+            row |= {"made_unix_ns": time.time_ns(), "reason": reason}
+            connection.execute(insert(ACKNOWLEDGEMENTS).values(row))
+
+    def _start_ns(self, run: int) -> int:
+        with self._sentences(), self._reading() as connection:
+            return int(connection.execute(select(RUNS.c.start_unix_ns).where(RUNS.c.id == run)).scalar_one())
+
+    def acknowledgements(self, experiment: str) -> list[Acknowledgement]:
+        """Return the known changes of an experiment in the order of time."""
+        query = (
+            select(ACKNOWLEDGEMENTS.c.since_unix_ns, ACKNOWLEDGEMENTS.c.reason)
+            .join(EXPERIMENTS, ACKNOWLEDGEMENTS.c.experiment_id == EXPERIMENTS.c.id)
+            .where(EXPERIMENTS.c.name == experiment)
+            .order_by(ACKNOWLEDGEMENTS.c.since_unix_ns)
+        )
+        with self._sentences(), self._reading() as connection:
+            return [
+                Acknowledgement(experiment, _time(since), why) for since, why in connection.execute(query)
+            ]
+
+    def acknowledged(self, experiment: str) -> Acknowledgement | None:
+        """Return the latest known change of an experiment; None: there is none."""
+        return next(reversed(self.acknowledgements(experiment)), None)
 
     def experiments(self) -> list[Experiment]:
         """List the experiments by name."""
@@ -292,6 +374,16 @@ class History:
             for row in reversed(rows)
         ]
 
+    def run(self, number: int) -> StoredRun | None:
+        """Return the run with a number; None: there is none."""
+        with self._sentences(), self._reading() as connection:
+            name = connection.execute(
+                select(EXPERIMENTS.c.name)
+                .join(RUNS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
+                .where(RUNS.c.id == number)
+            ).scalar()
+        return next((run for run in self.runs(name) if run.id == number), None) if name is not None else None
+
     def records(self, ids: Sequence[int]) -> list[RunRecord]:
         """Read the records of runs, in this order.
 
@@ -305,7 +397,7 @@ class History:
             found = {row.id: row.record for row in connection.execute(query)}
         missing = [number for number in ids if number not in found]
         if missing:
-            raise EnsioError(f"{self._name} has no run {missing[0]}: ensio history list shows its runs")
+            raise EnsioError(f"{self.name} has no run {missing[0]}: ensio history list shows its runs")
         return [RunRecord.decode(found[number]) for number in ids]
 
     def remove(self, ids: Iterable[int]) -> int:
@@ -333,7 +425,23 @@ class History:
                 some = runs[first : first + _AT_ONCE]
                 for run, record in zip(some, other.records([run.id for run in some]), strict=True):
                     added += self._add(connection, record, run.experiment, run.labels)
+            for known in {run.experiment for run in runs}:
+                self._merge_acknowledgements(connection, other, known)
         return added, len(runs) - added
+
+    def _merge_acknowledgements(self, connection: Connection, other: History, experiment: str) -> None:
+        number = self._experiment(connection, experiment)
+        for known in other.acknowledgements(experiment):
+            since_ns = round(known.since.timestamp() * 1e6) * 1000
+            facts = (number, since_ns, known.reason)
+            row = dict(zip(("experiment_id", "since_unix_ns", "reason"), facts, strict=True))
+            try:
+                with connection.begin_nested():
+                    connection.execute(
+                        insert(ACKNOWLEDGEMENTS).values(row | {"made_unix_ns": time.time_ns()})
+                    )
+            except IntegrityError:
+                pass  # it is known here
 
     def _chosen(self, query: Select[Any], experiment: str | None, labels: Mapping[str, str]) -> Select[Any]:
         query = query.join(EXPERIMENTS, RUNS.c.experiment_id == EXPERIMENTS.c.id)

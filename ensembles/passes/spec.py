@@ -13,7 +13,7 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
-from ensembles.passes.reading import ChunkSource, ReadRequest, divide
+from ensembles.passes.reading import ChunkSource, Ranges, ReadRequest, divide
 from ensembles.passes.summary import ANY_ORDER, Requirement
 
 PARTS_EACH = 3
@@ -75,6 +75,8 @@ class PassSpec:
         Columns that the summaries and the selection need; None: all.
     choose : callable or None
         Reduces chunks to the selected events, given chunks, budget and path. None: all events are added.
+    ranks, times_ns : tuple of (int, int) or None
+        Ranges of ranks and of starts that `choose` selects, as of `ReadRequest`: others need not be read.
     requires : Requirement
         Requirement of the summaries and of `choose` on the chunks.
     budget : Budget
@@ -90,6 +92,8 @@ class PassSpec:
     choose: Choose | None
     requires: Requirement
     budget: Budget
+    ranks: Ranges | None = None
+    times_ns: Ranges | None = None
 
     def new_group(self, run: PassRun) -> SummaryGroup:
         """Make the empty summaries."""
@@ -106,7 +110,10 @@ class PassSpec:
     @property
     def request(self) -> ReadRequest:
         """The events to read for the whole pass."""
-        return ReadRequest(self.budget.chunk_events, self.columns, is_ordered=self.requires is not ANY_ORDER)
+        is_ordered = self.requires is not ANY_ORDER
+        return ReadRequest(
+            self.budget.chunk_events, self.columns, is_ordered, self.ranks, times_ns=self.times_ns
+        )
 
     def parts_for_workers(self, run: PassRun, workers: int) -> list[ReadRequest]:
         """Divide the pass into parts for workers that open the run themselves.

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Sequence
 from typing import IO
 
+import numpy as np
+
 from ensembles.model.errors import EnsioError
 from ensembles.recorder.install_paths import install_prefixes
 
@@ -34,11 +36,16 @@ SETTINGS = struct.Struct("=QII")
     REGIONS_KIND,
     EVENTS_KIND,
     END_KIND,
-) = range(1, 12)
+    COUNTERS_KIND,
+    SAMPLES_KIND,
+) = range(1, 14)
 """Kinds of messages to the writing program."""
 
-DEFINITION_KIND, ROWS_KIND, ALIVE_KIND, READ_KIND = range(32, 36)
+DEFINITION_KIND, ROWS_KIND, ALIVE_KIND, READ_KIND, SAMPLE_ROWS_KIND = range(32, 37)
 """Kinds of messages from the reading program."""
+
+SAMPLE = np.dtype([("time", "i8"), ("value", "i8"), ("metric", "u4"), ("reserved", "u4")])
+"""``struct ensio_otf2_sample`` of ``libtrace/otf2/stream.h``."""
 
 _PIPE_BYTES = 1 << 20
 

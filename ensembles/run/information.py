@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.between_layers import between_layers, layer_requests
 from ensembles.structure.counters import counters_json
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
+        **between_layers(found.times),
         "calls": _calls(table, totals.layers, table.span_ns * max(run.threads, 1)),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
@@ -185,9 +187,10 @@ def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     return find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times).to_json()
 
 
-def sums_requests() -> dict[str, SummaryRequest]:
+def sums_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries that `sums_from_events` takes."""
     from ensembles.run.headline import headline_requests
+    from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
@@ -198,6 +201,8 @@ def sums_requests() -> dict[str, SummaryRequest]:
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "regions": SummaryRequest(_region_times),
         **headline_requests(),
+        **layer_requests(),
+        **({"ranks": SummaryRequest(empty_ranks)} if run.needs_pass_for_ranks else {}),
     }
 
 
@@ -216,6 +221,8 @@ def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
     """
     from ensembles.summaries.from_cells import add_summed_calls
 
+    if "ranks" in found:
+        run.keep_ranks(found["ranks"])
     table, totals = found["table"], found["totals"]
     events, summed = table.events, 0
     if run.summed_calls:
@@ -232,7 +239,7 @@ def _region_times(run: Run) -> RegionTimes:
 def sums_of(run: Run) -> RunSums:
     """Compute the totals of a run, in one pass over its events or from the summary of its recorder."""
     if run.has_all_events:
-        return sums_from_events(run, run.summarize(sums_requests()).summaries)
+        return sums_from_events(run, run.summarize(sums_requests(run)).summaries)
     return _from_summary(run)
 
 

@@ -322,6 +322,8 @@ class Run(RunWithTotals):
                 choose=None if selection is None else self._choose(selection),
                 requires=requires,
                 budget=self.budget,
+                ranks=None if selection is None else selection.read_ranks,
+                times_ns=None if selection is None else selection.read_times_ns,
             ),
         )
         if group.left_out_ranks:
@@ -520,12 +522,10 @@ class Run(RunWithTotals):
         return self._chunks_for(selection, max_events, True)
 
     def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
-        # A time range must not limit what is read for ordinals, which count all calls of a rank.
-        times_ns = selection.times_ns if selection.ordinals is None else None
         request = ReadRequest(
             max_events or self.budget.chunk_events,
             is_ordered=is_ordered,
-            ranks=None if selection.ranks is None else ascending_ranges(selection.ranks),
-            times_ns=None if times_ns is None else tuple(times_ns),
+            ranks=selection.read_ranks,
+            times_ns=selection.read_times_ns,
         )
         return self._choose(selection)(self._noting(request), self.budget, self.path)

@@ -30,6 +30,7 @@ from ensembles.model.filters import (
     within_ranges,
 )
 from ensembles.model.nearest_names import nearest_names, suggestion
+from ensembles.passes.reading import Ranges, ascending_ranges
 from ensembles.structure.ordinals.numbering import with_ordinals
 
 if TYPE_CHECKING:
@@ -216,6 +217,16 @@ class Selection:
         if self.times_s is None:
             return None
         return [(_ns(low), _ns(high) - 1) for low, high in self.times_s]
+
+    @property
+    def read_ranks(self) -> Ranges | None:
+        """Ranges of the ranks to read, ascending and disjoint; None: all."""
+        return None if self.ranks is None else ascending_ranges(self.ranks)
+
+    @property
+    def read_times_ns(self) -> Ranges | None:
+        """Ranges of the starts to read; None: all, also to count ordinals, among all calls of a rank."""
+        return None if self.times_ns is None or self.ordinals is not None else tuple(self.times_ns)
 
     @property
     def needs_whole_run(self) -> bool:

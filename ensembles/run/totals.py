@@ -71,8 +71,23 @@ class RunWithTotals(RunInfo):
                 "sums that another tool made over all ranks cannot be divided"
             )
         if ranks is None:
-            ranks = self._run.summarize(_empty_ranks)
+            ranks = self._run.summarize(empty_ranks)
         return ranks
+
+    @property
+    def needs_pass_for_ranks(self) -> bool:
+        """Whether `ranks` would make a pass over the events."""
+        return "ranks" not in self.__dict__ and self.has_all_events and self._source.ranks() is None
+
+    def keep_ranks(self, ranks: RankTable) -> None:
+        """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
+
+        Parameters
+        ----------
+        ranks : RankTable
+            Filled with all events of this run.
+        """
+        self.__dict__["ranks"] = ranks
 
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
         """Compute the totals of each place in the program that led to calls.
@@ -163,5 +178,6 @@ def _empty_summary(run: Run) -> CellSummary:
     return CellSummary(run.calls, run.files)
 
 
-def _empty_ranks(run: Run) -> RankTable:
+def empty_ranks(run: Run) -> RankTable:
+    """Make the empty sums by rank of a run."""
     return RankTable(run.calls)

@@ -88,7 +88,7 @@ class ActiveTime(Summary):
         """Time in s in which at least one call moved bytes in this direction."""
         number = DIRECTIONS.index(direction)
         if self.is_exact(direction):
-            return 1e-9 * _union_ns(self._spans[number])
+            return 1e-9 * union_ns(self._spans[number])
         return 1e-9 * float(np.minimum(self._grid.values[number], self._grid.cell_ns).sum())
 
     def calls_between(self, direction: str, from_ns: int, to_ns: int) -> int:
@@ -114,7 +114,7 @@ class ActiveTime(Summary):
         }
 
 
-def _union_ns(spans: list[np.ndarray]) -> int:
+def union_ns(spans: list[np.ndarray]) -> int:
     """Length of the union of spans of time: arrays of shape (2, n) with their starts and ends, ns."""
     if not spans:
         return 0

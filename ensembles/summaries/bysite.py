@@ -11,6 +11,7 @@ import numpy as np
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.keyed_sums import sorted_groups
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
 
@@ -65,12 +66,17 @@ class SiteTotals(SiteCalls):
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
 
     @property
-    def operations(self) -> str:
-        """Numbers of calls by operation, such as ``12 write, 1 close``."""
+    def counts_by_operation(self) -> dict[str, int]:
+        """Numbers of calls by operation, the largest first."""
         by_op: Counter[str] = Counter()
         for call, totals in self.calls.items():
             by_op[call.op] += totals.count
-        return ", ".join(f"{count:,} {op}" for op, count in by_op.most_common())
+        return dict(by_op.most_common())
+
+    @property
+    def operations(self) -> str:
+        """Numbers of calls by operation, such as ``12 write, 1 close``."""
+        return ", ".join(f"{count:,} {op}" for op, count in self.counts_by_operation.items())
 
 
 class BySite(Summary):
@@ -103,33 +109,30 @@ class BySite(Summary):
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
-        key = chunk.site.astype(np.int64) << 16 | chunk.call
-        unique, place = np.unique(key, return_inverse=True)
+        site, number = chunk.site.astype(np.int64), chunk.call.astype(np.int64)
+        order, first = sorted_groups([site, number])
         moved = np.where(counted_elsewhere(chunk), 0, np.maximum(chunk.moved, 0))
-        longest = np.zeros(len(unique), np.int64)
-        np.maximum.at(longest, place, chunk.duration)
 
         def sums(values: np.ndarray) -> list[int]:
-            total = np.zeros(len(unique), np.int64)
-            np.add.at(total, place, values)
-            return list(map(int, total))
+            return list(map(int, np.add.reduceat(values[order].astype(np.int64), first)))
 
         time_ns = sums(chunk.duration)
-        inner = [0] * len(unique) if inner_ns is None else sums(inner_ns)
         columns = zip(
-            unique.tolist(),
-            sums(np.ones(len(chunk), np.int64)),
+            site[order[first]].tolist(),
+            number[order[first]].tolist(),
+            np.diff(first, append=len(order)).tolist(),
             sums(chunk.moved < 0),
             sums(moved),
+            time_ns,
+            time_ns if inner_ns is None else sums(chunk.duration - inner_ns),
+            np.maximum.reduceat(chunk.duration[order], first).tolist(),
             strict=True,
         )
-        for row, (number, count, errors, bytes_) in enumerate(columns):
-            call = chunk.calls[number & 0xFFFF]
+        for place, function, count, errors, bytes_, whole_ns, exclusive_ns, longest_ns in columns:
+            call = chunk.calls[function]
             bytes_ = bytes_ if call.op in _TRANSFERS else 0
-            totals = SiteCalls(
-                count, errors, bytes_, time_ns[row], time_ns[row] - inner[row], int(longest[row])
-            )
-            self.rows.setdefault((number >> 16, call), SiteCalls()).add(totals)
+            totals = SiteCalls(count, errors, bytes_, whole_ns, exclusive_ns, longest_ns)
+            self.rows.setdefault((place, call), SiteCalls()).add(totals)
 
     def merge(self, other: BySite) -> None:
         """Add a summary of other threads of the same run."""

@@ -64,15 +64,33 @@ class KeyedSums:
         return dict(self._parts[0]) if self._parts else {name: np.empty(0, np.int64) for name in names}
 
     def _grouped(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        order, first = _sorted_groups([np.asarray(columns[name], np.int64) for name in self.keys])
+        order, first = sorted_groups([np.asarray(columns[name], np.int64) for name in self.keys])
         found = {name: np.asarray(columns[name], np.int64)[order[first]] for name in self.keys}
         for name, way in self._ways.items():
             found[name] = way.reduceat(columns[name][order], first)
         return found
 
 
-def _sorted_groups(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sort rows by keys: the order, and where in it each group begins."""
+def sorted_groups(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Sort rows by keys.
+
+    Parameters
+    ----------
+    keys : list of ndarray of int64, shape (n,)
+        At least one; n is at least 1. The first is the most significant.
+
+    Returns
+    -------
+    order, first : ndarray of int64
+        The order, and where in it each group of equal keys begins.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.keyed_sums import sorted_groups
+    >>> order, first = sorted_groups([np.array([5, 3, 5])])
+    >>> order.tolist(), first.tolist()
+    ([1, 0, 2], [0, 1])
+    """
     packed = _packed(keys)
     order = np.lexsort(keys[::-1]) if packed is None else np.argsort(packed, kind="stable")
     new = np.zeros(len(order), bool)
@@ -92,4 +110,5 @@ def _packed(keys: list[np.ndarray]) -> np.ndarray | None:
         if bits > 63:
             return None
         total = (total << width) | (key - low)
-    return total
+    # NumPy sorts numbers of 16 bits by radix, which is several times as fast.
+    return total.astype(np.uint16) if bits <= 16 else total

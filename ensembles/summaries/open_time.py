@@ -87,14 +87,7 @@ class OpenTime(Summary):
         mine = np.flatnonzero((direction >= 0) | (outer & (edge >= 0)))
         if not len(mine):
             return
-        moved = np.maximum(chunk.moved[mine], 0)
-        rows = np.empty((len(_COLUMNS), len(mine)), np.int64)
-        for row, name in enumerate(("rank", "thread", "file", "start", "duration")):
-            rows[row] = getattr(chunk, name)[mine]
-        rows[4] += rows[3]
-        for number in range(len(DIRECTIONS)):
-            rows[5 + number] = np.where(direction[mine] == number, moved, 0)
-        rows[7], rows[8] = edge[mine] == _CLOSE, edge[mine] == _OPEN
+        rows = _uses(chunk, mine, direction[mine], edge[mine])
         self._pending = self._without_finished(_sessions(np.concatenate([self._pending, rows], axis=1)))
 
     def _without_finished(self, sessions: np.ndarray) -> np.ndarray:
@@ -205,6 +198,33 @@ def _without_releases_of_objects(chunk: Events, edge: np.ndarray) -> np.ndarray:
     edge[releases] = -1
     edge[closes] = _CLOSE
     return edge
+
+
+def _uses(chunk: Events, mine: np.ndarray, direction: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """Join successive transfers of a thread on a file: rows of `_COLUMNS`.
+
+    The calls of a thread are in the order of completion, so that no open or close can lie between them. Most
+    events disappear here, before anything is sorted.
+    """
+    key = [getattr(chunk, name)[mine] for name in ("rank", "thread", "file")]
+    is_edge = edge >= 0
+    begins = is_edge.copy()
+    begins[1:] |= is_edge[:-1]
+    begins[0] = True
+    for column in key:
+        begins[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(begins)
+    rows = np.empty((len(_COLUMNS), len(first)), np.int64)
+    for row, column in enumerate(key):
+        rows[row] = column[first]
+    start = chunk.start[mine]
+    rows[3] = np.minimum.reduceat(start, first)
+    rows[4] = np.maximum.reduceat(start + chunk.duration[mine], first)
+    moved = np.maximum(chunk.moved[mine], 0)
+    for number in range(len(DIRECTIONS)):
+        rows[5 + number] = np.add.reduceat(np.where(direction == number, moved, 0), first)
+    rows[7], rows[8] = edge[first] == _CLOSE, edge[first] == _OPEN
+    return rows
 
 
 def _sessions(rows: np.ndarray) -> np.ndarray:

@@ -24,9 +24,12 @@ CLASSES = {
     "read": ("read",),
     "metadata": ("open", "close", "seek", "meta"),
     "sync": ("sync",),
+    "io wait": (),
     "wait": ("wait",),
 }
-"""Classes that a picture distinguishes, and the operations of each."""
+"""Classes that a picture distinguishes, and the operations of each. Calls that wait for I/O to complete, and
+not for other tasks, are ``io wait``.
+"""
 
 
 class Raster(Summary):
@@ -191,4 +194,7 @@ def class_of_calls(calls: Sequence[Call]) -> np.ndarray:
     The result is int32, shape (len(calls),), with indices into `CLASSES`.
     """
     number = {op: index for index, ops in enumerate(CLASSES.values()) for op in ops}
-    return np.array([number[call.op] for call in calls], dtype=np.int32)
+    io_wait = list(CLASSES).index("io wait")
+    waits_for_io = [call.op == "wait" and not call.waits_for_tasks for call in calls]
+    classes = [io_wait if io else number[call.op] for call, io in zip(calls, waits_for_io, strict=True)]
+    return np.array(classes, dtype=np.int32)

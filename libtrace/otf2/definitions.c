@@ -16,6 +16,11 @@ static uint32_t text(const char *string)
     return string_count++;
 }
 
+uint32_t ensio_text(const char *string)
+{
+    return text(string);
+}
+
 /* A property of any length: pieces of it are called NAME, NAME+1, NAME+2, ... */
 static void write_pieces(const char *name, const char *value, void (*write)(uint32_t, uint32_t, OTF2_AttributeValue),
                          uint32_t of)
@@ -241,5 +246,6 @@ void ensio_write_definitions(void)
     write_regions();
     write_files();
     write_locations(node_of_rank);
+    ensio_define_samples(writer);
     free(node_of_rank);
 }

@@ -1,7 +1,8 @@
 /* event_matching.c: finds the begin that belongs to the end of an operation: one with the same handle and number.
  * Within a location, the latest such begin is taken, because some recorders give all blocking operations the same
- * number. An end without a begin in its location is kept and matched when all locations have been read, with the begins
- * in other locations of the same traced process. */
+ * number. A non-blocking operation blocks its program until the call in which it begins is left, or until it is issued;
+ * from its begin to its end it is in flight. An end without a begin in its location is kept and matched when all
+ * locations have been read, with the begins in other locations of the same traced process. */
 #include "reader.h"
 
 #include <stdlib.h>
@@ -71,8 +72,14 @@ static void finish(struct ensio_operation *operation, uint64_t time, uint64_t by
     row->moved = is_unknown ? 0 : (int64_t)bytes; /* OTF2's undefined number is -1 too */
     ensio_archive.counts.without_bytes += is_unknown && row->kind != ENSIO_OTF2_ROW_FLUSH;
     row->error = error;
-    if (!operation->has_duration)
+    if (!operation->has_duration) {
         row->duration = ensio_ns_between(operation->time, time);
+        if (operation->non_blocking && operation->posted) {
+            row->flight = row->duration;
+            row->duration = ensio_ns_between(operation->time, operation->posted < time ? operation->posted : time);
+            row->request = operation->number;
+        }
+    }
     if (!operation->has_offset && !ensio_archive.ours && row->kind != ENSIO_OTF2_ROW_FLUSH)
         row->offset = ensio_position_of(operation->handle, row->moved);
     if (is_unknown && !operation->has_offset && row->kind != ENSIO_OTF2_ROW_FLUSH)
@@ -80,19 +87,38 @@ static void finish(struct ensio_operation *operation, uint64_t time, uint64_t by
     ensio_put_row(row);
 }
 
-void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
-                          const struct ensio_attributes *told)
+void ensio_operation_issued(uint32_t handle, uint64_t id, uint64_t time)
+{
+    for (size_t i = open_count; i--;)
+        if (open_here[i].id == id && open_here[i].handle == handle) {
+            if (!open_here[i].call)
+                open_here[i].posted = time;
+            return;
+        }
+}
+
+void ensio_operations_posted_by(uint64_t call, uint64_t time)
+{
+    for (size_t i = open_count; i--;)
+        if (open_here[i].call == call)
+            open_here[i].posted = time;
+}
+
+uint32_t ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                              const struct ensio_attributes *told)
 {
     uint16_t error = told->has >> ENSIO_ATTRIBUTE_ERRNO & 1 ? (uint16_t)told->value[ENSIO_ATTRIBUTE_ERRNO] : 0;
     for (size_t i = open_count; i--;)
         if (open_here[i].id == id && open_here[i].handle == handle) {
+            uint32_t number = open_here[i].posted ? open_here[i].number : 0;
             finish(open_here + i, time, bytes, error);
             open_count--;
             memmove(open_here + i, open_here + i + 1, (open_count - i) * sizeof *open_here);
-            return;
+            return number;
         }
     ends = room_for(ends, end_count, &end_room, sizeof *ends);
     ends[end_count++] = (struct found_end){time, id, bytes, group_here, handle, error};
+    return 0;
 }
 
 /* The locations of a process form a group. */

@@ -297,6 +297,17 @@ struct ensio_file_of ensio_file_of_handle(OTF2_IoHandleRef handle)
     return (struct ensio_file_of){0};
 }
 
+static OTF2_CallbackCode on_metric_member(void *user, OTF2_MetricMemberRef self, OTF2_StringRef name,
+                                          OTF2_StringRef description, OTF2_MetricType kind, OTF2_MetricMode mode,
+                                          OTF2_Type type, OTF2_Base base, int64_t exponent, OTF2_StringRef unit)
+{
+    (void)user, (void)description, (void)kind, (void)mode, (void)type, (void)base, (void)exponent, (void)unit;
+    add_text("counter");
+    add_number(self);
+    add_text(text_of(name));
+    return tell();
+}
+
 static OTF2_CallbackCode on_unknown(void *user)
 {
     (void)user;
@@ -326,6 +337,7 @@ void ensio_read_definitions(OTF2_Reader *reader)
     OTF2_GlobalDefReaderCallbacks_SetIoDirectoryCallback(callbacks, on_file);
     OTF2_GlobalDefReaderCallbacks_SetIoFilePropertyCallback(callbacks, on_file_property);
     OTF2_GlobalDefReaderCallbacks_SetIoHandleCallback(callbacks, on_handle);
+    OTF2_GlobalDefReaderCallbacks_SetMetricMemberCallback(callbacks, on_metric_member);
     OTF2_GlobalDefReaderCallbacks_SetUnknownCallback(callbacks, on_unknown);
     OTF2_Reader_RegisterGlobalDefCallbacks(reader, definitions, callbacks, NULL);
     OTF2_GlobalDefReaderCallbacks_Delete(callbacks);

@@ -15,6 +15,8 @@ struct frame {
     uint32_t region, file;
     uint8_t meaning, kind, paradigm, depth;
     bool has_operation;
+    uint32_t request; /* lowest number of the requests that complete in it; 0: none */
+    uint64_t number;  /* in the location, from 1 */
     struct ensio_attributes told;
 };
 
@@ -24,9 +26,23 @@ static struct frame *frames;
 static size_t frame_count, frame_room;
 static unsigned calls_around;
 static uint32_t here;
+static uint64_t frame_number; /* of the latest in this location */
+/* Locations of a process number their requests in turn. */
+static uint32_t next_request, request_step;
+
+static struct ensio_otf2_sample samples[ROWS];
+static uint32_t sample_count;
+
+static void flush_samples(void)
+{
+    if (sample_count)
+        ensio_send(ENSIO_OTF2_SAMPLE_ROWS, sample_count, samples, sample_count * sizeof *samples);
+    sample_count = 0;
+}
 
 void ensio_flush_rows(void)
 {
+    flush_samples();
     if (row_count)
         ensio_send(ENSIO_OTF2_ROWS, row_count, rows, row_count * sizeof *rows);
     row_count = 0;
@@ -145,6 +161,8 @@ static OTF2_CallbackCode on_enter(OTF2_LocationRef location, OTF2_TimeStamp time
     frame->paradigm = OTF2_UNDEFINED_IO_PARADIGM;
     frame->depth = calls_around < UINT8_MAX ? (uint8_t)calls_around : UINT8_MAX;
     frame->has_operation = false;
+    frame->request = 0;
+    frame->number = ++frame_number;
     take_attributes(list, &frame->told);
     calls_around += meaning == ENSIO_A_CALL;
     return OTF2_CALLBACK_SUCCESS;
@@ -159,6 +177,8 @@ static void put_frame(const struct frame *frame, uint64_t time)
     fill(&row, told, frame->time, frame->depth);
     if (!has(told, ENSIO_ATTRIBUTE_DURATION))
         row.duration = ensio_ns_between(frame->time, time);
+    if (frame->request)
+        row.request = frame->request;
     row.kind = frame->kind;
     row.paradigm = frame->paradigm;
     row.region = frame->region;
@@ -188,6 +208,8 @@ static OTF2_CallbackCode on_leave(OTF2_LocationRef location, OTF2_TimeStamp time
                 ensio_archive.counts.never_left++;
                 drop_frame();
             }
+            if (frames[i].has_operation)
+                ensio_operations_posted_by(frames[i].number, time);
             put_frame(frames + i, time);
             drop_frame();
             break;
@@ -260,10 +282,33 @@ static OTF2_CallbackCode on_begin(OTF2_LocationRef location, OTF2_TimeStamp time
     operation.row.file = of.file;
     operation.row.offset = value_of(&told, ENSIO_ATTRIBUTE_OFFSET, -1);
     operation.row.requested = bytes == OTF2_UNDEFINED_UINT64 && !ensio_archive.ours ? 0 : bytes;
+    if (operation.non_blocking && !operation.has_duration) {
+        operation.call = frame ? frame->number : 0;
+        operation.number = next_request;
+        next_request += request_step;
+    }
     if (frame)
         frame->has_operation = true;
     ensio_operation_begins(&operation);
     return OTF2_CALLBACK_SUCCESS;
+}
+
+static OTF2_CallbackCode on_issued(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_IoHandleRef handle, uint64_t id)
+{
+    (void)location, (void)at, (void)user, (void)list;
+    ensio_operation_issued(handle, id, time);
+    return OTF2_CALLBACK_SUCCESS;
+}
+
+/* The call around the end of a non-blocking request waits for it, or tests it. */
+static void end_operation(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                          const struct ensio_attributes *told)
+{
+    uint32_t request = ensio_operation_ends(handle, id, time, bytes, told);
+    struct frame *frame = call_around();
+    if (frame && request && (!frame->request || request < frame->request))
+        frame->request = request;
 }
 
 static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
@@ -272,7 +317,7 @@ static OTF2_CallbackCode on_complete(OTF2_LocationRef location, OTF2_TimeStamp t
     struct ensio_attributes told;
     (void)location, (void)at, (void)user;
     take_attributes(list, &told);
-    ensio_operation_ends(handle, id, time, bytes, &told);
+    end_operation(handle, id, time, bytes, &told);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -282,7 +327,7 @@ static OTF2_CallbackCode on_cancelled(OTF2_LocationRef location, OTF2_TimeStamp 
     struct ensio_attributes told = {.has = 1U << ENSIO_ATTRIBUTE_ERRNO};
     (void)location, (void)at, (void)user, (void)list;
     told.value[ENSIO_ATTRIBUTE_ERRNO] = ECANCELED;
-    ensio_operation_ends(handle, id, time, OTF2_UNDEFINED_UINT64, &told);
+    end_operation(handle, id, time, OTF2_UNDEFINED_UINT64, &told);
     return OTF2_CALLBACK_SUCCESS;
 }
 
@@ -338,6 +383,20 @@ static OTF2_CallbackCode on_delete(OTF2_LocationRef location, OTF2_TimeStamp tim
     return OTF2_CALLBACK_SUCCESS;
 }
 
+/* Samples of the kernel's counters in our archives; metrics of other tools have other meanings. */
+static OTF2_CallbackCode on_metric(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
+                                   OTF2_AttributeList *list, OTF2_MetricRef metric, uint8_t count,
+                                   const OTF2_Type *types, const OTF2_MetricValue *values)
+{
+    (void)location, (void)at, (void)user, (void)list;
+    if (!ensio_archive.ours || count != 1 || types[0] != OTF2_TYPE_INT64)
+        return OTF2_CALLBACK_SUCCESS;
+    if (sample_count == ROWS)
+        flush_samples();
+    samples[sample_count++] = (struct ensio_otf2_sample){ensio_timestamp_to_ns(time), values[0].signed_int, metric, 0};
+    return OTF2_CALLBACK_SUCCESS;
+}
+
 static OTF2_CallbackCode on_unknown(OTF2_LocationRef location, OTF2_TimeStamp time, uint64_t at, void *user,
                                     OTF2_AttributeList *list)
 {
@@ -354,6 +413,7 @@ OTF2_EvtReaderCallbacks *ensio_event_callbacks(void)
     OTF2_EvtReaderCallbacks_SetEnterCallback(callbacks, on_enter);
     OTF2_EvtReaderCallbacks_SetLeaveCallback(callbacks, on_leave);
     OTF2_EvtReaderCallbacks_SetIoOperationBeginCallback(callbacks, on_begin);
+    OTF2_EvtReaderCallbacks_SetIoOperationIssuedCallback(callbacks, on_issued);
     OTF2_EvtReaderCallbacks_SetIoOperationCompleteCallback(callbacks, on_complete);
     OTF2_EvtReaderCallbacks_SetIoOperationCancelledCallback(callbacks, on_cancelled);
     OTF2_EvtReaderCallbacks_SetIoCreateHandleCallback(callbacks, on_create);
@@ -361,6 +421,7 @@ OTF2_EvtReaderCallbacks *ensio_event_callbacks(void)
     OTF2_EvtReaderCallbacks_SetIoDuplicateHandleCallback(callbacks, on_duplicate);
     OTF2_EvtReaderCallbacks_SetIoSeekCallback(callbacks, on_seek);
     OTF2_EvtReaderCallbacks_SetIoDeleteFileCallback(callbacks, on_delete);
+    OTF2_EvtReaderCallbacks_SetMetricCallback(callbacks, on_metric);
     OTF2_EvtReaderCallbacks_SetUnknownCallback(callbacks, on_unknown);
     return callbacks;
 }
@@ -372,6 +433,15 @@ void ensio_begin_location(uint32_t index)
     ensio_positions_in_group(ensio_archive.places[index].group);
     frame_count = 0;
     calls_around = 0;
+    frame_number = 0;
+    next_request = request_step = 1;
+    if (!ensio_archive.places[index].shares_handles)
+        return;
+    for (size_t i = 0; i < ensio_archive.place_count; i++)
+        if (i != index && ensio_archive.places[i].group == ensio_archive.places[index].group) {
+            next_request += i < index;
+            request_step++;
+        }
 }
 
 void ensio_end_location(void)

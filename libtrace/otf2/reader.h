@@ -93,14 +93,21 @@ struct ensio_operation {
     uint32_t handle;
     bool non_blocking, has_duration, has_offset;
     bool says_bytes; /* bytes requested are known */
+    uint64_t call;   /* in which it begins, counted in the location; 0: none */
+    uint64_t posted; /* when the program could go on: the end of that call; 0: unknown, or not yet */
+    uint32_t number; /* of a non-blocking request in its process, from 1 */
     /* It belongs to MPI, which may carry it out in any call: it counts the bytes of nested calls while it is
      * pending. */
     bool carries_all;
     struct ensio_otf2_row row;
 };
 void ensio_operation_begins(const struct ensio_operation *operation);
-void ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
-                          const struct ensio_attributes *told);
+/* A non-blocking operation is issued, or the call in which it begins is left: the program goes on. */
+void ensio_operation_issued(uint32_t handle, uint64_t id, uint64_t time);
+void ensio_operations_posted_by(uint64_t call, uint64_t time);
+/* Returns the number of the non-blocking request that ends; 0: a blocking operation, or one of another location. */
+uint32_t ensio_operation_ends(uint32_t handle, uint64_t id, uint64_t time, uint64_t bytes,
+                              const struct ensio_attributes *told);
 uint8_t ensio_carried_by_operations(uint8_t depth);
 uint8_t ensio_operations_under_way(void);
 void ensio_operations_in_group(uint32_t group);

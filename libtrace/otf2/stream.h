@@ -28,6 +28,9 @@ struct ensio_message {
 #define ENSIO_OTF2_REGIONS 9 /* count phases and regions, by rank and start; columns as those of RegionTable */
 #define ENSIO_OTF2_EVENTS 10 /* count calls, by rank; columns as those of Events, without the site */
 #define ENSIO_OTF2_END 11    /* end of input */
+/* Before the end: count counters of the kernel (name, unit, meaning, "sum" or "level"), and the samples, by time. */
+#define ENSIO_OTF2_COUNTERS 12
+#define ENSIO_OTF2_SAMPLES 13 /* count struct ensio_otf2_sample */
 
 /* Letters of a call: it returns before its operation ends; all ranks make it; it removes a file; it is a barrier. */
 #define ENSIO_OTF2_NON_BLOCKING 'n'
@@ -43,10 +46,11 @@ struct ensio_otf2_settings {
 
 /* Output of reading: definitions are messages of texts, whose first word is their kind (reader.h); then blocks of
  * rows. */
-#define ENSIO_OTF2_DEFINITION 32 /* count texts */
-#define ENSIO_OTF2_ROWS 33       /* count struct ensio_otf2_row */
-#define ENSIO_OTF2_ALIVE 34      /* no output yet, but progress */
-#define ENSIO_OTF2_READ 35       /* reading is complete; texts: pairs of a name and a count */
+#define ENSIO_OTF2_DEFINITION 32  /* count texts */
+#define ENSIO_OTF2_ROWS 33        /* count struct ensio_otf2_row */
+#define ENSIO_OTF2_ALIVE 34       /* no output yet, but progress */
+#define ENSIO_OTF2_SAMPLE_ROWS 36 /* count struct ensio_otf2_sample */
+#define ENSIO_OTF2_READ 35        /* reading is complete; texts: pairs of a name and a count */
 
 /* Kinds of rows. The first three are operations on files. */
 #define ENSIO_OTF2_ROW_READ 0
@@ -73,6 +77,12 @@ struct ensio_otf2_row {
     uint16_t thread;       /* 2^16-1: that of the location */
     uint16_t error;
     uint8_t kind, paradigm, depth, carried; /* paradigm: 255: none */
+};
+
+struct ensio_otf2_sample {
+    int64_t time, value; /* ns since the origin; in the unit of the counter */
+    uint32_t metric;     /* of n counters, numbered from 0: n * (1 + rank) + counter */
+    uint32_t reserved;
 };
 
 /* Messages on standard input and output. An error ends the program (ensio_fail). */

@@ -240,6 +240,12 @@ static void receive_one(const struct ensio_message *message)
     case ENSIO_OTF2_EVENTS:
         receive_events(message);
         break;
+    case ENSIO_OTF2_COUNTERS:
+        ensio_take_counters(receive_list(message, 4), message->count);
+        break;
+    case ENSIO_OTF2_SAMPLES:
+        ensio_receive_samples(message);
+        break;
     default:
         ensio_fail("a message has the unknown kind %u", message->kind);
     }
@@ -262,6 +268,7 @@ void ensio_write_archive(const char *folder, const char *name)
         ensio_fail("the input has no beginning");
     ensio_finish_locations();
     ensio_pipeline_finish();
+    ensio_write_samples();
     ensio_check(OTF2_Archive_CloseEvtFiles(plan->archive), "write its events");
     ensio_check(OTF2_Archive_CloseDefFiles(plan->archive), "write its definitions");
     ensio_write_definitions();

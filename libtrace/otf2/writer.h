@@ -1,6 +1,6 @@
 /* writer.h: converts calls to an OTF2 archive. write_main.c receives the input, locations.c sorts the calls of each
- * location, pipeline.c passes them to the writing thread, records.c makes records of them, io_handles.c keeps the
- * handles, definitions.c writes all definitions at the end. */
+ * location, pipeline.c passes them to the writing thread, records.c makes records of them, samples.c writes the
+ * samples of the kernel's counters, io_handles.c keeps the handles, definitions.c writes all definitions at the end. */
 #ifndef ENSIO_OTF2_WRITER_H
 #define ENSIO_OTF2_WRITER_H
 
@@ -133,6 +133,14 @@ void ensio_write_item(struct ensio_location *location, const struct ensio_item *
 void ensio_write_ends(struct ensio_location *location);
 uint64_t ensio_late_calls(void);
 void ensio_write_definitions(void);
+uint32_t ensio_text(const char *string); /* the number of a text, among the definitions */
+
+/* Samples of the kernel's counters. */
+void ensio_take_counters(const char **texts, uint32_t count);
+void ensio_receive_samples(const struct ensio_message *message);
+void ensio_write_samples(void);
+void ensio_define_samples(OTF2_GlobalDefWriter *writer);
+
 void ensio_write_archive(const char *folder, const char *name);
 void ensio_check(OTF2_ErrorCode code, const char *what);
 

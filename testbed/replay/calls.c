@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-static const struct layer *const layers[] = {&posix_layer, &stdio_layer, &mpiio_layer,
-                                             &hdf5_layer,  &mpi_layer,   &task_layer};
+static const struct layer *const layers[] = {&posix_layer,  &stdio_layer,   &mpiio_layer, &hdf5_layer,
+                                             &netcdf_layer, &pnetcdf_layer, &mpi_layer,   &task_layer};
 
 /* Whether a name begins with a layer and a dot. */
 static int begins_with(const char *name, const struct layer *layer)

@@ -18,6 +18,8 @@ struct open_file {
     int stream_is_own;        /* stdio: no other task opens the file */
     struct mpiio_file *mpiio; /* NULL: no call of this layer uses the file */
     struct hdf5_file *hdf5;
+    struct netcdf_file *netcdf;
+    struct pnetcdf_file *pnetcdf;
 };
 
 /* A call to make, and its result. */
@@ -69,6 +71,8 @@ extern const struct layer posix_layer;
 extern const struct layer stdio_layer;
 extern const struct layer mpiio_layer;
 extern const struct layer hdf5_layer;
+extern const struct layer netcdf_layer;
+extern const struct layer pnetcdf_layer;
 extern const struct layer mpi_layer;
 extern const struct layer task_layer;
 

@@ -4,15 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.reproduce.figure import Figure, within
-from testbed.reproduce.runs import Runs
+import numpy as np
+
+from ensembles.passes.summary import ignoring_run
+from ensembles.summaries.rate import RateCurve
+from testbed.reproduce.figure import Figure, near
+from testbed.reproduce.runs import Runs, Simulated
 
 CASE = "GCRM"
 LADDER_S = {"gcrm": 310, "gcrm-writers": 190, "gcrm-aligned": 150, "gcrm-aggregated": 75}
 """Run times of the baseline, with 80 writers, with aligned records, with one write of metadata."""
+RECORD_BYTES = 1_000_000
+"""Calls of more bytes write records, the others metadata."""
+_MB, _GB = 1e6, 1e9
 
 
 def figures(runs: Runs) -> Iterator[Figure]:
-    """Yield the run times."""
+    """Yield run times, rates of the whole run, and rates of single records."""
+    made = {pattern: runs.simulate(pattern, "franklin") for pattern in LADDER_S}
     for pattern, paper_s in LADDER_S.items():
-        yield within(0.25, CASE, f"run of {pattern}", paper_s, runs.simulate(pattern, "franklin").span_s)
+        yield near(CASE, f"run of {pattern}", "fitted", paper_s, made[pattern].span_s)
+    sustained = {pattern: _bytes(made[pattern]) / made[pattern].span_s / _GB for pattern in LADDER_S}
+    for pattern, paper in (("gcrm", 1.0), ("gcrm-writers", 1.8)):
+        yield near(CASE, f"sustained rate of {pattern}", "fitted", paper, sustained[pattern], "GB/s")
+    peaks = {pattern: _peak(made[pattern]) / _GB for pattern in LADDER_S}
+    for pattern, paper in (("gcrm", 8.0), ("gcrm-writers", 5.0)):
+        yield near(CASE, f"peak rate of {pattern}", "predicted", paper, peaks[pattern], "GB/s")
+    improved = peaks["gcrm-aligned"] / peaks["gcrm-writers"]
+    what = "peak rate with aligned records, relative to without"
+    yield Figure(CASE, what, "predicted", np.nan, improved, 1.05, np.inf, "")
+
+    rates = {pattern: _record_rates(made[pattern]) / _MB for pattern in LADDER_S}
+    baseline = float(np.median(rates["gcrm"]))
+    yield Figure(CASE, "rate of a record, baseline", "predicted", np.nan, baseline, 0.1, 1, "MB/s")
+    writers = float(np.median(rates["gcrm-writers"]))
+    yield near(CASE, "rate of a record with 80 writers", "fitted", 100, writers, "MB/s")
+    for pattern, paper in (("gcrm-writers", 0.5), ("gcrm-aligned", 1.0)):
+        worst = float(np.percentile(rates[pattern], 0.1))
+        yield near(CASE, f"slowest record in a thousand of {pattern}", "predicted", paper, worst, "MB/s")
+    metadata = float(np.median(_record_rates(made["gcrm-aligned"], metadata=True))) / _MB
+    yield near(CASE, "rate of metadata with aligned records", "predicted", 1, metadata, "MB/s")
+
+
+def _bytes(made: Simulated) -> int:
+    return int(made.run.select(op="write").moved.sum())
+
+
+def _peak(made: Simulated) -> float:
+    curve = made.run.summarize(ignoring_run(RateCurve))
+    return float(curve.rate_bytes_per_s("write").max())
+
+
+def _record_rates(made: Simulated, metadata: bool = False) -> np.ndarray:
+    """Return bytes per second of each record, or of each write of metadata."""
+    writes = made.run.select(op="write")
+    mine = (writes.moved > RECORD_BYTES) != metadata
+    return writes.moved[mine] / (writes.duration[mine] * 1e-9)

@@ -7,59 +7,59 @@ from collections.abc import Iterator
 import numpy as np
 
 from ensembles.run.run import Run
-from testbed.reproduce.figure import Figure, within
+from testbed.reproduce.figure import Figure, near
 from testbed.reproduce.runs import Runs
 
 CASE = "MADbench"
 TIMES_S = {"franklin": 2200, "franklin-patched": 520, "jaguar": 275}
 SLOW_S = 30
 """Shortest slow read of the paper."""
+READ_PEAK_S = 15
+WRITE_PEAKS = 4
+"""Strong peaks of the writes, on both machines."""
 HARMED = range(4, 9)
 """Ordinals of the slow reads in the paper; 9 to 16 are those of the last phase."""
 
 
 def figures(runs: Runs) -> Iterator[Figure]:
-    """Yield the times of the three runs, and the ordinals of slow reads."""
+    """Yield the times of the three runs, the reads by ordinal, and the peaks."""
     made = {machine: runs.simulate("madbench", machine) for machine in TIMES_S}
     for machine, paper_s in TIMES_S.items():
-        yield within(0.3, CASE, f"run on {machine}", paper_s, made[machine].span_s)
+        yield near(CASE, f"run on {machine}", "fitted", paper_s, made[machine].span_s)
     ratio = made["franklin"].span_s / made["franklin-patched"].span_s
-    yield within(0.3, CASE, "ratio of the runs with and without the fault", 4.2, ratio, "")
+    yield near(CASE, "ratio of the runs with and without the fault", "fitted", 4.2, ratio, "")
 
     reads_s, patched_s = (_reads_s(made[name].run) for name in ("franklin", "franklin-patched"))
     slow = [ordinal for ordinal, durations_s in reads_s.items() if (durations_s > SLOW_S).mean() > 0.05]
-    yield Figure(
-        CASE, "first read that is often slow", HARMED[0], min(slow, default=0), HARMED[0], HARMED[0], ""
-    )
-    yield Figure(
-        CASE, "last read that is often slow", HARMED[-1], max(slow, default=0), HARMED[-1], HARMED[-1], ""
-    )
+    # The rule of the client is the paper's: recognised at the third, harmful while writes fill the memory.
+    for what, ordinal, ours in (
+        ("first", HARMED[0], min(slow, default=0)),
+        ("last", HARMED[-1], max(slow, default=0)),
+    ):
+        what = f"{what} read that is often slow"
+        yield Figure(CASE, what, "by construction", ordinal, ours, ordinal, ordinal, "")
     medians_s = [float(np.median(reads_s[ordinal])) for ordinal in HARMED]
-    rises = int(np.sum(np.diff(medians_s) > 0))
-    yield Figure(
-        CASE,
-        "increases of the median from read 4 to read 8",
-        len(HARMED) - 1,
-        rises,
-        len(HARMED) - 1,
-        len(HARMED) - 1,
-        "",
-    )
-    longest_s = max(float(durations_s.max()) for durations_s in reads_s.values())
-    yield Figure(CASE, "slowest read", 500, longest_s, 300, 800)
+    rises, all_rise = int(np.sum(np.diff(medians_s) > 0)), len(HARMED) - 1
+    what = "increases of the median from read 4 to read 8"
+    yield Figure(CASE, what, "by construction", all_rise, rises, all_rise, all_rise, "")
+    harmed_s = np.concatenate([reads_s[ordinal] for ordinal in HARMED])
+    yield near(CASE, "slowest read", "fitted", 500, float(harmed_s.max()))
+
+    whole_s, whole_patched_s = (np.concatenate(list(of.values())) for of in (reads_s, patched_s))
+    typical_s = float(np.median(whole_s[whole_s < SLOW_S]))
+    yield near(CASE, "typical read that is not slow", "predicted", READ_PEAK_S, typical_s)
     last, patched = (np.median(np.concatenate([of[k] for k in range(9, 17)])) for of in (reads_s, patched_s))
-    yield Figure(
-        CASE,
-        "reads of the last phase, ratio to the patched run",
-        1,
-        float(last / patched),
-        0.8,
-        1.25,
-        "",
-    )
-    patched_slow = sum(int((durations_s > SLOW_S).sum()) for durations_s in patched_s.values())
-    share = 100 * patched_slow / sum(len(durations_s) for durations_s in patched_s.values())
-    yield Figure(CASE, "slow reads of the patched run", np.nan, share, 0, 5, "%")
+    what = "reads of the last phase, ratio to the patched run"
+    yield near(CASE, what, "predicted", 1, float(last / patched), "")
+    share = 100 * float((whole_patched_s > SLOW_S).mean())
+    yield Figure(CASE, "slow reads of the patched run", "predicted", np.nan, share, 0, 1, "%")
+    jaguar_s = np.concatenate(list(_reads_s(made["jaguar"].run).values()))
+    share = 100 * float((jaguar_s > SLOW_S).mean())
+    yield Figure(CASE, "slow reads on Jaguar", "predicted", np.nan, share, 0, 1, "%")
+    for machine in ("franklin", "jaguar"):
+        peaks = len(made[machine].run.ensemble(op="write").modes().modes)
+        what = f"peaks of the writes on {machine}"
+        yield Figure(CASE, what, "predicted", WRITE_PEAKS, peaks, WRITE_PEAKS, WRITE_PEAKS, "")
 
 
 def _reads_s(run: Run) -> dict[int, np.ndarray]:

@@ -94,7 +94,9 @@ static void prepare(struct simulation *simulation)
     for (int32_t i = 0; i < plan->call_count; i++) {
         simulation->programs[i] = program_named(plan->calls[i]);
         if (!simulation->programs[i])
-            fail(EXIT_USAGE, "the plan names the call %s, which this ensio-simulate does not know", plan->calls[i]);
+            fail(EXIT_USAGE,
+                 "the plan names the call %s, which this ensio-simulate does not know: ensio replay makes it",
+                 plan->calls[i]);
     }
     simulation->tasks = zeroed((size_t)plan->tasks, sizeof *simulation->tasks, "tasks");
     simulation->files = zeroed((size_t)plan->file_count, sizeof *simulation->files, "files");

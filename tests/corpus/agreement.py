@@ -258,3 +258,51 @@ def shares_are_parts_of_a_whole(answers: Answers) -> Iterator[str]:
         yield f"waiting takes {sum(waits)} of the time of all threads"
     if found["mean_s"] is not None and found["mean_s"] > found["slowest_s"] * (1 + 1e-9):
         yield f"the mean task is {found['mean_s']} s in I/O, the slowest {found['slowest_s']}"
+
+
+@agreement
+def layers_move_what_their_calls_say(answers: Answers) -> Iterator[str]:
+    """Bytes inside other calls are part of the bytes of their layer, and ratios are those of the bytes."""
+    info = answers.get("info")
+    if info is None or not info["layer_traffic"]:
+        return
+    moved: Counter[tuple[str, str]] = Counter()
+    for call in info["calls"].values():
+        moved[call["layer"], call["op"]] += call["bytes"]
+    for row in info["layer_traffic"]:
+        what = f"{row['layer']} {row['op']}s by {row['by']}"
+        if row["inner_bytes"] > moved[row["by"], row["op"]] or row["bytes"] > moved[row["layer"], row["op"]]:
+            yield f"{what}: {row['inner_bytes']} of {row['bytes']} bytes are more than info has of the layers"
+        if row["bytes"] and not math.isclose(row["amplification"], row["inner_bytes"] / row["bytes"]):
+            yield f"{what}: {row['amplification']} bytes for each byte"
+        if row["layer"] == row["by"]:
+            yield f"{what}: a layer inside itself"
+
+
+@agreement
+def collective_time_is_part_of_the_span(answers: Answers) -> Iterator[str]:
+    """Time in collective calls is storage and the rest, within the run; info and phases say the same."""
+    info, phases = answers.get("info"), answers.get("phases")
+    if info is None or info["collective"] is None:
+        return
+    found = info["collective"]
+    if not 0 < found["time_s"] <= info["span_s"] * (1 + 1e-9):
+        yield f"{found['time_s']} s in collective calls of a span of {info['span_s']} s"
+    if not math.isclose(found["storage_s"] + found["above_storage_s"], found["time_s"], rel_tol=1e-9):
+        yield f"storage and the rest of collective calls are not their time: {found}"
+    if not 0 <= found["above_storage_share"] < 1:
+        yield f"a share of {found['above_storage_share']} above storage"
+    if phases is not None and phases["collective"] != found:
+        yield f"phases say {phases['collective']} of collective calls, info {found}"
+
+
+@agreement
+def folded_phases_are_phases_without_bytes(answers: Answers) -> Iterator[str]:
+    """Stretches without data have the calls and times of their phases, none of which moved bytes."""
+    phases = answers.get("phases")
+    for stretch in [] if phases is None else phases["without_data"]:
+        mine = [row for row in phases["phases"] if stretch["from"] <= row["phase"] <= stretch["to"]]
+        if any(row["bytes_read"] or row["bytes_written"] for row in mine) or len(mine) != stretch["phases"]:
+            yield f"phases {stretch['from']} to {stretch['to']} are {len(mine)}, with data"
+        if stretch["calls"] != sum(row["calls"] for row in mine):
+            yield f"phases {stretch['from']} to {stretch['to']} have other calls than {stretch['calls']}"

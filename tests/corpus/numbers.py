@@ -13,7 +13,7 @@ _BYTES = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**
 _UNITS = {**_SECONDS, **_BYTES, "%": 0.01}
 _NUMBER = re.compile(
     r"(?<![\w.,/:+*\-])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(e[+-]?\d+)?"
-    r"(?:[  ]?(ns|µs|us|ms|s|min|h|B|KiB|MiB|GiB|TiB|PiB|%)(?![\w.]))?(?![\w*]|:\d|\.\w|-\d|/\d)"
+    r"(?:[  ]?(ns|µs|us|ms|s|min|h|B|KiB|MiB|GiB|TiB|PiB|%)(?!\w|\.\w))?(?![\w*]|:\d|\.\w|-\d|/\d)"
 )
 _COMPOSITE = re.compile(r"(\d[\d,]*) (min|h) (\d+) (s|min)\b")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .answers import ANSWERS, NotThereError
-from .declared import RUNS, Declared
+from .declared import RUNS, SEVERAL, Declared
 from .invariants import sentences_have_no_internal_values
 from .numbers import Known, numbers_in
 from .test_frozen import FIRST_OF_TAG, QUICK
@@ -22,6 +22,10 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "files": (),
     "ranks": (),
     "diagnose": (),
+    "modes": ("p < 1e-6",),  # the least p-value that is printed
+    "tail": (),
+    "split": (),
+    "sites": (),
 }
 """Commands whose texts have the numbers of their JSON, and constants that their texts state besides."""
 
@@ -51,6 +55,30 @@ def test_every_number_of_a_text_is_in_its_json(run: Declared, command: str) -> N
     known = Known(told.out, *told.messages, *TEXTS[command])
     missing = [number.text for number in numbers_in(text.out) if not known.has(number)]
     assert not missing, f"{missing} in\n{text.out}"
+
+
+COMPARED = [line for several in SEVERAL for line in several.lines if line.startswith("compare ")]
+
+
+@pytest.mark.parametrize("line", COMPARED)
+def test_every_number_of_a_comparison_is_in_its_json(line: str) -> None:
+    text_line = line.removesuffix(" --json")
+    told, text = _answers(text_line)
+    assert (text.exit, text.messages) == (told.exit, told.messages)
+    if told.exit == 2:
+        return
+    known = Known(told.out, *told.messages, "p < 1e-6")
+    missing = [number.text for number in numbers_in(text.out) if not known.has(number)]
+    assert not missing, f"{missing} in\n{text.out}"
+
+
+@pytest.mark.parametrize("command", ["phases", "rate"])
+@pytest.mark.parametrize("run", CASES)
+def test_tables_have_at_most_80_columns(run: Declared, command: str) -> None:
+    told, text = _answers(f"{command} {run.name}")
+    if command == "phases" and told.exit == 0 and any(entry["name"] for entry in told.out["phases"]):
+        return  # names that the program gave
+    assert not [line for line in text.out.splitlines() if len(line) > 80]
 
 
 def test_numbers_are_found_and_compared() -> None:

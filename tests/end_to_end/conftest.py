@@ -121,10 +121,10 @@ def replay_program(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("replay")
 
-    def program(flavour: str, hdf5: bool = True) -> Path:
-        path = folder / f"ensio-replay-{flavour}{'-hdf5' if hdf5 else ''}"
+    def program(flavour: str, libraries: bool = True) -> Path:
+        path = folder / f"ensio-replay-{flavour}{'-libraries' if libraries else ''}"
         if not path.exists():
-            build_replay(path, flavour, hdf5)
+            build_replay(path, flavour, libraries)
         return path
 
     return program

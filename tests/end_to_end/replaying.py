@@ -1,6 +1,7 @@
 """Runs of ensio-replay on plans that tests write: building it, starting it, and what its files must hold."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,15 +12,25 @@ from places import ENSIO_CC, PRELOAD, ROOT
 from plans import Row
 from test_hdf5 import flags
 from test_mpi import MPI
+from test_pnetcdf import LIBRARIES
 
 SOURCES = ROOT / "testbed" / "replay"
 SEED = 987654321987654321
 
 
-def build_replay(program: Path, flavour: str, hdf5: bool = True) -> None:
-    """Builds ensio-replay as testbed/CMakeLists.txt does, for either MPI, with HDF5 or without."""
-    package = f"hdf5-{flavour}"
-    options = ["-DENSIO_PARALLEL_HDF5", *flags("cflags", package), *flags("libs", package)] if hdf5 else []
+def netcdf_options() -> list[str]:
+    """Options for NetCDF and PnetCDF, which Debian has for Open MPI only."""
+    netcdf = ["-DENSIO_PARALLEL_NETCDF", f"-I{LIBRARIES}/netcdf/mpi/include", "-lnetcdf_mpi"]
+    return [*netcdf, "-DENSIO_PNETCDF", "-lpnetcdf"]
+
+
+def build_replay(program: Path, flavour: str, libraries: bool = True) -> None:
+    """Builds ensio-replay as testbed/CMakeLists.txt does, for either MPI, with HDF5 and NetCDF or without."""
+    options = []
+    if libraries:
+        package = f"hdf5-{flavour}"
+        options = ["-DENSIO_PARALLEL_HDF5", *flags("cflags", package), *flags("libs", package)]
+        options += netcdf_options() if flavour == "openmpi" else []
     command = [ENSIO_CC, f"mpicc.{flavour}", "-std=c11", "-I", ROOT / "libtrace" / "include"]
     command += [*sorted(SOURCES.glob("*.c")), "-o", program, *options]
     subprocess.run(command, check=True, env={**os.environ, "ENSIO_CC_QUIET": "1"})
@@ -63,13 +74,16 @@ def content(file: int, where: np.ndarray) -> np.ndarray:
 def check_written(path: Path, file: int, rows: Sequence[Row]) -> None:
     """Checks that what rows write to a file, and have not taken away again, is there."""
     own = [row for row in rows if row.file == file]
-    written = [row.covered() for row in own if ".write" in row.call or ".fwrite" in row.call if row.bytes]
+    written = [row.covered() for row in own if re.search(r"\.(f?write|iput)", row.call) if row.bytes]
     if any(row.call == "posix.unlink" for row in own):
         assert not path.exists()
         return
-    if own[0].call.startswith("hdf5."):
+    if own[0].call.startswith(("hdf5.", "netcdf.")):
         with h5py.File(path) as opened:
-            there = opened["data"][:]
+            there = opened["data"][:].ravel()
+    elif own[0].call.startswith("pnetcdf."):
+        size = next(row.bytes for row in own if row.call.endswith("variable_create"))
+        there = np.frombuffer(path.read_bytes(), np.uint8)[-(-(-size // 4) * 4) :]  # of a file that is full
     else:
         there = np.frombuffer(path.read_bytes(), np.uint8)
     where = np.concatenate(written)
@@ -91,7 +105,25 @@ RECORDED = {
     "hdf5.read": "H5Dread",
     "hdf5.read_all": "H5Dread",
     "hdf5.flush": "H5Fflush",
+    "netcdf.create": "nc_create_par",
+    "netcdf.open": "nc_open_par",
+    "netcdf.write": "nc_put_vara",
+    "netcdf.write_all": "nc_put_vara",
+    "netcdf.read": "nc_get_vara",
+    "netcdf.read_all": "nc_get_vara",
+    "netcdf": "nc_{}",
+    "pnetcdf.begin_independent": "ncmpi_begin_indep_data",
+    "pnetcdf.end_independent": "ncmpi_end_indep_data",
+    "pnetcdf.write": "ncmpi_put_vara",
+    "pnetcdf.write_all": "ncmpi_put_vara_all",
+    "pnetcdf.read": "ncmpi_get_vara",
+    "pnetcdf.read_all": "ncmpi_get_vara_all",
+    "pnetcdf.iput": "ncmpi_iput_vara",
+    "pnetcdf.iget": "ncmpi_iget_vara",
+    "pnetcdf": "ncmpi_{}",
 }
+SETTINGS = ("MPI_File_set_view", "nc_var_par_access")
+MOVES = re.compile("read|write|iput|iget")
 
 
 def recorded(row: Row) -> list[tuple[str, int]]:
@@ -104,14 +136,20 @@ def recorded_as(call: str, bytes: int) -> list[tuple[str, int]]:
     layer, name = call.split(".")
     if call == "hdf5.metadata":
         return [("H5Acreate", 0), ("H5Awrite", bytes or 8), ("H5Aclose", 0)]
-    moves = "read" in name or "write" in name
+    if name == "variable_open":  # the libraries have the answer in memory
+        return []
+    if name == "variable_create":
+        prefix = "nc" if layer == "netcdf" else "ncmpi"
+        parts = ("def_dim", "def_dim", "def_dim", "def_var", "enddef")
+        return [(f"{prefix}_{part}", 0) for part in parts]
+    moves = MOVES.search(name)
     return [(RECORDED.get(call) or RECORDED[layer].format(name), bytes if moves else 0)]
 
 
 def calls_of(run, layer: str, path: Path, rank: int) -> list[tuple[str, int]]:
-    """Name and bytes of a rank's own calls on a file in a layer, those that only set views left out."""
+    """Name and bytes of a rank's own calls on a file in a layer, without those that prepare a transfer."""
     events = run.select(layer=layer, file=str(path), rank=rank)
     events = events[events.depth == 0]
     names = [events.calls[call].name for call in events.call]
     calls = zip(names, events.moved.clip(0).tolist(), strict=True)
-    return [call for call in calls if call[0] != "MPI_File_set_view"]
+    return [call for call in calls if call[0] not in SETTINGS]

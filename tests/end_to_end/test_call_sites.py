@@ -285,3 +285,17 @@ def test_a_path_of_long_frames_is_not_looked_for_behind_a_short_stack(recorder, 
     done = recorder.execute(program, tmp_path / "out", environment={"ENSIO_CALLPATH": "2"}, timeout=600)
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(ensembles.open(recorder.run).select(call="write")) == 3
+
+
+def test_a_run_of_sums_says_what_to_record(preload, capsys):
+    """The summary does not distinguish sites: no table is better than a wrong one."""
+    program = preload.build("site_calls", "-g")
+    data = preload.folder / "data"
+    data.mkdir()
+    done = preload.execute(program, data, environment={"ENSIO_MODE": "profile"})
+    assert done.returncode == 0, done.stderr
+    assert main(["sites", str(preload.run)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "sums do not know call sites: record it with ensio run --mode trace" in said.err
+    assert len(said.err.strip().splitlines()) == 1

@@ -46,7 +46,7 @@ def rows_of(run):
         events.depth,
         events.carried,
         events.start,
-        events.end,
+        events.start + np.maximum(events.flight, events.duration),  # the end of a request, not of its post
     )
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     who = zip(events.rank.tolist(), events.thread.tolist(), strict=True)
@@ -265,4 +265,55 @@ def test_positions_are_those_of_a_process_that_has_handles_in_common_with_others
         (0, -1),
         (1, 0),
         (1, 64),
+    ]
+
+
+def test_requests_have_a_post_a_flight_and_a_wait(tmp_path):
+    import otf2
+    from otf2.enums import (
+        IoOperationFlag,
+        IoOperationMode,
+        IoParadigmClass,
+        IoParadigmFlag,
+        LocationGroupType,
+        Paradigm,
+        RegionRole,
+    )
+
+    flag, write = IoOperationFlag.NON_BLOCKING, IoOperationMode.WRITE
+    with otf2.writer.open(str(tmp_path / "archive"), timer_resolution=1_000_000_000) as trace:
+        define = trace.definitions
+        root = define.system_tree_node("machine")
+        paradigm = define.io_paradigm("MPI-IO", "MPI I/O", IoParadigmClass.PARALLEL, IoParadigmFlag.NONE)
+        file = define.io_regular_file("/data/x", scope=root)
+        handle = define.io_handle("x", file=file, io_paradigm=paradigm)
+        post = define.region("MPI_File_iwrite_at", region_role=RegionRole.FILE_IO, paradigm=Paradigm.MPI)
+        wait = define.region("MPI_Waitall", region_role=RegionRole.POINT2POINT, paradigm=Paradigm.MPI)
+        group = define.location_group(
+            "rank 0", system_tree_parent=root, location_group_type=LocationGroupType.PROCESS
+        )
+        threads = [define.location(name, group=group) for name in ("main", "helper")]
+        main, helper = (trace.event_writer_from_location(thread) for thread in threads)
+        for number, begin in ((7, 100), (8, 200)):
+            main.enter(begin, post)
+            main.io_operation_begin(begin + 10, handle, write, flag, 64, number)
+            main.io_operation_issued(begin + 20, handle, number)
+            main.leave(begin + 30, post)
+        main.enter(500, wait)
+        main.io_operation_complete(550, handle, 64, 8)
+        main.io_operation_complete(560, handle, 64, 7)
+        main.leave(600, wait)
+        helper.io_operation_begin(700, handle, write, flag, 64, 9)  # without calls
+        helper.io_operation_issued(720, handle, 9)
+        helper.io_operation_complete(790, handle, 64, 9)
+        helper.io_operation_begin(800, handle, write, flag, 64, 9)  # and without the end of its post
+        helper.io_operation_complete(880, handle, 64, 9)
+    events = ensembles.open(tmp_path / "archive").events
+    columns = (events.thread, events.start, events.duration, events.flight, events.request)
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == [
+        (0, 10, 20, 450, 1),
+        (0, 110, 20, 340, 3),  # the threads of a process number in turn
+        (0, 400, 100, -1, 1),
+        (1, 600, 20, 90, 2),
+        (1, 700, 80, -1, 0),
     ]

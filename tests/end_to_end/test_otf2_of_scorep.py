@@ -133,10 +133,11 @@ def told(run, *columns):
 def test_calls_are_those_that_otf2_print_shows(anchor):
     expected = Printed(anchor)
     run = ensembles.open(anchor)
-    columns = ("rank", "thread", "depth", "requested", "moved", "start", "duration")
+    columns = ("rank", "thread", "depth", "requested", "moved", "start", "duration", "flight")
     ours = Counter()
-    for name, file, rank, thread, depth, *numbers in told(run, *columns):
-        ours[(rank, thread, name, depth, file, *numbers)] += 1
+    for name, file, rank, thread, depth, asked, moved, start, duration, flight in told(run, *columns):
+        assert flight < 0 or duration <= flight
+        ours[(rank, thread, name, depth, file, asked, moved, start, max(duration, flight))] += 1
     assert ours == expected.rows
     offsets = {
         (rank, thread, start): offset
@@ -231,3 +232,17 @@ def test_waiting_in_mpi_is_what_waits(anchor):
     run = ensembles.open(anchor)
     waits = Counter(run.calls[call].name for call in run.select(op="wait").call)
     assert waits == {"MPI_Wait": 4, "MPI_Send": 2, "MPI_Barrier": 2}
+
+
+def test_requests_of_one_process_have_their_own_numbers(anchor):
+    """Score-P writes when a non-blocking operation begins, when its call is left, and when it ends."""
+    events = ensembles.open(anchor).events
+    flies = events.flight >= 0
+    posts = {events.calls[call].name for call in events.call[flies]}
+    assert {"MPI_File_iread_at", "aio_write"} <= posts
+    for rank in range(2):
+        numbers = events.request[flies & (events.rank == rank)]
+        assert len(numbers) > 2
+        assert len(set(numbers.tolist())) == len(numbers)
+    waits = {events.calls[call].name for call in events.call[~flies & (events.request > 0)]}
+    assert any(name.startswith("MPI_Wait") for name in waits), waits

@@ -91,6 +91,8 @@ def test_trace_has_exactly_the_calls_of_ior(replay, tmp_path, tasks, repetitions
             "open",
             *moved["write"] * repetitions,
             "fsync",
+            "close",
+            "open",
             *moved["read"] * repetitions,
             "close",
         ]

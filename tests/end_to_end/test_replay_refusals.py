@@ -110,7 +110,7 @@ def test_message_that_does_not_come_whole_is_noticed(replay_program, tmp_path):
     ("rows", "hints", "told"),
     [
         ([Row(0, "posix.dance")], [], "names the call posix.dance, which this ensio-replay does not know"),
-        ([Row(0, "netcdf.open")], [], "names the call netcdf.open, which this ensio-replay does not know"),
+        ([Row(0, "ncmpi.open")], [], "names the call ncmpi.open, which this ensio-replay does not know"),
         ([Row(0, "posix.open", -1)], [], "rank 0: the plan names no file for a posix.open"),
         ([Row(0, "mpi.exchange", -1, 1, 5)], [], "has an exchange with task 1, but there are 1 tasks"),
         ([Row(0, "hdf5.create")], [("hdf5.alignmnt", "1")], "the hint hdf5.alignmnt, which this"),
@@ -126,14 +126,46 @@ def test_plan_that_cannot_be_followed_is_refused_before_any_call(replay_program,
     assert not (tmp_path / "data").exists()
 
 
-def test_program_without_parallel_hdf5_refuses_its_calls_alone(replay_program, tmp_path):
-    program = replay_program("mpich", hdf5=False)
-    plan = write_plan(tmp_path / "h5.plan", 1, [tmp_path / "data"], [("all", [Row(0, "hdf5.create")])])
+@pytest.mark.parametrize(
+    ("call", "library"),
+    [
+        ("hdf5.create", "parallel HDF5"),
+        ("netcdf.create", "parallel NetCDF"),
+        ("pnetcdf.create", "PnetCDF"),
+    ],
+)
+def test_program_without_a_library_refuses_its_calls_alone(replay_program, tmp_path, call, library):
+    program = replay_program("mpich", libraries=False)
+    plan = write_plan(tmp_path / "a.plan", 1, [tmp_path / "data"], [("all", [Row(0, call)])])
     finished = start(program, "mpich", plan, tmp_path / "run", 1)
     assert finished.returncode == 2
-    assert "the call hdf5.create, but this ensio-replay was built without parallel HDF5" in finished.stderr
+    assert f"the call {call}, but this ensio-replay was built without {library}: install" in finished.stderr
     plan = write_plan(tmp_path / "posix.plan", 1, [tmp_path / "data"], [("all", [Row(0, "posix.open")])])
     assert start(program, "mpich", plan, tmp_path / "run", 1).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            [Row(0, "pnetcdf.variable_create", bytes=60, pieces=3, stride=30)],
+            "the rows and planes of a variable follow each other without holes",
+        ),
+        (
+            [
+                Row(0, "pnetcdf.variable_create", bytes=60, pieces=3, stride=20),
+                Row(0, "pnetcdf.iput", offset=10, bytes=20),
+            ],
+            "pieces do not form a block of a variable of 1 planes, 3 rows and 20 bytes",
+        ),
+    ],
+)
+def test_pieces_that_are_no_block_of_a_variable_are_refused(replay_program, tmp_path, rows, told):
+    rows = [Row(0, "pnetcdf.create"), *rows]
+    plan = write_plan(tmp_path / "a.plan", 1, [tmp_path / "data"], [("all", rows)])
+    finished = start(replay_program("openmpi"), "openmpi", plan, tmp_path / "run", 1)
+    assert finished.returncode == 1
+    assert told in finished.stderr
 
 
 @pytest.mark.parametrize(

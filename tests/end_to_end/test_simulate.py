@@ -179,8 +179,8 @@ def test_mistakes_are_told_in_one_sentence(simulate, tmp_path, arguments, senten
 @pytest.mark.parametrize(
     ("most_bytes", "sentence"),
     [
-        (100, "plan: the plan of 4,752 bytes cannot be written: File too large"),
-        (3000, "plan: the plan of 4,752 bytes cannot be written: File too large"),
+        (100, "plan: the plan of 5,616 bytes cannot be written: File too large"),
+        (4000, "plan: the plan of 5,616 bytes cannot be written: File too large"),
         (12_000, "cannot be written: File too large"),
     ],
     ids=["text of the plan", "plan", "output"],

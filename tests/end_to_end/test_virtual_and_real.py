@@ -55,8 +55,9 @@ def replayed(pattern, folder):
     (folder / "data").mkdir(parents=True)
     command = ["ensio", "replay", *pattern, "--directory", folder / "data", "-o", folder / "run"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    # Each task opens, writes, syncs, reads and closes one file; no other process has a call under the model.
-    assert f"{TASKS * (2 * REPETITIONS + 3)} calls were delayed by the model" in done.stderr
+    # Each task opens, writes, syncs, closes, opens, reads and closes one file; no other process has a call
+    # under the model.
+    assert f"{TASKS * (2 * REPETITIONS + 5)} calls were delayed by the model" in done.stderr
     return folder / "run"
 
 

@@ -32,10 +32,10 @@ ALLOWED = {
     "run": "model files summaries passes readers writers structure ensemble",
     "comparison": "model passes summaries statistics run ensemble",
     "diagnosis": "model summaries passes statistics run structure ensemble",
-    "history": "model passes summaries statistics structure run comparison diagnosis",
+    "history": "model passes summaries statistics structure readers run comparison diagnosis",
     "workloads": "model files recorder passes summaries readers writers run",
     "api": "model recorder run ensemble comparison diagnosis",
-    "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis api",
+    "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history api",
     "cli": "model files recorder summaries passes statistics readers writers run structure ensemble "
     "comparison diagnosis history workloads api viz",
 }

@@ -85,7 +85,7 @@ check_cppcheck() {
 }
 
 check_clang-tidy() {
-    local status=0 folder built linked modules mpi_includes=() python_include
+    local status=0 folder built linked modules mpi_includes=() netcdf=() python_include
     mapfile -t built < <(c_built)
     mapfile -t linked < <(c_linked)
     mapfile -t modules < <(c_modules)
@@ -93,8 +93,13 @@ check_clang-tidy() {
     for folder in $(mpicc --showme:incdirs) $(pkg-config --cflags-only-I hdf5-openmpi); do
         mpi_includes+=(-isystem "${folder#-I}")
     done
+    for folder in /usr/lib/*/netcdf/mpi/include; do
+        if [[ -e $folder/netcdf_par.h && -e /usr/include/pnetcdf.h ]]; then
+            netcdf=(-DENSIO_PARALLEL_NETCDF -DENSIO_PNETCDF -isystem "$folder")
+        fi
+    done
     clang-tidy --quiet --extra-arg=-Wno-ignored-optimization-argument -p "$build" "${built[@]}" || status=1
-    clang-tidy --quiet "${linked[@]}" -- -std=gnu11 -DENSIO_PARALLEL_HDF5 -I libtrace/include "${mpi_includes[@]}" || status=1
+    clang-tidy --quiet "${linked[@]}" -- -std=gnu11 -DENSIO_PARALLEL_HDF5 "${netcdf[@]}" -I libtrace/include "${mpi_includes[@]}" || status=1
     clang-tidy --quiet "${modules[@]}" -- -std=gnu11 -D_GNU_SOURCE -I ensembles -I libtrace -I libtrace/include \
         -isystem "$python_include" || status=1
     return "$status"

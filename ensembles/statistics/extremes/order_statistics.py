@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ensembles.model.units import seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -30,17 +31,34 @@ class Equation1:
     The central interval from `low_s` to `high_s` has the probability ``level``, if calls are independent and
     of one distribution. `phases` is the number of phases that made the calls in it: if these are few, the
     assumption is wrong, and the interval is too narrow. None: phases are unknown, or there is one.
+
+    Of more than `max_tasks` calls, the upper end lies at or beyond the longest call, which bounds Equation 1:
+    `high_s` is None, and the other numbers are the least that is possible.
     """
 
     median_s: float
     mean_s: float
     low_s: float
-    high_s: float
+    high_s: float | None
     phases: int | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the numbers are lower bounds only, because there are too many tasks for these calls."""
+        return self.high_s is None
 
     def to_json(self) -> dict[str, float | int | None]:
         """Return the numbers by name."""
-        return asdict(self)
+        return asdict(self) | {"width": self.width}
+
+    @property
+    def width(self) -> float | None:
+        """Ratio of the ends of the interval; None: it has no upper end, or begins at 0."""
+        return None if self.high_s is None or self.low_s <= 0 else self.high_s / self.low_s
+
+    def __str__(self) -> str:
+        low = seconds_text(self.low_s)
+        return f"at least {low}" if self.high_s is None else f"{low} to {seconds_text(self.high_s)}"
 
 
 def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) -> Equation1:
@@ -82,7 +100,8 @@ def compute_equation1(sample: CountedDurations, tasks: int, level: float = 0.9) 
     phases = None
     if sample.phases_known and len(sample.n) > 1:
         phases = int(np.count_nonzero(sample.max_s >= min(low, sample.max_s.max())))
-    return Equation1(float(median), mean, float(low), float(high), phases)
+    within_reach = tasks <= max(max_tasks(sample.total, level), 1)
+    return Equation1(float(median), mean, float(low), float(high) if within_reach else None, phases)
 
 
 def maximum_distribution(sample: CountedDurations, tasks: int) -> tuple[np.ndarray, np.ndarray]:

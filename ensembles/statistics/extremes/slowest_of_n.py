@@ -127,6 +127,8 @@ class Tail:
         """Return the object that ``ensio tail --json`` prints."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         found["width"] = self.width
+        found["unseen_level"] = UNSEEN_LEVEL
+        found["unseen_one_in"] = 1 / self.unseen_share if self.unseen_share > 0 else None
         found["equation1"] = None if self.equation1 is None else self.equation1.to_json()
         found["next_phase"] = None if self.next_phase is None else self.next_phase.to_json()
         found["broken_by"] = [
@@ -148,12 +150,12 @@ class Tail:
             if self.unsettled:
                 lines.append(f"  {self.unsettled}")
         if self.equation1 is not None:
-            lines.append(
-                "  Equation 1 (independent calls of one distribution): "
-                f"{seconds_text(self.equation1.low_s)} to {seconds_text(self.equation1.high_s)}"
-            )
+            lines.append(f"  Equation 1 (independent calls of one distribution): {self.equation1}")
         return "\n".join(lines)
 
+
+UNSEEN_LEVEL = 0.95
+"""Probability with which a kind of calls that none of the calls shows has at most `Tail.unseen_share`."""
 
 LARGEST = 1000
 """Number of longest calls whose exact durations are used, if they are known."""
@@ -309,7 +311,7 @@ class SlowestOfN:
             refused=found.refused,
             unsettled=None if found.refused else found.unsettled,
             reach=self.reach(level),
-            unseen_share=float(-np.expm1(np.log(0.05) / sample.total)) if sample.total else 1.0,
+            unseen_share=float(-np.expm1(np.log(1 - UNSEEN_LEVEL) / sample.total)) if sample.total else 1.0,
             threshold_s=fitted.threshold_s if fitted else None,
             shape=fitted.shape if fitted else None,
             exceedances=fitted.above if fitted else None,
@@ -476,9 +478,10 @@ class SlowestOfN:
             assert self.calls is not None
             blocks = time_blocks(self.calls, tasks, self.sample.resolution_s)
             if blocks is None:
+                known = "there is one phase" if self.sample.phases_known else "phases are unknown"
                 return Prediction(
-                    refused="phases are unknown and calls change with time: give the phases in which tasks "
-                    f"act together, or record more than {self.sample.total:,} calls"
+                    refused=f"{known}, and calls change with time: record several phases in which tasks act "
+                    f"together, or more than {self.sample.total:,} calls"
                 )
             found = _of_phases(blocks, tasks, levels)
             return found if found.refused else replace(found, method="blocks")

@@ -127,10 +127,11 @@ class Modes:
         """Return the object that ``ensio modes --json`` prints."""
         return {
             "n": self.n,
-            "modes": [mode.to_json() for mode in self.modes],
+            "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
             "harmonics": self.harmonics and self.harmonics.to_json(),
             "level": self.level,
             "p_one_mode": self.p_one_mode,
+            "least_share": self.least_share,
             "resolution_s": self.resolution_s,
             "bumps": [bump.to_json() for bump in self.bumps],
             "spread": [part.to_json() for part in self.spread],

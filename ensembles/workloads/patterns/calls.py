@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 
@@ -12,13 +12,17 @@ class FileState(IntEnum):
 
     CLOSED = 0
     OPEN = 1
-    DATASET = 2  # HDF5: file and dataset are open
+    DATASET = 2  # file and its dataset (HDF5) or variable (NetCDF) are open
+    INDEPENDENT = 3  # PnetCDF: the same, and transfers are independent
+    POSTED = 4  # PnetCDF: requests are not complete
 
 
 ANY = frozenset(FileState)
 CLOSED = frozenset({FileState.CLOSED})
 OPEN = frozenset({FileState.OPEN})
 DATASET = frozenset({FileState.DATASET})
+INDEPENDENT = frozenset({FileState.INDEPENDENT})
+POSTED = frozenset({FileState.POSTED})
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,30 @@ _BY_PATH = CallKind(before=ANY, names_file=True)
 _TOGETHER = CallKind(collective=True)
 
 
-def _of_dataset(kind: CallKind) -> CallKind:
-    return CallKind(**{**kind.__dict__, "before": DATASET})
+def _in(before: frozenset[FileState], kind: CallKind, after: FileState | None = None) -> CallKind:
+    return replace(kind, before=before, after=after)
 
+
+def _of_dataset(kind: CallKind) -> CallKind:
+    return _in(DATASET, kind)
+
+
+_OPENING_TOGETHER = CallKind(before=CLOSED, after=FileState.OPEN, names_file=True, collective=True)
+
+_NETCDF = {
+    "create": _opening(collective=True),
+    "open": _OPENING_TOGETHER,
+    "close": CallKind(before=OPEN | DATASET, after=FileState.CLOSED, collective=True),
+    "variable_create": CallKind(
+        _SIZE, after=FileState.DATASET, in_pieces=True, collective=True, same_size=True
+    ),
+    "variable_open": CallKind(after=FileState.DATASET, collective=True),
+    "read": _of_dataset(_IN_PIECES_READ),
+    "write": _of_dataset(_IN_PIECES_WRITE),
+    "read_all": _of_dataset(_ALL_READ),
+    "write_all": _of_dataset(_ALL_WRITE),
+    "sync": _in(DATASET, _TOGETHER),
+}
 
 _MPI = CallKind(before=frozenset(), collective=True)
 _MPI_DATA = CallKind(_SIZE, before=frozenset(), collective=True, same_size=True)
@@ -144,7 +169,7 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
     },
     "hdf5": {
         "create": _opening(collective=True),
-        "open": CallKind(before=CLOSED, after=FileState.OPEN, names_file=True, collective=True),
+        "open": _OPENING_TOGETHER,
         "close": _closing(collective=True),
         "dataset_create": CallKind(_SIZE, after=FileState.DATASET, collective=True, same_size=True),
         "dataset_open": CallKind(after=FileState.DATASET, collective=True),
@@ -156,7 +181,24 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
         "flush": CallKind(before=OPEN | DATASET, collective=True),
         "metadata": CallKind(_SIZE, before=OPEN | DATASET, collective=True, same_size=True),
     },
+    "netcdf": _NETCDF,
+    "pnetcdf": {
+        **_NETCDF,
+        "begin_independent": _in(DATASET, _TOGETHER, FileState.INDEPENDENT),
+        "end_independent": _in(INDEPENDENT, _TOGETHER, FileState.DATASET),
+        "read": _in(INDEPENDENT, _IN_PIECES_READ),
+        "write": _in(INDEPENDENT, _IN_PIECES_WRITE),
+        "iget": _in(DATASET | POSTED, _IN_PIECES_READ, FileState.POSTED),
+        "iput": _in(DATASET | POSTED, _IN_PIECES_WRITE, FileState.POSTED),
+        "wait_all": _in(DATASET | POSTED, _TOGETHER, FileState.DATASET),
+    },
 }
+
+COLLECTIVELY_OPENED = ("mpiio", "hdf5", "netcdf", "pnetcdf")
+"""Layers whose files all tasks open together."""
+
+MAKES_ROOM = ("hdf5.dataset_create", "netcdf.variable_create", "pnetcdf.variable_create")
+"""Calls that determine the length of a file by their size."""
 
 OTHER_CALLS: Mapping[str, CallKind] = {
     "mpi.barrier": _MPI,
@@ -181,5 +223,7 @@ COMMON_NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "mpiio": {},
     "hdf5": {},
+    "netcdf": {},
+    "pnetcdf": {},
 }
 """Names of common calls in each layer, so that a pattern is independent of the layer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns.calls import MAKES_ROOM
 from ensembles.workloads.patterns.grid_regions import MOST_PIECES, Regions, WrittenRegions
 from ensembles.workloads.patterns.instantiate import MOST_OPERATIONS, Expansion
 from ensembles.workloads.patterns.pattern import Operation
@@ -35,9 +36,7 @@ class Checks:
         self.ends = np.zeros(len(expansion.files), dtype=np.int64)
         kinds = [operation.kind for operation in expansion.operations]
         self._writes = np.array([kind.writes for kind in kinds])
-        self._makes_room = np.array(
-            [operation.call == "hdf5.dataset_create" for operation in expansion.operations]
-        )
+        self._makes_room = np.array([operation.call in MAKES_ROOM for operation in expansion.operations])
         self._makes_file = np.array([kind.makes_file for kind in kinds])
         self._needs_file = np.array([kind.names_file and not kind.makes_file for kind in kinds])
         self._collective = np.array([kind.collective for kind in kinds])

@@ -10,7 +10,13 @@ from typing import Any
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.workloads.patterns.calls import COMMON_NAMES, FILE_CALLS, OTHER_CALLS, CallKind
+from ensembles.workloads.patterns.calls import (
+    COLLECTIVELY_OPENED,
+    COMMON_NAMES,
+    FILE_CALLS,
+    OTHER_CALLS,
+    CallKind,
+)
 from ensembles.workloads.patterns.expressions import CONSTANTS, Expression, parse
 from ensembles.workloads.patterns.pattern import PHASE, REPETITION, File, Operation, Pattern, Phase
 from ensembles.workloads.patterns.toml_tables import Lines, Place, Tables
@@ -179,7 +185,7 @@ class _Reader(Tables):
                 f"{self.where(*keys)}: a path with {{index}} and the key count need each other: "
                 "add the missing one"
             )
-        if "rank" in places and layer in ("mpiio", "hdf5"):
+        if "rank" in places and layer in COLLECTIVELY_OPENED:
             raise EnsioError(
                 f'{self.where(*keys, "path")}: "{path}" is one file per task, but all tasks open a file of '
                 f"layer {layer} together"

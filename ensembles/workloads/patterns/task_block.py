@@ -78,14 +78,30 @@ class BlockState:
     def _parts(self) -> list[np.ndarray]:
         """Return the calls in the order of the pattern, arrays of shape (11, calls)."""
         parts: list[np.ndarray] = []
+        before = -1
         for step, phase, _, names in self.expansion.passes():
+            if step != before:
+                self._refuse_posted(before)
+                before = step
             for operation in phase.operations:
                 if operation.call == EXCHANGE:
                     parts += self._received(operation, names, step)
                 part = self._made(operation, names, step)
                 if part.size:
                     parts.append(part)
+        self._refuse_posted(before)
         return parts
+
+    def _refuse_posted(self, step: int) -> None:
+        """Reject requests that are not complete at the end of a step, when their memory is used again."""
+        for key, state in self.state.items():
+            posted = state == FileState.POSTED
+            if posted.any():
+                raise EnsioError(
+                    f"{self.expansion.pattern.path}: phase {self.expansion.steps[step].phase}: task "
+                    f"{int(np.argmax(posted)) + self.first} has requests on {key} that are not complete: "
+                    "end each repetition with wait_all"
+                )
 
     def _made(self, operation: Operation, names: Mapping[str, Number], step: int) -> np.ndarray:
         values = _callers(operation, names, self.first, self.end)
@@ -136,7 +152,7 @@ class BlockState:
                 "the file would have 2**63 bytes or more",
             )
             offset += _before_each(task, size)
-        if kind.moves:
+        if kind.moves or kind.in_pieces:
             self._lay_pieces(operation, values, part)
         if kind.sets_position:
             self.position[key][task] = offset
@@ -156,7 +172,7 @@ class BlockState:
             call = operation.call.partition(".")[2]
             raise EnsioError(
                 f"{operation.where}: task {wrong + self.first} makes {call} on {key}, "
-                f"{_state_told(FileState(int(state[wrong])), opens=FileState.CLOSED in kind.before)}"
+                f"{_state_told(FileState(int(state[wrong])), kind.before)}"
             )
         if kind.after is not None:
             state[task] = kind.after
@@ -307,11 +323,18 @@ def _before_each(task: np.ndarray, size: np.ndarray) -> np.ndarray:
     return before
 
 
-def _state_told(state: FileState, opens: bool) -> str:
+def _state_told(state: FileState, before: frozenset[FileState]) -> str:
     if state is FileState.CLOSED:
         return "which is not open there"
+    if state is FileState.POSTED:
+        return "which has requests there that are not complete"
+    if state is FileState.INDEPENDENT:
+        return "whose transfers are independent there"
+    if state is FileState.DATASET and FileState.INDEPENDENT in before:
+        return "whose transfers are collective there"
     if state is FileState.DATASET:
         return "whose dataset is still open there"
+    opens = FileState.CLOSED in before
     return "which is already open there" if opens else "whose dataset is not open there"
 
 

@@ -20,6 +20,7 @@ from ensembles.model.events import COLUMNS, Call
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.sites import frames_text
 from ensembles.recorder import otf2_program as link
+from ensembles.writers.exchange.otf2_samples import counters_of, sample_rows, words_of
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -98,6 +99,7 @@ def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
     locations = (
         max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
     )
+    locations += len(run.surroundings()) > 0
     return Cost(2 * locations + 2, run.most_events * _BYTES_A_CALL)
 
 
@@ -191,7 +193,16 @@ def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
         _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + _BLOCK_EVENTS].columns, REGION_COLUMNS)
     for events in run.chunks(_BLOCK_EVENTS):
         _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
+    _send_samples(pipe, run)
     _send(pipe, link.END_KIND, 0, b"")
+
+
+def _send_samples(pipe: IO[bytes], run: Run) -> None:
+    table = run.surroundings()
+    if len(table):
+        _send_texts(pipe, link.COUNTERS_KIND, [words_of(name) for name in counters_of(table)])
+        rows = sample_rows(table)
+        _send(pipe, link.SAMPLES_KIND, len(rows), rows.tobytes())
 
 
 def _send(pipe: IO[bytes], kind: int, count: int, data: bytes) -> None:

@@ -216,7 +216,7 @@ def test_filters_choose_what_is_compared(runs):
     ("arguments", "sentence"),
     [
         ((), "a comparison needs two groups"),
-        (("--op", "sync"), "no kind of call"),
+        (("--op", "sync"), "matches --op sync: the run has read, write"),
         (("--margin", "ten"), "not a share between 0 and 1"),
         (("--level", "0"), "not a share between 0 and 1"),
         (("--fail-on", "faster"), "nothing to fail on"),

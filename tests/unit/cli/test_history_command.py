@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -49,11 +50,16 @@ def test_from_the_first_night_to_a_regression(nights: Path) -> None:
     assert "\x1b" not in runs
     assert ": ok: run 6" in history(nights, "check").stdout
     history(nights, "add", "slow", "--experiment", "io test")
-    found = history(nights, "check", "--json", status=1)
+    assert "regression if the next run shows it too" in history(nights, "check").stdout
+    found = history(nights, "check", "--last", "1", "--json", status=1)
     answer = json.loads(found.stdout)
     assert answer["verdict"] == "regression"
-    assert [(change["op"], change["direction"]) for change in answer["changes"]] == [("write", "slower")]
-    assert "posix write: slower" in history(nights, "check", "--against", "last:5", status=1).stdout
+    assert [(change["part"], change["direction"], change["since_run"]) for change in answer["changes"]] == [
+        ("all durations", "slower", 7)
+    ]
+    again = history(nights, "check", "--last", "1", "--against", "last:5", status=1).stdout
+    assert "against 5 runs: all durations: 1.94 times" in again
+    assert "since run 7" in again
     shown = json.loads(history(nights, "show", "7", "--json").stdout)
     assert {kind["op"]: kind["calls"] for kind in shown["kinds"]} == {"write": 800, "sync": 16}
     assert "800" in history(nights, "show", "7").stdout
@@ -62,6 +68,44 @@ def test_from_the_first_night_to_a_regression(nights: Path) -> None:
     assert history(nights, "merge", "runs.db").stdout == "0 runs added, 7 were there already\n"
     assert history(nights, "remove", "7").stdout == "1 runs removed\n"
     assert ": ok: run 6" in history(nights, "check").stdout
+
+
+def test_results_for_other_tools_and_a_known_change(nights: Path) -> None:
+    db = ("--db", "tools.db")
+    history(nights, "add", *(f"n{k}" for k in range(6)), "--experiment", "a|<b>", *db)
+    history(nights, "add", "slow", "--experiment", "a|<b>", *db)
+    said = history(nights, "check", "--last", "1", "--markdown", "--junit", "out.xml", *db, status=1).stdout
+    assert said.splitlines()[2].startswith(r"| a\|\<b\> | **regression** | 7 | slower: all durations: ")
+    suite = ElementTree.parse(nights / "out.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite[0].get("name")) == ("1", "1", "a|<b>")
+    assert "all durations" in (suite[0][0].text or "")
+    history(nights, "acknowledge", "--experiment", "a|<b>", "--since", "7", "--reason", "new disks", *db)
+    # These nights start at the same time: all of them are runs since the change.
+    after = history(nights, "check", *db).stdout
+    assert "baseline since" in after
+    assert "new disks" in after
+    assert (
+        "has no run 99"
+        in history(
+            nights, "acknowledge", "--experiment", "a|<b>", "--since", "99", "--reason", "x", *db, status=2
+        ).stderr
+    )
+
+
+def test_one_run_in_context(nights: Path) -> None:
+    db = ("--db", "context.db")
+    history(nights, "add", "n0", "--experiment", "one", "--label", "fs=scratch", *db)
+    first = json.loads(history(nights, "context", "1", "--json", *db).stdout)
+    assert first["others"] == 0
+    history(nights, "add", "n1", "n2", "--experiment", "two", "--label", "fs=scratch", *db)
+    history(nights, "add", "slow", "--experiment", "one", "--label", "fs=scratch", *db)
+    placed = json.loads(history(nights, "context", "4", "--label", "fs=scratch", "--json", *db).stdout)
+    assert placed["others"] == 3
+    values = {one["name"]: (one["lower"], one["others"]) for one in placed["values"]}
+    assert values["posix write median"] == (3, 3)
+    assert values["time in I/O"] == (3, 3)
+    assert "3 of 3" in history(nights, "context", "4", "--label", "fs=scratch", *db).stdout
+    assert "has no run 9" in history(nights, "context", "9", *db, status=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,20 @@ def test_one_sentence_names_what_the_run_has(
         assert NOTHING[filters] in told
 
 
+@pytest.mark.parametrize("filters", NOTHING)
+@pytest.mark.parametrize("command", ["compare", "export"])
+def test_comparisons_and_exports_of_nothing_are_refused_too(
+    run: Path, tmp_path: Path, command: str, filters: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "calls.csv"
+    more = [str(run)] if command == "compare" else ["--to", "csv", str(made)]
+    code = main([command, str(run), *more, *filters.split()])
+    out, told = capsys.readouterr()
+    assert (code, out, told.count("\n")) == (2, "", 1)
+    assert NOTHING[filters] in told
+    assert not made.exists()
+
+
 def test_every_condition_has_words() -> None:
     conditions = {name for name in vars(Selection()) if name not in ("spans", "site_numbers")}
     assert conditions == set(_WORDS) == set(_OPTIONS)

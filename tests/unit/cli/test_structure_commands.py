@@ -12,9 +12,10 @@ import pytest
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
+from ensembles.model.events import Call
 from ensembles.structure.phases.detect import detect_phases, phase_index
 from ensembles.workloads.synthetic import SyntheticRun, synthetic_run
-from ensembles.writers.native.spool import SpoolContent, write_spool
+from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
 
 pytestmark = pytest.mark.slow
 
@@ -52,13 +53,20 @@ def made(folder: Path) -> SyntheticRun:
     return synthetic_run(folder, TASKS, EVENTS, seed=3, tasks_per_node=4, phases=PHASES)
 
 
-def spools(folder: Path, tasks: list[tuple], mode: str = "trace", files: int = 1) -> Path:
+def spools(
+    folder: Path,
+    tasks: list[tuple],
+    mode: str = "trace",
+    files: int = 1,
+    moved: np.ndarray | int = MIB,
+    more: dict[int, Call] | None = None,
+) -> Path:
     """A run directory of tasks, each given by its calls, starts, durations (ns) and files."""
     folder.mkdir()
     for rank, (call, start_ns, duration_ns, file) in enumerate(tasks):
         events = np.zeros(len(call), EVENT.dtype)
         events["call"], events["start"], events["duration"] = call, start_ns, duration_ns
-        events["file"], events["requested"], events["moved"] = file, MIB, MIB
+        events["file"], events["requested"], events["moved"] = file, moved, moved
         head = {
             "clock": CONSTANTS["ENSIO_CLOCK_MONOTONIC"],
             "rank": rank,
@@ -66,7 +74,8 @@ def spools(folder: Path, tasks: list[tuple], mode: str = "trace", files: int = 1
             "pid": rank + 9,
         }
         paths = {number: f"/scratch/f{number}" for number in range(1, files + 1)}
-        content = SpoolContent([events], paths, properties={"mode": mode}, head=head)
+        known = POSIX_CALLS | (more or {})
+        content = SpoolContent([events], paths, known, properties={"mode": mode}, head=head)
         write_spool(folder / f"{rank}.spool", content)
     return folder
 
@@ -113,10 +122,12 @@ def test_the_table_of_phases_has_a_row_for_each(folder: Path, made: SyntheticRun
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("12 phases: no barrier was recorded; all ranks were in lockstep")
-    assert [line.split()[0] for line in lines[4:16]] == [str(n) for n in range(1, 13)]
-    assert "MiB written" in lines[5]
-    assert ": pread, " in lines[10]
-    assert "more phases are not shown" in ensio("phases", folder, "--limit", "3").stdout
+    first = 1 + next(number for number, line in enumerate(lines) if line.startswith("-----"))
+    assert [line.split()[0] for line in lines[first : first + 12]] == [str(n) for n in range(1, 13)]
+    assert "written" in lines[first - 2]
+    assert "MiB" in lines[first + 1]
+    assert lines[first + 6].endswith(" pread")
+    assert "9 more phases not shown" in ensio("phases", folder, "--limit", "3").stdout
 
 
 def test_filters_choose_calls_of_the_phases_of_the_whole_run(folder: Path, made: SyntheticRun) -> None:
@@ -212,3 +223,27 @@ def test_a_run_without_calls_is_no_failure_or_a_plain_sentence(tmp_path: Path, c
     done = ensio(command, run)
     assert done.returncode in (0, 2)
     assert "Traceback" not in done.stderr
+
+
+def test_ordinals_are_of_one_layer_and_name_the_others(tmp_path: Path) -> None:
+    """Writes of a file by one layer, and of a log by another: their n-th calls do not form an ensemble."""
+    fprintf = max(POSIX_CALLS) + 1
+    calls = np.tile([PWRITE, fprintf], 20)
+    starts = np.arange(40) * 2_000_000
+    tasks = [(calls, starts, np.tile([1_000_000, 1_000], 20), np.tile([1, 2], 20)) for _ in range(4)]
+    run = spools(
+        tmp_path / "run",
+        tasks,
+        files=2,
+        moved=np.tile([MIB, 43], 20),
+        more={fprintf: Call("fprintf", "stdio", "write")},
+    )
+    result = told("ordinals", run, "--op", "write")
+    assert {entry["n"] for entry in result["ordinals"]} == {4}
+    assert [entry["median_s"] for entry in result["ordinals"]] == pytest.approx([1e-3] * 20)
+    (note,) = (note for note in result["notes"] if note.startswith("taken are"))
+    assert note.startswith(
+        "taken are 80 writes of posix, which moved 100 % of the bytes; left out: 80 writes"
+    )
+    other = told("ordinals", run, "--op", "write", "--layer", "stdio")
+    assert [entry["median_s"] for entry in other["ordinals"]] == pytest.approx([1e-6] * 20)

@@ -34,7 +34,18 @@ def test_json_tells_the_slowest_of_n_and_equation_1(folder: Path) -> None:
     assert found["level"] == 0.9
     assert found["n"] > 0
     assert (found["refused"] is None) == (found["low_s"] is not None)
-    assert found["equation1"]["high_s"] <= found["observed_max_s"] * (1 + 1e-9)
+    assert found["equation1"]["low_s"] <= found["observed_max_s"] * (1 + 1e-9)
+
+
+def test_equation_1_is_a_lower_bound_where_the_calls_do_not_reach(folder: Path) -> None:
+    done = ensio("tail", folder, "--tasks", "102400", "--op", "write")
+    assert done.returncode == 0, done.stderr
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("Equation 1  "))
+    assert row.count("at least ") == 2
+    assert " or more" in row
+    assert "do not reach to the upper end of the slowest of 102,400." in done.stdout
+    told = json.loads(ensio("tail", folder, "--tasks", "102400", "--op", "write", "--json").stdout)
+    assert told["equation1"]["high_s"] is None
 
 
 def test_text_names_what_the_answer_stands_on_or_why_there_is_none(folder: Path) -> None:

@@ -12,6 +12,8 @@ import ensembles as en
 from ensembles.diagnosis.call_sites import with_sites
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Finding, Where
+from ensembles.run.selection import Selection
+from ensembles.summaries.selected_sites import SelectedSites
 
 HELD = Path(__file__).parents[2] / "corpus" / "runs"
 
@@ -30,11 +32,11 @@ def finding(**where: object) -> Finding:
 
 def test_sites_are_those_of_the_calls_of_the_finding(run: en.Run) -> None:
     # The program posts its writes at one place; what MPI-IO does for them belongs to it.
-    writes = with_sites(run, finding(op="write", layer="posix")).where
+    writes = with_sites(run, [finding(op="write", layer="posix")])[0].where
     assert writes.sites == (("overlap+0x1321", 1.0),)
     assert str(writes).endswith("; called from overlap+0x1321 (100 %)")
     assert writes.to_json()["sites"] == [{"label": "overlap+0x1321", "share": 1.0}]
-    both = with_sites(run, finding(layer="mpiio", calls=("MPI_File_iwrite_at", "MPI_File_iread_at")))
+    (both,) = with_sites(run, [finding(layer="mpiio", calls=("MPI_File_iwrite_at", "MPI_File_iread_at"))])
     assert dict(both.where.sites) == {"overlap+0x1321": 0.5, "overlap+0x1296": 0.5}
 
 
@@ -42,7 +44,7 @@ def test_sites_follow_files_and_times(run: en.Run) -> None:
     reads = run.select(op="read", layer="mpiio")
     first_s = int(reads.start.min()) * 1e-9
     where = finding(op="read", files=("/srv/app/flights.dat",), times_s=(first_s, first_s + 1)).where
-    named = with_sites(run, replace(finding(), where=where)).where.sites
+    named = with_sites(run, [replace(finding(), where=where)])[0].where.sites
     assert named == (("overlap+0x1296", 1.0),)
 
 
@@ -59,3 +61,48 @@ class _OneFinding:
 def test_diagnose_adds_the_sites(run: en.Run) -> None:
     (found,) = DiagnosisPass(run, (_OneFinding(),)).evaluate(None).findings
     assert found.where.sites == (("overlap+0x1321", 1.0),)
+
+
+def test_findings_share_a_pass_and_those_of_ordinals_another(
+    run: en.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = []
+    summarize = en.Run.summarize
+
+    def counted(self: en.Run, *arguments: object, **options: object) -> object:
+        passes.append(arguments)
+        return summarize(self, *arguments, **options)
+
+    monkeypatch.setattr(en.Run, "summarize", counted)
+    several = [
+        finding(op="write", layer="posix"),
+        finding(op="read"),
+        finding(op="write", layer="mpiio", ordinals=((1, 2),)),
+        finding(op="close", ordinals=((1, 1),)),
+        finding(),
+    ]
+    named = with_sites(run, several)
+    assert len(passes) == 2
+    monkeypatch.undo()
+    for each, wanted in zip(named, several, strict=True):
+        where = wanted.where
+        totals = run.by_site(
+            op=where.op, layer=where.layer, ordinal=[f"{low}-{high}" for low, high in where.ordinals] or None
+        )
+        every = sum(site.count for site in totals)
+        shares = {run.label_of_site(site.number): site.count / every for site in totals if site.number}
+        assert each.where.sites
+        assert all(shares[label] == share for label, share in each.where.sites)
+        assert len(each.where.sites) == min(3, sum(share >= 0.05 for share in shares.values()))
+
+
+def test_parts_of_a_run_add_up(run: en.Run) -> None:
+    wanted = [Selection.parse(op=op).for_run(run) for op in ("read", "write")]
+    whole, first, second = (SelectedSites(wanted) for _ in range(3))
+    whole.add(run.events)
+    first.add(run.events[:7])
+    second.add(run.events[7:])
+    first.merge(second)
+    assert first.counts == whole.counts
+    for name, column in whole.to_arrays().items():
+        assert (column == first.to_arrays()[name]).all()

@@ -43,6 +43,23 @@ def test_durations_of_posts_are_called_so() -> None:
     assert not en.Ensemble.from_events(some_events()[3:]).notes
 
 
+def test_the_calls_that_wait_for_posted_requests_are_named(overlapped: Path) -> None:
+    run = en.open(overlapped)
+    waits = [n for n, call in enumerate(run.calls) if call.op == "wait" and not call.waits_for_tasks]
+    events = run.events[np.isin(run.events.call, waits)]
+    notes = [note for note in run.ensemble(op="write").notes if "waits for such requests in" in note]
+    if not len(events):
+        assert notes == []
+        return
+    names = {run.calls[number].name for number in events.call.tolist()}
+    (note,) = notes
+    chosen = note.partition("--call ")[2].partition(" ")[0].split(",")
+    assert set(chosen) <= names
+    found = run.ensemble(call=chosen)
+    assert f"({found.n:,} call" in note or len(chosen) > 1
+    assert not any("waits for such requests" in each for each in run.ensemble(op="open").notes)
+
+
 def test_another_quantity_is_refused() -> None:
     with pytest.raises(EnsioError, match='no quantity "wait": choose duration or flight'):
         en.Ensemble.from_events(some_events(), quantity="wait")

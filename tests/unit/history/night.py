@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from made_runs import Call, run_of
 
-from ensembles.history.record import RunRecord
+from ensembles.history.record import KindRecord, RunRecord
 from ensembles.run.run import Run
+from ensembles.statistics.samples.counted_durations import CountedDurations
 
 TASKS, CALLS = 4, 200
 
@@ -37,3 +38,47 @@ def night_record(folder: Path, seed: int, slower: float = 1.0, syncs: int = 4) -
 
     record = RunRecord.of_run(night(folder, seed, slower, syncs))
     return msgspec.structs.replace(record, start_unix_ns=record.start_unix_ns + seed * 86_400 * 10**9)
+
+
+def simulated(
+    rng: np.random.Generator,
+    common: float,
+    place: float = 1.0,
+    weight: float = 1.0,
+    syncs: float = 1.0,
+    first: float = 1.0,
+    number: int = 0,
+) -> RunRecord:
+    """The record of a night of which only durations are drawn: writes of two modes, and 50 syncs."""
+    is_slow = rng.random(2000) < 0.05 * weight
+    own = np.exp(0.01 * rng.standard_normal(2))
+    writes = (
+        common
+        * np.where(is_slow, 8e-3 * place * own[0], 1e-3 * first * own[1])
+        * rng.lognormal(0, 0.15, 2000)
+    )
+    sync = common * 5e-3 * rng.lognormal(0, 0.1, round(50 * syncs))
+    kinds = []
+    for op, durations_s in (("write", writes), ("sync", sync)):
+        sample = CountedDurations.from_durations(durations_s)
+        ends = float(sample.min_s[0]), float(sample.max_s[0])
+        bins, counts = sample.bin.tolist(), sample.count.tolist()
+        total_s = float(durations_s.sum())
+        kinds.append(KindRecord("posix", op, len(durations_s), 0, total_s, *ends, bins, counts))
+    time_s = sum(kind.time_s for kind in kinds)
+    return RunRecord(
+        identity=str(number),
+        path=f"night {number}",
+        program="simulated",
+        job="",
+        command=[],
+        start_unix_ns=1_700_000_000 * 10**9 + number * 86_400 * 10**9,
+        tasks=16,
+        nodes=1,
+        totals={"calls": 2000.0 + len(sync), "io_time_s": time_s, "span_s": time_s / 16},
+        rates_bytes_per_s={"write": 1e9 / time_s},
+        kinds=kinds,
+        phases=[],
+        findings=[],
+        notes=[],
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
-from night import night_record
+from night import night_record, simulated
 
-from ensembles.history.check import check
+from ensembles.history.check import Change, check, control_false_alarms, judge
 from ensembles.history.record import FindingRecord, RunRecord
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError
@@ -33,14 +35,81 @@ def test_equal_nights_are_no_regression(tmp_path: Path, nights: list[RunRecord])
 
 
 @pytest.mark.parametrize(("slower", "verdict"), [(1.6, "regression"), (0.6, "improvement")])
-def test_a_slower_night_is_a_regression_and_a_faster_one_is_not(
+def test_a_change_of_all_durations_counts_when_a_second_night_shows_it(
     tmp_path: Path, nights: list[RunRecord], slower: float, verdict: str
 ) -> None:
-    latest = night_record(tmp_path / "latest", 99, slower=slower)
-    found = check(history_of(tmp_path, [*nights, latest]), "nightly")
-    assert found.verdict == verdict
-    assert [(change.op, change.what) for change in found.changes] == [("write", "durations")]
-    assert found.run.id == 9
+    one, two = (night_record(tmp_path / f"n{k}", 50 + k, slower=slower) for k in range(2))
+    history = history_of(tmp_path, [*nights, one])
+    alone = check(history, "nightly")
+    assert (alone.verdict, alone.changes) == ("ok", [])
+    assert ("all durations are 1.6" in alone.reason) == (slower > 1)
+    assert check(history, "nightly", last=1).verdict == verdict
+    history.add(two, "nightly")
+    found = check(history, "nightly")
+    assert (found.verdict, found.run.id) == (verdict, 10)
+    assert [(change.part, change.what) for change in found.changes] == [("all durations", "durations")]
+    assert found.changes[0].since_run == 9
+    assert [one.op for one in found.comparisons if one.verdict == "different"] == ["write"]
+
+
+@pytest.mark.parametrize(
+    ("change", "part", "direction"),
+    [
+        ({"place": 1.4}, "mode 2 place", "slower"),
+        ({"place": 0.7}, "mode 2 place", "faster"),
+        ({"weight": 4.0}, "mode 2 weight", "slower"),
+        ({"syncs": 2.0}, "calls", "slower"),
+        ({"first": 1.4}, "mode 1 place", "slower"),
+    ],
+)
+def test_what_changes_alone_is_found_on_the_first_night_and_dated(
+    change: dict[str, float], part: str, direction: str
+) -> None:
+    rng = np.random.default_rng(5)
+    common = np.exp(0.1 * rng.standard_normal(27))
+    found = judge([simulated(rng, factor) for factor in common[:-1]] + [simulated(rng, common[-1], **change)])
+    assert (found.changes[0].part, found.changes[0].direction) == (part, direction)
+    assert (found.first, found.changes[0].runs) == (26, 1)
+
+
+def test_a_small_change_is_found_after_a_week_and_dated() -> None:
+    rng = np.random.default_rng(6)
+    records = [simulated(rng, np.exp(0.05 * rng.standard_normal())) for _ in range(20)]
+    records += [simulated(rng, np.exp(0.05 * rng.standard_normal()), place=1.1) for _ in range(7)]
+    found = judge(records)
+    assert found.verdict == "regression"
+    assert found.changes[0].part == "mode 2 place"
+    assert abs(found.first - 20) <= 1
+    assert judge(records[:20]).verdict == "ok"
+
+
+def test_false_alarms_are_controlled_over_experiments(tmp_path: Path, nights: list[RunRecord]) -> None:
+    base = check(history_of(tmp_path, nights), "nightly")
+    seen = dataclasses.replace(
+        base, verdict="regression", changes=[Change("write", "posix", "durations", "slower", "", p=0.004)]
+    )
+    sure = dataclasses.replace(seen, changes=[Change("write", "posix", "durations", "slower", "", p=1e-6)])
+    assert control_false_alarms([seen])[0].verdict == "regression"
+    among = control_false_alarms([seen, sure, *[base] * 38])
+    assert [one.verdict for one in among[:2]] == ["ok", "regression"]
+    assert "among 40 experiments" in among[0].reason
+
+
+def test_a_known_change_begins_a_new_baseline(tmp_path: Path, nights: list[RunRecord]) -> None:
+    slow = [night_record(tmp_path / f"s{k}", 60 + k, slower=2.0) for k in range(5)]
+    history = history_of(tmp_path, [*nights, *slow])
+    found = check(history, "nightly")
+    assert found.verdict == "regression"
+    first = next(run for run in history.runs("nightly") if run.id == found.changes[0].since_run)
+    assert first.id == 9
+    history.acknowledge("nightly", first, "the new file system")
+    after = check(history, "nightly")
+    assert (after.verdict, [run.id for run in after.baseline]) == ("ok", [9, 10, 11, 12])
+    assert after.acknowledged is not None
+    assert after.acknowledged.reason == "the new file system"
+    copy = History(str(tmp_path / "copy.db"), make=True)
+    copy.merge(history)
+    assert copy.acknowledgements("nightly") == history.acknowledgements("nightly")
 
 
 def test_more_calls_are_a_regression(tmp_path: Path, nights: list[RunRecord]) -> None:

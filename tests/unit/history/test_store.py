@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path, record: RunRec
 
 
 @pytest.mark.parametrize(
-    ("version", "says"), [("9999", "has the schema 9999 of another version"), (None, "holds no history")]
+    ("version", "says"), [("9999", "has the schema 9999 of a later ensio"), (None, "holds no history")]
 )
 def test_another_schema_is_refused_and_left_alone(
     tmp_path: Path, record: RunRecord, version: str | None, says: str
@@ -174,3 +174,18 @@ def test_histories_merge(tmp_path: Path, record: RunRecord) -> None:
     assert left.merge(right) == (0, 3)
     assert left.merge(left) == (0, 3)
     assert [run.labels for run in left.runs()] == [{"number": str(number)} for number in range(3)]
+
+
+def test_an_earlier_schema_is_refused_and_upgraded_on_request(tmp_path: Path, record: RunRecord) -> None:
+    place = tmp_path / "runs.db"
+    History(str(place), make=True).add(record, "nightly")
+    with sqlite3.connect(place) as database:
+        database.execute("DROP TABLE acknowledgement")
+        database.execute("UPDATE alembic_version SET version_num = '0001'")
+    for make in (False, True):
+        with pytest.raises(EnsioError, match="of an earlier ensio: ensio history upgrade brings it to"):
+            History(str(place), make=make)
+    history = History(str(place), upgrade=True)
+    (run,) = history.runs("nightly")
+    history.acknowledge("nightly", run, "known")
+    assert [one.reason for one in History(str(place)).acknowledgements("nightly")] == ["known"]

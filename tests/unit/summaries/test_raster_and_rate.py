@@ -22,8 +22,10 @@ def test_row_sums_of_the_raster_are_the_time_in_each_operation(whole: Events, ro
     assert raster.rows <= rows
     assert raster.tasks_of_row.sum() == TASKS
     outer = whole[whole.depth == 0]
-    for number, ops in enumerate(CLASSES.values()):
-        in_class = np.isin(outer.op, [OPS.index(op) for op in ops])
+    for_io = np.array([call.op == "wait" and not call.waits_for_tasks for call in outer.calls])[outer.call]
+    for number, (name, ops) in enumerate(CLASSES.items()):
+        in_class = np.isin(outer.op, [OPS.index(op) for op in ops]) & ~for_io
+        in_class = for_io if name == "io wait" else in_class
         for row in range(raster.rows):
             in_row = outer.rank // raster.ranks_per_row == row
             assert raster.time_ns[number, row].sum() == outer.duration[in_class & in_row].sum()
@@ -172,3 +174,13 @@ def test_damaged_time_stamps_are_told_in_one_sentence(start: int, duration: int)
 def test_every_operation_has_a_class() -> None:
     assert sorted(op for ops in CLASSES.values() for op in ops) == sorted(OPS)
     assert len(CALLS)
+
+
+def test_waits_for_io_are_not_waits_for_tasks() -> None:
+    calls = Call("ncmpi_wait_all", "pnetcdf", "wait"), Call("MPI_Barrier", "mpisync", "wait")
+    columns = {"rank": [0, 0], "thread": [0, 0], "call": [0, 1], "depth": [0, 0]}
+    raster = Raster(1)
+    raster.add(Events.partly(columns | {"start": [0, 100], "duration": [70, 30]}, calls, ("",)))
+    assert raster.present() == ["io wait", "wait"]
+    spent = dict(zip(CLASSES, raster.time_ns.sum(axis=(1, 2)).tolist(), strict=True))
+    assert (spent["io wait"], spent["wait"]) == (70, 30)

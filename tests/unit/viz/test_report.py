@@ -176,3 +176,25 @@ def test_one_pass_fills_every_summary(tmp_path: Path) -> None:
     assert summaries.raster.time_ns.sum() == events.duration.sum()
     assert sum(moments.n for moments in summaries.moments.moments.values()) == len(events)
     assert sum(counts.sum() for counts in summaries.histogram.counts.values()) == len(events)
+
+
+def test_report_has_the_phases_and_what_happens_between_layers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = Path(__file__).resolve().parents[2] / "corpus" / "runs"
+    subprocess.run(["tar", "-xJf", corpus / "replay-btio.tar.xz", "-C", tmp_path], check=True)
+    run, page = tmp_path / "replay-btio", tmp_path / "a.html"
+    assert main(["phases", str(run), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert main(["report", str(run), "-o", str(page)]) == 0
+    text = text_of(page.read_text(encoding="utf-8"))
+    assert f"{told['count']} phases: {told['sentence']}. Idle is the time" in text
+    section = (
+        page.read_text(encoding="utf-8").partition('<section id="phases">')[2].partition("</section>")[0]
+    )
+    assert section.count("<tr") == told["count"] + 1
+    last = told["phases"][-1]
+    assert f"{last['slowest_task']}: {last['last_call']['call']}" in text
+    share = f"({100 * told['collective']['above_storage_share']:.0f} %) no task was in a storage call"
+    assert "Collective I/O: some task was in a collective call" in text
+    assert share in text

@@ -16,6 +16,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, MISSING, Events
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.model.surroundings import SurroundingsTable, surroundings_of
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.memory import Budget
@@ -166,6 +167,10 @@ class ImportedSource:
     def regions(self) -> RegionTable:
         """Return the phases and regions in the trace."""
         return self._trace.regions()
+
+    def surroundings(self) -> SurroundingsTable:
+        """Return the samples of the kernel's counters in the trace, without rows if it has none."""
+        return surroundings_of(self._trace)
 
     def summary(self) -> CellSummary | None:
         """Return the sums that the trace has in place of calls, or None."""

@@ -10,6 +10,7 @@ import importlib.util
 import os
 from array import array
 from collections.abc import Iterator
+from functools import cache
 from glob import escape, glob
 from typing import Any
 
@@ -56,6 +57,63 @@ def _declarations(folder: str) -> str:
     return declarations + _MORE
 
 
+@cache
+def load() -> tuple[Any, Any]:
+    """Load the declarations and the library, once in a process.
+
+    Raises
+    ------
+    DarshanError
+        The library cannot be loaded.
+    """
+    import cffi
+
+    spec = importlib.util.find_spec("darshan")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not folders:
+        raise DarshanError("find the package darshan")
+    ffi = cffi.FFI()
+    ffi.cdef(_declarations(folders[0]))
+    beside = os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
+    bundled = glob(beside)
+    try:
+        return ffi, ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
+    except OSError as error:
+        raise DarshanError(f"load libdarshan-util ({error})") from error
+
+
+def warm_up() -> None:
+    """Parse the types and read the names of counters, so that forked processes find them done."""
+    ffi, library = load()
+    for kind in (
+        "struct ensio_fd *",
+        "struct darshan_job *",
+        "struct darshan_mod_info **",
+        "struct darshan_name_record **",
+        "int *",
+        "char[]",
+        "void **",
+        *(f"{record} *" for record, _ in _RECORDS.values()),
+    ):
+        ffi.typeof(kind)
+    for name in ("open", "get_job", "get_exe", "get_modules", "get_name_records", "get_record", "get_mod"):
+        getattr(library, f"darshan_log_{name}")
+    _ = library.darshan_free
+    for _, prefix in _RECORDS.values():
+        _listed(f"{prefix}_counter_names")
+        _listed(f"{prefix}_f_counter_names")
+
+
+@cache
+def _listed(variable: str) -> list[str]:
+    ffi, library = load()
+    names: list[str] = []
+    table = getattr(library, variable)
+    while not (name := os.fsdecode(ffi.string(table[len(names)], 64))).endswith("_NUM_INDICES"):
+        names.append(name)
+    return names
+
+
 class Log:
     """An open Darshan log.
 
@@ -77,21 +135,7 @@ class Log:
     """
 
     def __init__(self, path: str) -> None:
-        import cffi
-
-        spec = importlib.util.find_spec("darshan")
-        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-        if not folders:
-            raise DarshanError("find the package darshan")
-        self.ffi = cffi.FFI()
-        self.ffi.cdef(_declarations(folders[0]))
-        bundled = glob(
-            os.path.join(escape(os.path.dirname(folders[0])), "darshan.libs", "libdarshan-util*.so*")
-        )
-        try:
-            self.library: Any = self.ffi.dlopen(bundled[0] if bundled else "libdarshan-util.so")
-        except OSError as error:
-            raise DarshanError(f"load libdarshan-util ({error})") from error
+        self.ffi, self.library = load()
         self.knows_threads = "pthread_id" in dict(self.ffi.typeof("segment_info").fields)
         self._handle = self.library.darshan_log_open(os.fsencode(path))
         if self._handle == self.ffi.NULL:
@@ -169,14 +213,7 @@ class Log:
     def counter_names(self, module: str) -> tuple[list[str], list[str]]:
         """Return the names of the integer counters and of the timers of a module."""
         _, prefix = _RECORDS[module]
-        return self._listed(f"{prefix}_counter_names"), self._listed(f"{prefix}_f_counter_names")
-
-    def _listed(self, variable: str) -> list[str]:
-        names: list[str] = []
-        table = getattr(self.library, variable)
-        while not (name := self._text(table[len(names)], 64)).endswith("_NUM_INDICES"):
-            names.append(name)
-        return names
+        return _listed(f"{prefix}_counter_names"), _listed(f"{prefix}_f_counter_names")
 
     def records(self, module: str, number: int) -> Iterator[Any]:
         """Yield the records of a module of counters.

@@ -13,6 +13,7 @@ import resource
 import struct
 import sys
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from ensembles.model.errors import EnsioError
@@ -41,7 +42,7 @@ def main(path: str, descriptor: int, room: int) -> int:
             header = read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
             file.seek(header.job[0])
             check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
-        _limit(os.stat(path).st_size, header)
+        limit(os.stat(path).st_size, header)
         _tell(path, header, out, descriptor, room)
     except EnsioError as error:
         write_frame(out, {"kind": "error", "text": str(error)})
@@ -52,7 +53,7 @@ def main(path: str, descriptor: int, room: int) -> int:
     return 0
 
 
-def _limit(size_bytes: int, header: Header) -> None:
+def limit(size_bytes: int, header: Header) -> None:
     """Limit core file, time and memory to what a log of this size needs."""
     _lower(resource.RLIMIT_CORE, 0)
     seconds = _LEAST_SECONDS + size_bytes // _BYTES_PER_SECOND
@@ -87,7 +88,36 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
         for identity, components in log.layouts(modules["LUSTRE"]["number"]):
             write_frame(out, {"kind": "layout", "components": components}, [array("Q", [identity])])
     packed = os.stat(path).st_size
-    for module in COUNTED:
+    write_counters(log, modules, COUNTED, out, packed)
+    if "HEATMAP" in modules:
+        for identity, rank, width_s, written, read in log.heatmaps(modules["HEATMAP"]["number"]):
+            map_head = {"kind": "heatmap", "width_s": width_s}
+            write_frame(out, map_head, [array("Q", [identity]), array("q", [rank]), written, read])
+    shared = mmap.mmap(descriptor, room * SEGMENT_BYTES)
+    for module in TRACED:
+        if module in modules:
+            _check_version(path, module, modules[module]["version"], log)
+            _Segments(log, module, modules[module], shared, out, packed).tell()
+    write_frame(out, {"kind": "end"})
+
+
+def write_counters(
+    log: Log, modules: dict[str, dict[str, Any]], wanted: Sequence[str], out: Any, packed: int
+) -> None:
+    """Write the counters of modules as frames.
+
+    Parameters
+    ----------
+    log : Log
+    modules : dict
+        From `Log.modules`.
+    wanted : sequence of str
+        Names of modules, in the order of reading.
+    out : binary file
+    packed : int
+        Size of the log in bytes.
+    """
+    for module in wanted:
         if module in modules:
             counters, times = log.counter_names(module)
             head = {
@@ -102,16 +132,6 @@ def _tell(path: str, header: Header, out: Any, descriptor: int, room: int) -> No
                 unpacked += len(records)
                 _check_packing(unpacked, packed)
                 write_frame(out, head, [array("B", records)])
-    if "HEATMAP" in modules:
-        for identity, rank, width_s, written, read in log.heatmaps(modules["HEATMAP"]["number"]):
-            map_head = {"kind": "heatmap", "width_s": width_s}
-            write_frame(out, map_head, [array("Q", [identity]), array("q", [rank]), written, read])
-    shared = mmap.mmap(descriptor, room * SEGMENT_BYTES)
-    for module in TRACED:
-        if module in modules:
-            _check_version(path, module, modules[module]["version"], log)
-            _Segments(log, module, modules[module], shared, out, packed).tell()
-    write_frame(out, {"kind": "end"})
 
 
 def _check_version(path: str, module: str, version: int, log: Log) -> None:

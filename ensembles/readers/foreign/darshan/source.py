@@ -70,13 +70,23 @@ class DarshanImport:
     Parameters
     ----------
     path : str
+    keeps_records : bool
+        Whether the counters of files and ranks are kept too.
+
+    Attributes
+    ----------
+    metadata : RunMetadata
+    state : JobState
+    counters : Counters
+        Sums by kind of call.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, keeps_records: bool = True) -> None:
+        self.keeps_records = keeps_records
         self.path = path
         self.metadata = RunMetadata(0, 0, 0, CALLS, [""], [], [])
-        self._state = job.JobState()
-        self._counters = counters.Counters()
+        self.state = job.JobState()
+        self.counters = counters.Counters()
         self._converter = segments.Converter(CALLS)
         self._sums: dict[str, RecordSums] = {}
         self._heatmaps = HeatMapSums()
@@ -95,11 +105,11 @@ class DarshanImport:
             raise damaged(self.path, "Darshan's library failed on it") from error
         finally:
             os.close(memory)
-        job.finish(self.metadata, self._state, self._counters, self._converter)
+        job.finish(self.metadata, self.state, self.counters, self._converter)
         self.metadata.counters = Counters(
             self.metadata.recorder,
             self.metadata.tasks,
-            max(self._state.end_ns - self._state.start_ns, 0) * 1e-9,
+            max(self.state.end_ns - self.state.start_ns, 0) * 1e-9,
             {name: self._sums[name].finished() for name in LAYERS if name in self._sums},
             self._heatmaps.finished(),
         )
@@ -145,8 +155,25 @@ class DarshanImport:
             child.stdout.close()
             child.wait()
 
+    def take(self, head: dict[str, Any], arrays: list[np.ndarray]) -> None:
+        """Take a frame without segments.
+
+        Raises
+        ------
+        DamagedLog, EnsioError
+            The log is damaged, or cannot be read.
+        FrameError
+            The frame is invalid.
+        """
+        if head.get("kind") == "segments":
+            raise FrameError
+        try:
+            self._taken(head, arrays, None, 0)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+            raise FrameError from error
+
     def _taken(
-        self, head: dict[str, Any], arrays: list[np.ndarray], shared: mmap.mmap, room: int
+        self, head: dict[str, Any], arrays: list[np.ndarray], shared: mmap.mmap | None, room: int
     ) -> Mapping[str, np.ndarray] | None:
         kind = head["kind"]
         if kind == "error":
@@ -156,34 +183,35 @@ class DarshanImport:
                 else DamagedLog(f"Darshan's library could not {head['failed']}")
             )
         if kind == "job":
-            job.describe(self.metadata, self._state, head)
+            job.describe(self.metadata, self.state, head)
         elif kind == "names":
-            self._state.add_names(arrays[0], head["names"])
+            self.state.add_names(arrays[0], head["names"])
         elif kind == "layout":
             self._add_layout(int(arrays[0][0]), head["components"])
         elif kind == "counters":
             self._add_counters(head, counters.counter_columns(arrays[0], *head["shape"]))
         elif kind == "heatmap":
             self._check_ranks(arrays[1], -1)
-            self._heatmaps.add(self._state.paths.get(int(arrays[0][0]), ""), float(head["width_s"]), arrays)
-        elif kind == "segments":
+            self._heatmaps.add(self.state.paths.get(int(arrays[0][0]), ""), float(head["width_s"]), arrays)
+        elif kind == "segments" and shared is not None:
             return self._segments(head, arrays, shared, room)
         return None
 
     def _add_counters(self, head: dict[str, Any], columns: tuple[np.ndarray, ...]) -> None:
         module, names = str(head["module"]), (head["counters"], head["times"])
         self._check_ranks(columns[1], -1)
-        file = self._state.see(self.metadata, columns[0])
-        if module not in self._sums:
-            known = self._state.modules[module]
-            self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
-        self._sums[module].add(names, columns, file)
+        file = self.state.see(self.metadata, columns[0])
+        if self.keeps_records:
+            if module not in self._sums:
+                known = self.state.modules[module]
+                self._sums[module] = RecordSums(module, int(known["version"]), bool(known["partial"]))
+            self._sums[module].add(names, columns, file)
         if module in counter_semantics.WAYS:
-            self._counters.add(module, names, columns)
+            self.counters.add(module, names, columns)
 
     def _add_layout(self, identity: int, components: list[dict[str, Any]]) -> None:
         attribute = encode_attribute(components)
-        path = self._state.paths.get(identity, "")
+        path = self.state.paths.get(identity, "")
         if attribute is not None and path:
             self.metadata.file_facts.setdefault(path, {})["lustre.lov"] = attribute
 
@@ -196,7 +224,7 @@ class DarshanImport:
             rank,
             count,
             is_write,
-            self._state.see(self.metadata, identity),
+            self.state.see(self.metadata, identity),
             bool(head["has_threads"]),
             bool(head["has_offsets"]),
             bool(head["swapped"]),
@@ -204,9 +232,9 @@ class DarshanImport:
         if len({len(column) for column in arrays}) != 1 or count.min() < 1 or parts.length > room:
             raise FrameError
         self._check_ranks(rank, 0)
-        self._state.see_hosts(rank, host, head["hosts"])
+        self.state.see_hosts(rank, host, head["hosts"])
         columns = self._converter.columns(parts, shared)
-        self._state.count(parts)
+        self.state.count(parts)
         return columns
 
     def _check_ranks(self, rank: np.ndarray, least: int) -> None:
@@ -221,8 +249,8 @@ class DarshanImport:
 
     def summary(self) -> CellSummary | None:
         """Return the sums of the counters; None if there are segments, from which sums are computed."""
-        return None if self._state.has_segments else self._counters.summary(self.metadata.files)
+        return None if self.state.has_segments else self.counters.summary(self.metadata.files)
 
     def ranks(self) -> RankTable | None:
         """Return the sums by rank and function; None also if the log has sums over all ranks only."""
-        return None if self._state.has_segments or self._counters.shared_records else self._counters.table
+        return None if self.state.has_segments or self.counters.shared_records else self.counters.table

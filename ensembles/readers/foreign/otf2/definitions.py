@@ -65,6 +65,7 @@ class Definitions:
         self.paradigms: dict[int, str] = {}
         self.files = [""]
         self.region_names: list[str] = []
+        self.counters: dict[int, str] = {}
         self.ranks = np.empty(0, "u4")
         self.threads = np.empty(0, "u2")
         self.tasks = 0
@@ -89,6 +90,8 @@ class Definitions:
             self._add_piece(self._facts.setdefault(int(rest[0]), {}), rest[1], rest[2])
         elif what in ("node property", "group property"):
             self._texts.setdefault((what, _without_number(rest[1])), []).append(rest[2])
+        elif what == "counter":
+            self.counters[int(rest[0])] = rest[1]
         elif what == "ranks":
             self._mpi_ranks = [int(number) for number in rest]
         elif what == "region":

@@ -19,9 +19,11 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
+from ensembles.model.surroundings import SurroundingsTable
 from ensembles.readers.common.columns import unsound
 from ensembles.readers.foreign.otf2.calls import CallResolver
 from ensembles.readers.foreign.otf2.definitions import Definitions
+from ensembles.readers.foreign.otf2.samples import samples_from_metrics
 from ensembles.recorder import otf2_program as link
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -165,6 +167,7 @@ class Otf2Import:
         self._calls: CallResolver | None = None
         self._regions: list[dict[str, np.ndarray]] = []
         self._impossible = 0
+        self._samples: list[np.ndarray] = []
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
@@ -185,6 +188,8 @@ class Otf2Import:
                     block = self._block_of(rows[low : low + max_events])
                     if len(block["rank"]):
                         yield block
+            elif kind == link.SAMPLE_ROWS_KIND:
+                self._samples.append(np.frombuffer(data, link.SAMPLE, count).copy())
             elif kind == link.READ_KIND:
                 words = data.decode().split("\0")
                 counts = {name: int(number) for name, number in zip(words[0::2], words[1::2], strict=False)}
@@ -200,6 +205,10 @@ class Otf2Import:
         return RegionTable(
             {name: column[by_rank] for name, column in columns.items()}, self._definitions.region_names
         )
+
+    def surroundings(self) -> SurroundingsTable:
+        """Return the samples of the kernel's counters in an archive of ensio."""
+        return samples_from_metrics(self._samples, self._definitions.counters, self._definitions.tasks)
 
     def summary(self) -> CellSummary | None:
         """Return None: sums are computed from the events."""
@@ -351,8 +360,9 @@ class Otf2Import:
 
 def _makes_sense(kind: int, count: int, size: int) -> bool:
     """Test whether the head of a message is valid; a damaged archive may have corrupted the program."""
-    if kind == link.ROWS_KIND:
-        return size == count * ROW.itemsize <= _MOST_MESSAGE_BYTES
+    if kind in (link.ROWS_KIND, link.SAMPLE_ROWS_KIND):
+        row = ROW if kind == link.ROWS_KIND else link.SAMPLE
+        return size == count * row.itemsize <= _MOST_MESSAGE_BYTES
     known = kind in (link.DEFINITION_KIND, link.ALIVE_KIND, link.READ_KIND)
     return known and size <= _MOST_MESSAGE_BYTES
 

@@ -83,8 +83,18 @@ def test_equation_1_is_a_power_of_the_distribution_at_the_edges_of_bins():
 def test_equation_1_never_exceeds_what_was_seen():
     seen = np.random.default_rng(10).exponential(1e-3, 100)
     found = compute_equation1(CountedDurations.from_durations(seen), 10**6)
-    assert found.high_s == pytest.approx(seen.max())
+    assert found.median_s == pytest.approx(seen.max())
     assert found.low_s == pytest.approx(seen.max())
+
+
+@pytest.mark.parametrize(("tasks", "reached"), [(20, True), (100, True), (101, False), (10**6, False)])
+def test_equation_1_has_no_upper_end_beyond_the_reach_of_its_calls(tasks, reached):
+    seen = np.random.default_rng(12).exponential(1e-3, 1900)
+    found = compute_equation1(CountedDurations.from_durations(seen), tasks)
+    assert (found.high_s is not None) == reached == (not found.is_bound)
+    assert str(found).startswith("at least ") == (not reached)
+    if reached:
+        assert found.low_s < found.high_s <= seen.max()
 
 
 def test_equation_1_says_how_many_phases_its_interval_is_of():
@@ -94,6 +104,6 @@ def test_equation_1_says_how_many_phases_its_interval_is_of():
     durations_s = limit_s - 1e-3 * rng.exponential(size=2000)
     phase = np.repeat(np.arange(5), 400)
     found = compute_equation1(CountedDurations.from_durations(durations_s, phase), 1000)
-    assert found.high_s - found.low_s < 1e-3 * found.low_s
+    assert durations_s.max() - found.low_s < 1e-3 * found.low_s
     assert found.phases == 4
     assert compute_equation1(CountedDurations.from_durations(durations_s), 1000).phases is None

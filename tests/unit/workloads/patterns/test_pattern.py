@@ -105,6 +105,8 @@ class TestExpansion:
                     expected.append((direction, repetition, f"posix.{direction}", start, 512 * MIB))
                 if direction == "write":
                     expected.append(("sync", 0, "posix.fsync", start + 512 * MIB, 0))
+                    expected.append(("sync", 0, "posix.close", start + 512 * MIB, 0))
+                    expected.append(("sync", 0, "posix.open", 0, 0))
             expected.append(("close", 0, "posix.close", start + 512 * MIB, 0))
             assert calls_of(plan, rank) == expected
         assert plan.needed_bytes() == 5 * 1024 * 512 * MIB

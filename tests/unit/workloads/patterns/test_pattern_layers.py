@@ -229,7 +229,7 @@ def test_calls_of_many_tasks_are_never_all_in_memory():
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert plan.operations == (1 << 18) * 23
+    assert plan.operations == (1 << 18) * 25
     assert peak_bytes < plan.operations * 72 / 2
 
 
@@ -274,7 +274,7 @@ def test_calls_of_many_tasks_are_never_all_in_memory():
         ("size = 5", "size = 0", "size = 0", "the size is below 1 byte"),
         ("mpi.exchange", "mpi.echange", "mpi.echange", '"mpi.echange" is not a call without a file'),
         ("index = 1", "index = 3", "index = 3", '"3" is 3 for task 0: [files.many] has numbers from 0 to 2'),
-        ('layer = "hdf5"', 'layer = "netcdf"', "netcdf", 'layer "netcdf" has no calls on files'),
+        ('layer = "hdf5"', 'layer = "mpisync"', "mpisync", 'layer "mpisync" has no calls on files'),
         ("size = 10\n", "size = 10\npieces = 2\n", "pieces = 2", '"pieces" is not a key of fwrite'),
     ],
 )

@@ -16,6 +16,10 @@ KIB, MIB = 1 << 10, 1 << 20
 # At a size at which every byte can be looked at: parameters, and the files that are filled without a gap.
 WHOLE = {
     "ior": ({"block_bytes": 64}, ["ior.dat"]),
+    "hacc-own-files": (
+        {"tasks": 3, "particles": 7, "header_bytes": 100},
+        ["hacc-0.dat", "hacc-1.dat", "hacc-2.dat"],
+    ),
     "ior-sdumont": (
         {"shrink": 3000},
         ["ior-1024.dat", "ior-1312.dat", "ior-58864.dat", "ior-65536.dat"],
@@ -29,6 +33,14 @@ WHOLE = {
     "benchio": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
         ["benchio-mpiio-0.dat", "benchio-hdf5-0.h5"],
+    ),
+    "benchio-netcdf": (
+        {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
+        ["benchio-netcdf-0.nc"],
+    ),
+    "s3dio": (
+        {"tasks": 12, "block_x": 2, "block_y": 3, "block_z": 1, "fields": 3, "checkpoints": 2},
+        ["s3dio-0.nc", "s3dio-1.nc"],
     ),
     "twophase": ({"tasks": 7, "aggregators": 3}, ["twophase.dat"]),
 }
@@ -62,7 +74,7 @@ def calls_named(plan, *names):
 def times_written(plan, phase=None):
     """How often each byte of each file is written, counted byte by byte."""
     written = {}
-    names = [name for name in plan.calls if re.search(r"\.p?f?write", name)]
+    names = [name for name in plan.calls if re.search(r"\.(p?f?write|iput)", name)]
     for row in calls_named(plan, *names).tolist():
         _, step, _, file, offset, size, pieces, stride, planes, plane_stride = row
         if phase and not plan.steps[step].phase.startswith(phase):

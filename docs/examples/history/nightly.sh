@@ -1,0 +1,15 @@
+#!/bin/sh
+# A nightly job for cron: run, add, check, publish. crontab: 0 2 * * * /path/to/nightly.sh
+# Settings: ENSIO_HISTORY (the record), SITE (folder of a web server), and the command to run as arguments.
+set -u
+: "${ENSIO_HISTORY:?names the history}"
+run=$(mktemp -d "${TMPDIR:-/tmp}/nightly.XXXXXX") || exit 2
+trap 'rm -rf "$run"' EXIT
+ensio run -o "$run/run" -- "$@" || exit 2
+ensio history add "$run/run" --experiment "${EXPERIMENT:-nightly}" --label "node=$(hostname)" || exit 2
+ensio history check --experiment "${EXPERIMENT:-nightly}" --junit "${JUNIT:-$run/check.xml}"
+verdict=$?
+if [ -n "${SITE:-}" ]; then
+    ensio history site "$SITE" || exit 2
+fi
+exit "$verdict"

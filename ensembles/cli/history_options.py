@@ -1,0 +1,80 @@
+"""Arguments and texts that the actions of ``ensio history`` share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.options import parse_count
+from ensembles.model.sanitize_text import sanitize_text
+
+if TYPE_CHECKING:
+    from ensembles.history.store import History
+
+
+def add_action(subparsers: Any, name: str, execute: Any, help: str) -> argparse.ArgumentParser:
+    """Add an action with the place of the history."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=help, description=f"{help[0].upper()}{help[1:]}."
+    )
+    parser.add_argument(
+        "--db",
+        metavar="PLACE",
+        default=os.environ.get("ENSIO_HISTORY"),
+        help="SQLite file, or URL such as postgresql+psycopg://user@host/name (default: ENSIO_HISTORY)",
+    )
+    parser.set_defaults(act=execute)
+    return parser
+
+
+def add_labels(parser: argparse.ArgumentParser, help: str) -> None:
+    """Add ``--label``."""
+    parser.add_argument(
+        "--label",
+        metavar="NAME=VALUE",
+        type=parse_label,
+        action="append",
+        default=[],
+        dest="labels",
+        help=help,
+    )
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose runs."""
+    parser.add_argument("--experiment", metavar="NAME", help="only runs of this experiment")
+    add_labels(parser, "only runs with this label; may be repeated")
+    parser.add_argument(
+        "--last", metavar="N", type=parse_count("runs", least=1), help="only the latest N runs"
+    )
+
+
+def parse_label(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a label: write NAME=VALUE')
+    return name, value
+
+
+def open_history(args: argparse.Namespace, make: bool = False) -> History:
+    """Open the history that the arguments name."""
+    from ensembles.history.store import History
+
+    return History(args.db, make)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Format a table of untrusted texts."""
+    from tabulate import tabulate
+
+    cells = [[sanitize_text(str(cell)) for cell in row] for row in rows]
+    text: str = tabulate(cells, head, "simple", disable_numparse=True)
+    return text
+
+
+def when(start: Any) -> str:
+    """Format a time."""
+    return f"{start:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,199 @@
+"""The text of ``ensio phases``, in 80 columns if names allow it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.table import table_text
+from ensembles.cli.wrapped import WIDTH, wrapped
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.table import PhaseTotals
+
+_LEAST_LAST = 8
+_FEWEST_FOLDED = 2
+
+
+def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
+    """Return the stretches of successive phases in which no bytes moved.
+
+    Parameters
+    ----------
+    totals : sequence of PhaseTotals
+        In their order.
+
+    Returns
+    -------
+    list of dict
+        Stretches of two phases or more: ``from`` and ``to`` (numbers of their first and last phase),
+        ``phases`` (how many), ``calls``, ``tasks`` (most of a phase), ``start_s``, ``time_s`` and ``lost_s``
+        (sums over the phases). Empty if no phase moved bytes, or if the program named the phases.
+
+    Examples
+    --------
+    >>> from ensembles.cli.phases_text import without_data
+    >>> from ensembles.structure.phases.table import PhaseTable
+    >>> run = en.open("ensio-ior")
+    >>> without_data(run.summarize(lambda _: PhaseTable(run.phases)).totals())
+    []
+    """
+    if not any(_moved(entry) for entry in totals) or any(entry.name for entry in totals):
+        return []
+    stretches: list[list[PhaseTotals]] = [[]]
+    for entry in totals:
+        if _moved(entry):
+            stretches.append([])
+        else:
+            stretches[-1].append(entry)
+    return [
+        {
+            "from": each[0].phase,
+            "to": each[-1].phase,
+            "phases": len(each),
+            "calls": sum(entry.calls for entry in each),
+            "tasks": max(entry.tasks for entry in each),
+            "start_s": each[0].start_s,
+            "time_s": sum(entry.time_s for entry in each),
+            "lost_s": sum(entry.lost_s for entry in each),
+        }
+        for each in stretches
+        if len(each) >= _FEWEST_FOLDED
+    ]
+
+
+def _moved(entry: PhaseTotals) -> int:
+    return entry.bytes_read + entry.bytes_written
+
+
+def phases_text(
+    phases: Phases,
+    totals: Sequence[PhaseTotals],
+    limit: int,
+    result: dict[str, Any],
+) -> str:
+    """Format the phases.
+
+    Parameters
+    ----------
+    phases : Phases
+    totals : sequence of PhaseTotals
+    limit : int
+        Most rows of the table.
+    result : dict
+        What JSON says: ``lost_s``, ``lost_share``, ``without_data`` and ``collective``.
+
+    Returns
+    -------
+    str
+    """
+    from ensembles.structure.layer_traffic import collective_sentence
+
+    head = wrapped(f"{count_text(phases.count, 'phase')}: {phases.sentence}")
+    if not totals:
+        return head
+    folded = {
+        number: each for each in result["without_data"] for number in range(each["from"], each["to"] + 1)
+    }
+    entries: list[Any] = []
+    for entry in totals:
+        stretch = folded.get(entry.phase)
+        if stretch is None or stretch["from"] == entry.phase:
+            entries.append(entry if stretch is None else stretch)
+    parts = [head]
+    if limit:
+        parts.append(_table(totals, entries[:limit]))
+    if len(entries) > limit:
+        shown = sum(1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit])
+        parts.append(f"{count_text(len(totals) - shown, 'more phase')} not shown: raise --limit to see them")
+    parts.append(_imbalance(phases, totals, result))
+    sentence = collective_sentence(result["collective"])
+    if sentence:
+        parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
+    return "\n\n".join(parts)
+
+
+def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
+    directions = [
+        (header, attribute)
+        for header, attribute in (("read", "bytes_read"), ("written", "bytes_written"))
+        if any(getattr(entry, attribute) for entry in totals)
+    ]
+    columns: dict[str, list[str]] = {
+        "phase": [],
+        "name": [],
+        "from (s)": [],
+        "time": [],
+        "tasks": [],
+        "calls": [],
+    }
+    columns |= {header: [] for header, _ in directions}
+    columns |= {"idle": [], "share": [], "last: rank, call": []}
+    for entry in entries:
+        for header, cell in _cells(entry, directions).items():
+            columns[header].append(cell)
+    if not any(entry.name for entry in totals):
+        del columns["name"]
+    if len({entry.tasks for entry in totals}) == 1:
+        del columns["tasks"]
+    return _fitted(columns)
+
+
+def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
+    if isinstance(entry, dict):
+        start_s, time_s, tasks, calls = (entry[key] for key in ("start_s", "time_s", "tasks", "calls"))
+        cells = {"phase": f"{entry['from']}–{entry['to']}", "name": "", "idle": seconds_text(entry["lost_s"])}
+        cells |= {header: "" for header, _ in directions} | {"share": "", "last: rank, call": "no data"}
+    else:
+        start_s, time_s, tasks, calls = entry.start_s, entry.time_s, entry.tasks, entry.calls
+        cells = {"phase": str(entry.phase), "name": sanitize_text(entry.name or "")}
+        cells |= {"idle": seconds_text(entry.lost_s), "share": f"{100 * entry.lost_share:.0f} %"}
+        for header, attribute in directions:
+            count = getattr(entry, attribute)
+            cells[header] = bytes_text(count) if count else ""
+        cells["last: rank, call"] = f"{entry.slowest_task} {entry.last_call.call}"
+    cells |= {"from (s)": f"{start_s:.3f}", "time": seconds_text(time_s)}
+    return cells | {"tasks": f"{tasks:,}", "calls": f"{calls:,}"}
+
+
+def _fitted(columns: dict[str, list[str]]) -> str:
+    """Format the columns; where they are too wide, leave out some, and cut the last calls."""
+    last = list(columns)[-1]
+    needed = max(map(len, columns[last]), default=0)
+
+    def room() -> int:
+        others = [max(map(len, [header, *cells])) for header, cells in columns.items() if header != last]
+        return WIDTH - sum(others) - 2 * len(others)
+
+    for spare in ("share", "tasks"):
+        if room() < needed:
+            columns.pop(spare, None)
+    width = max(room(), _LEAST_LAST)
+    columns[last] = [cell if len(cell) <= width else f"{cell[: width - 1]}…" for cell in columns[last]]
+    headers = [*list(columns)[:-1], last if len(last) <= width else "last"]
+    left = {number for number, header in enumerate(columns) if header in ("name", last)}
+    return table_text(headers, list(zip(*columns.values(), strict=True)), left=left)
+
+
+def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any]) -> str:
+    share = f", {100 * result['lost_share']:.0f} % of task time" if result["lost_share"] is not None else ""
+    doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
+    text = (
+        "Time lost to load imbalance (idle from a task's last call of a phase to the last call of all): "
+        f"{seconds_text(result['lost_s'])} summed over tasks{share}{doubt}."
+    )
+    lines = [wrapped(text)]
+    worst = max(totals, key=lambda entry: entry.lost_s)
+    if worst.lost_s > 0:
+        last = worst.last_call
+        on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
+        text = (
+            f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
+            f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
+        )
+        lines.append(wrapped(text))
+    return "\n".join(lines)

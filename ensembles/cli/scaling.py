@@ -1,0 +1,111 @@
+"""``ensio scaling``: rates of several runs against the number of tasks, nodes or writers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ensembles.cli.options import add_json, add_scale_arguments, open_run, warn
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.scaling import Scaling
+
+NAME = "scaling"
+HELP = "show rates of several runs against the number of tasks, nodes or writers"
+DESCRIPTION = (
+    "Show the rates of several runs against the number of tasks, nodes or writers. Runs with equal numbers, "
+    "layer and kind of files are repetitions. The rate is from the first open to the last close, as of IOR."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run, as for the other commands")
+    parser.add_argument(
+        "--op",
+        choices=("write", "read"),
+        default="write",
+        help="direction of the data (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=("tasks", "nodes", "writers"),
+        default="tasks",
+        help="number on the axis; writers: tasks with calls at the lowest recorded layer (default: tasks)",
+    )
+    parser.add_argument(
+        "--maximum",
+        metavar="RATE",
+        type=_rate,
+        help="rate that the file system can reach, such as 20GB/s (default: the highest of these runs)",
+    )
+    add_json(parser)
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the rates."""
+    from ensembles.run.scaling import scaling
+
+    found = scaling(_opened(args), args.op, args.by, args.maximum)
+    print(json.dumps(found.to_json(), indent=2) if args.json else _text(found))
+    for note in found.notes:
+        warn(f"note: {note}")
+    return 0
+
+
+def _opened(args: argparse.Namespace) -> Iterator[Run]:
+    for path in args.runs:
+        yield open_run(args, path)
+
+
+def _rate(text: str) -> float:
+    from ensembles.model.errors import EnsioError
+    from ensembles.model.filters import parse_size
+
+    try:
+        size = parse_size(text.strip().removesuffix("/s"))
+    except EnsioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if size < 1:
+        raise argparse.ArgumentTypeError("the maximum must be at least 1 B/s")
+    return float(size)
+
+
+def _text(found: Scaling) -> str:
+    from ensembles.cli.table import table_text
+
+    rows = [
+        (
+            point.layer,
+            point.files,
+            f"{point.at:,}",
+            f"{len(point.runs):,}",
+            _rate_text(point.median_bytes_per_s),
+            "" if point.spread is None else f"× {point.spread:.3g}",
+            _rate_text(point.median_bytes_per_s / point.at),
+            f"{100 * point.efficiency:.3g} %",
+            f"{100 * point.share_of_maximum:.3g} %",
+        )
+        for point in found.points
+    ]
+    each = f"a {found.by.removesuffix('s')}"
+    headers = ("layer", "files", found.by, "runs", "median", "spread", each, "efficiency", "of maximum")
+    direction = "written" if found.direction == "write" else "read"
+    source = "the highest of these runs" if found.maximum_is_measured else "as given"
+    head = f"Rates of bytes {direction}, first open to last close"
+    notes = [
+        f"maximum: {_rate_text(found.maximum_bytes_per_s)}, {source}",
+        "spread: highest rate of the runs divided by the lowest",
+        f"efficiency: rate {each}, relative to the fewest {found.by} of the same layer and files",
+    ]
+    return "\n".join([head, "", table_text(headers, rows, left=2), "", *notes])
+
+
+def _rate_text(bytes_per_s: float) -> str:
+    from ensembles.model.units import bytes_text
+
+    return f"{bytes_text(round(bytes_per_s))}/s"

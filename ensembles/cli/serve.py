@@ -1,0 +1,66 @@
+"""``ensio serve``: explore runs in the browser."""
+
+from __future__ import annotations
+
+import argparse
+
+from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn
+
+NAME = "serve"
+HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables"
+DESCRIPTION = (
+    "Serve a page on this machine, and print its link. Drag over a peak of the histogram to see who made its "
+    "calls and when; draw a rectangle in the trace diagram to see its calls. The page has the filters of the "
+    "other commands. The link carries a token, without which the server refuses every request."
+)
+
+_LOOPBACK = ("127.0.0.1", "::1")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", type=parse_path("run"), help="runs, as for the other commands"
+    )
+    parser.add_argument(
+        "--port", metavar="N", type=parse_count("port", least=0), default=0, help="port (default: a free one)"
+    )
+    parser.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        type=parse_path("address"),
+        default="127.0.0.1",
+        help="address to listen on (default: %(default)s, this machine only)",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        metavar="HOST:PORT",
+        action="append",
+        default=[],
+        help="further address under which browsers reach the page, such as that of a proxy; may be repeated",
+    )
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Serve until the user interrupts."""
+    from ensembles.model.errors import EnsioError
+    from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.explorer.shown import Shown
+
+    if args.port > 65535:
+        raise EnsioError(f"there is no port {args.port}: ports end at 65535")
+    runs = [Shown(open_run(args, path, runs=len(args.runs))) for path in args.runs]
+    server = ExplorerServer(runs, args.address, args.port, args.allow_origin)
+    if args.address not in _LOOPBACK:
+        warn(
+            f"warning: {args.address} can be reached by other machines, and the connection is not encrypted: "
+            "anybody with the link can read the runs"
+        )
+    for shown in runs:
+        for note in (*shown.notes, *shown.run.notes):
+            warn(f"note: {note}")
+    print(server.link, flush=True)
+    warn("open the link in a browser; Ctrl+C ends the server")
+    server.run()
+    return 0

@@ -1,0 +1,42 @@
+"""Paragraphs of 80 columns in which numbers stay with their units."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+WIDTH = 80
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )")
+
+
+def wrapped(text: str, first: str = "", indent: str = "") -> str:
+    """Break a text into lines of at most 80 columns.
+
+    Parameters
+    ----------
+    text : str
+    first, indent : str
+        Starts of the first line and of the others.
+
+    Returns
+    -------
+    str
+        Without an end of line after the last. Longer words stay whole.
+
+    Examples
+    --------
+    >>> from ensembles.cli.wrapped import wrapped
+    >>> print(wrapped("x" * 75 + " 1.05 ms", indent="  "))
+    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+      1.05 ms
+    """
+    lines = textwrap.fill(
+        _UNIT.sub("\N{NO-BREAK SPACE}", text),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines.replace("\N{NO-BREAK SPACE}", " ")

@@ -1,0 +1,165 @@
+"""Calls that only post a non-blocking request, compared with blocking calls: their waits belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
+from ensembles.comparison.totals import Total, make_total
+from ensembles.comparison.verdict import FASTER, SLOWER
+from ensembles.model.units import seconds_text
+from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
+
+if TYPE_CHECKING:
+    from ensembles.comparison.call_groups import Key
+    from ensembles.model.events import Events
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+MOST = 0.5
+"""Share of posts from which on the calls of a kind count as posts."""
+
+
+class _Posts(Summary):
+    """A mergeable summary: numbers of calls with a known flight, by layer and operation."""
+
+    columns = ("call", "flight")
+    requires = ANY_ORDER
+
+    def __init__(self) -> None:
+        self.posts: dict[Key, int] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        counts = np.bincount(chunk.call[chunk.flight >= 0], minlength=len(chunk.calls))
+        for number in np.flatnonzero(counts).tolist():
+            call = chunk.calls[number]
+            key = call.layer, call.op
+            self.posts[key] = self.posts.get(key, 0) + int(counts[number])
+
+    def merge(self, other: _Posts) -> None:
+        """Add a summary of other events of the same run."""
+        for key, count in other.posts.items():
+            self.posts[key] = self.posts.get(key, 0) + count
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``posts``, in the order of the kinds."""
+        return {"posts": np.array(list(self.posts.values()), np.int64)}
+
+
+def posts_of_run(run: Run, selection: Selection) -> dict[Key, int]:
+    """Count the selected calls that only post a request, by layer and operation.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+
+    Returns
+    -------
+    dict of (str, str) to int
+        Empty if the run has no requests with a known flight, or if not every call is an event.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run cannot be read.
+    """
+    if not run.flights or not run.keeps_all_calls:
+        return {}
+    return run.summarize(ignoring_run(_Posts), selection=selection.for_run(run)).posts
+
+
+def is_replaced(posts: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    """Test whether calls are posts in some groups and blocking in others.
+
+    Parameters
+    ----------
+    posts : sequence of sequences of (int, int)
+        Of each run of each group: how many calls post requests, and how many there are.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from ensembles.comparison.posts import is_replaced
+    >>> is_replaced([[(0, 80)], [(80, 80)]]), is_replaced([[(80, 80)], [(80, 80)]])
+    (True, False)
+    """
+    are_posts = set()
+    for group in posts:
+        count, calls = (sum(column) for column in zip((0, 0), *group, strict=True))
+        are_posts.add(calls > 0 and count >= MOST * calls)
+    return len(are_posts) > 1
+
+
+def with_replaced(
+    found: Sequence[Comparison],
+    replaced: Sequence[Key],
+    posts: Sequence[Sequence[Mapping[Key, int]]],
+    times_s: Sequence[Sequence[Mapping[Key, float]]],
+) -> list[Comparison]:
+    """Judge kinds whose calls are posts in some groups only: by their time with the waits of their layer.
+
+    The waits of the layer are part of that, and inconclusive alone.
+
+    Parameters
+    ----------
+    found : sequence of Comparison
+        All kinds of calls.
+    replaced : sequence of (str, str)
+        Layers and operations of which `is_replaced` is true.
+    posts, times_s : sequence of sequences of mappings
+        Number of posts, and time in s, by kind, of each run of each group.
+
+    Returns
+    -------
+    list of Comparison
+    """
+    layers = {layer: [op for one, op in replaced if one == layer] for layer, _ in replaced}
+    result = []
+    for one in found:
+        key = one.layer or "", one.op or ""
+        if key in replaced:
+            kinds = [*((key[0], op) for op in layers[key[0]]), (key[0], "wait")]
+            values = [[sum(run.get(kind, 0.0) for kind in kinds) for run in group] for group in times_s]
+            blocked = make_total("blocked_time_s", values, one.margin, one.level)
+            counts = [float(np.mean([run.get(key, 0) for run in group])) for group in posts]
+            others = [f"{op}s" for op in layers[key[0]] if op != key[1]]
+            result.append(_judged(one, blocked, counts, " and ".join([*others, "waits"])))
+        elif key[1] == "wait" and key[0] in layers:
+            reason = f"these waits belong to the {' and '.join(layers[key[0]])} calls of {key[0]}"
+            result.append(replace(one, verdict=INCONCLUSIVE, reason=reason, direction=None, moved=[]))
+        else:
+            result.append(one)
+    return result
+
+
+def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: str) -> Comparison:
+    told = " and ".join(f"{value:,.6g}" for value in posts[1:])
+    times = " and ".join(seconds_text(value) for value in blocked.typical[1:])
+    reason = (
+        f"{told} calls only post a request instead of {posts[0]:,.6g}; with the {others}, {times} instead of "
+        f"{seconds_text(blocked.typical[0])}"
+    )
+    ratios = [ratio for ratio in blocked.ratios if ratio is not None]
+    beyond = {
+        SLOWER if ratio > 1 else FASTER
+        for ratio in ratios
+        if not 1 - found.margin < ratio < 1 / (1 - found.margin)
+    }
+    return replace(
+        found,
+        verdict=DIFFERENT,
+        reason=reason,
+        direction=beyond.pop() if len(beyond) == 1 else None,
+        moved=[],
+        blocked=blocked,
+        posts=list(posts),
+    )

@@ -1,0 +1,217 @@
+"""Add a site's archive of Darshan logs to a history: counters only, experiments by executable and size."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from glob import iglob
+
+from ensembles.history.record import KindRecord, RunRecord
+from ensembles.history.store import History
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text
+from ensembles.readers.foreign.darshan.batch import CountedLog, read_counters
+
+AT_ONCE = 200
+"""Logs that one transaction adds: so many are read again after an interruption."""
+
+ONLY_COUNTED = "Darshan's counters: sums of calls, without the durations of single calls"
+
+
+@dataclass
+class Added:
+    """What became of the logs.
+
+    Attributes
+    ----------
+    added, known : int
+        New runs, and logs that were in the history before.
+    experiments : set of str
+        Experiments of the new runs.
+    damaged : list of str
+        One sentence for each log that cannot be read.
+    """
+
+    added: int = 0
+    known: int = 0
+    experiments: set[str] = field(default_factory=set)
+    damaged: list[str] = field(default_factory=list)
+
+    @property
+    def logs(self) -> int:
+        """Logs that were looked at."""
+        return self.added + self.known + len(self.damaged)
+
+
+def find_logs(patterns: Iterable[str]) -> Iterator[str]:
+    """Yield the paths that match patterns; ``**`` stands for any folders, and a folder for its logs."""
+    for pattern in patterns:
+        if os.path.isdir(pattern):
+            pattern = os.path.join(pattern, "**", "*.darshan")
+        yield from (os.path.abspath(path) for path in iglob(pattern, recursive=True) if os.path.isfile(path))
+
+
+def add_logs(
+    history: History,
+    patterns: Iterable[str],
+    experiment: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[Added]:
+    """Add logs to a history.
+
+    Parameters
+    ----------
+    history : History
+    patterns : iterable of str
+        As for `find_logs`.
+    experiment : str, optional
+        Default: by executable and size (`experiment_of`).
+    labels : mapping of str to str, optional
+        Labels of all logs; the number of the job is a label too.
+
+    Yields
+    ------
+    Added
+        The same object after each transaction. Logs that the history has by their path are not read again, so
+        that an interrupted command continues.
+    """
+    done = Added()
+    known = history.paths()
+    paths = []
+    for path in dict.fromkeys(find_logs(patterns)):
+        if path in known:
+            done.known += 1
+        else:
+            paths.append(path)
+    rows: list[tuple[RunRecord, str, dict[str, str]]] = []
+    for _, log in read_counters(paths):
+        if isinstance(log, EnsioError):
+            done.damaged.append(str(log))
+            continue
+        name = experiment or experiment_of(log)
+        rows.append((record_of(log), name, {**(labels or {}), "job": log.job}))
+        if len(rows) == AT_ONCE:
+            _store(history, rows, done)
+            rows = []
+            yield done
+    _store(history, rows, done)
+    yield done
+
+
+def _store(history: History, rows: list[tuple[RunRecord, str, dict[str, str]]], done: Added) -> None:
+    new = history.add_many(rows)
+    done.added += sum(new)
+    done.known += len(new) - sum(new)
+    done.experiments |= {name for (_, name, _), is_new in zip(rows, new, strict=True) if is_new}
+
+
+def experiment_of(log: CountedLog) -> str:
+    """Name the experiment of a log: executable, tasks, and bytes moved to a factor of four.
+
+    Parameters
+    ----------
+    log : CountedLog
+
+    Returns
+    -------
+    str
+    """
+    moved = sum(_moved(log).values())
+    size = "no bytes" if moved <= 0 else f"about {bytes_text(4.0 ** round(math.log(moved, 4)))}"
+    program = os.path.basename(log.command.split(" ")[0]) or "unknown"
+    tasks = "1 task" if log.tasks == 1 else f"{log.tasks} tasks"
+    return f"{program[:160]}, {tasks}, {size}"
+
+
+def _cells(log: CountedLog) -> list[tuple[str, str, dict[str, int]]]:
+    cells = log.summary.cells
+    return [
+        (
+            log.summary.calls[int(number)].layer,
+            log.summary.calls[int(number)].op,
+            {name: int(column[row]) for name, column in cells.items()},
+        )
+        for row, number in enumerate(cells["call"])
+    ]
+
+
+def _moved(log: CountedLog) -> dict[str, int]:
+    """Bytes read and written, without those that MPI-IO calls moved by POSIX calls."""
+    moved = {"read": 0, "write": 0}
+    for _, op, cell in _cells(log):
+        if op in moved:
+            moved[op] += cell["outer_moved"]
+    return moved
+
+
+def record_of(log: CountedLog) -> RunRecord:
+    """Make the record of a log.
+
+    Parameters
+    ----------
+    log : CountedLog
+
+    Returns
+    -------
+    RunRecord
+        Its kinds of calls have no histogram; rates are bytes over the time of a task in the calls.
+    """
+    cells, moved = _cells(log), _moved(log)
+    kinds = [
+        KindRecord(
+            layer,
+            op,
+            cell["count"],
+            cell["moved"] if op in moved else 0,
+            cell["time_ns"] * 1e-9,
+            0.0,
+            max(cell["max_ns"], 0) * 1e-9,
+            [],
+            [],
+        )
+        for layer, op, cell in cells
+    ]
+    span_s = max(log.end_ns - log.start_ns, 0) * 1e-9
+    totals = {
+        "tasks": float(log.tasks),
+        "calls": float(sum(cell["count"] for *_, cell in cells)),
+        "bytes_read": float(moved["read"]),
+        "bytes_written": float(moved["write"]),
+        "files": float(log.files),
+        "io_time_s": sum(cell["time_ns"] - cell["inner_ns"] for *_, cell in cells) * 1e-9,
+        "wait_time_s": 0.0,
+        "span_s": span_s,
+    }
+    time_s = {
+        op: sum(cell["time_ns"] - cell["inner_ns"] for _, of, cell in cells if of == op) * 1e-9
+        for op in moved
+    }
+    rates = {op: moved[op] * log.tasks / time_s[op] for op in moved if moved[op] and time_s[op]}
+    notes = [ONLY_COUNTED]
+    if log.has_segments:
+        notes.append("the log also has DXT segments: ensio history add LOG --experiment NAME reads them")
+    if log.is_partial:
+        notes.append("Darshan's memory was full: some files are missing")
+    facts = ["darshan", log.job, log.uid, log.command, log.tasks, log.start_ns, log.end_ns]
+    facts += [round(1e9 * totals[name]) for name in ("calls", "io_time_s", "bytes_read", "bytes_written")]
+    text = "\0".join(map(str, facts)).encode(errors="surrogateescape")
+    command = log.command.split(" ") if log.command else []
+    return RunRecord(
+        identity=hashlib.blake2b(text, digest_size=16).hexdigest(),
+        path=log.path.encode(errors="surrogateescape").decode(errors="replace"),
+        program=command[0] if command else "",
+        job=log.job,
+        command=command,
+        start_unix_ns=log.start_ns,
+        tasks=log.tasks,
+        nodes=0,
+        totals=totals,
+        rates_bytes_per_s=rates,
+        kinds=sorted(kinds, key=lambda kind: -kind.time_s),
+        phases=[],
+        findings=[],
+        notes=notes,
+    )

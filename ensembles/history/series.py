@@ -1,0 +1,195 @@
+"""The series of an experiment: one value of each part in each run.
+
+A run that meets a busy file system takes longer everywhere. The location of the mode with most calls is
+therefore one part, the common factor, and other durations are taken relative to it: a mode that moves alone
+is seen however busy the night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ensembles.comparison.compare import WAITS_FOR_TASKS
+from ensembles.comparison.compare_samples import values_of_runs
+from ensembles.comparison.components import PLACE, RATIO, WEIGHT
+from ensembles.history.record import KindRecord, RunRecord
+
+COMMON, PHASE, RATE, CALLS = "common factor", "phase time", "rate", "calls"
+
+LEAST_TIME = 0.01
+"""Least share of the time in I/O that a kind of calls takes to be checked."""
+
+_MOST_PHASES = 16
+_WEIGHT_GRAIN = 0.002  # a change of a share that is never one
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of an experiment that can change.
+
+    Attributes
+    ----------
+    what : str
+        `COMMON`, ``mode place``, ``mode weight``, ``tail``, `PHASE`, `RATE` or `CALLS`.
+    name : str
+        As in texts: ``mode 2 place``, ``phase 3 time``.
+    layer, op : str or None
+        Kind of calls; None: the part belongs to the run.
+    t_s : float or None
+        Location of the mode, in seconds.
+    slower : int
+        1: it takes longer if the value grows; −1: if the value falls.
+    grain : float
+        Differences that are not larger are none.
+    calls : float
+        Calls of the mode in all runs.
+    """
+
+    what: str
+    name: str
+    layer: str | None = None
+    op: str | None = None
+    t_s: float | None = None
+    slower: int = 1
+    grain: float = 0.0
+    calls: float = 0.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values of all parts in all runs.
+
+    Attributes
+    ----------
+    parts : list of Part
+        m parts; the first is `COMMON` if there are locations.
+    value : ndarray of float64, shape (r, m)
+        Locations, times and rates as log2, relative to the common factor; weights as shares; calls as
+        numbers. nan: the run does not have the part.
+    absolute : ndarray of float64, shape (r, m)
+        The same, not relative.
+    reference : int or None
+        Part to which the others are relative: the mode with most calls.
+    """
+
+    parts: list[Part]
+    value: np.ndarray
+    absolute: np.ndarray
+    reference: int | None = None
+
+
+def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series:
+    """Compute the values of all parts.
+
+    Parameters
+    ----------
+    records : sequence of RunRecord
+        Runs in the order of time.
+    baseline : sequence of int
+        Runs with which the common factor is 1 on average.
+
+    Returns
+    -------
+    Series
+    """
+    columns: list[tuple[Part, np.ndarray]] = []
+    for layer, op in _kinds(records):
+        columns += _parts_of_kind(records, layer, op)
+    columns += _phases(records) + _rates(records)
+    parts = [part for part, _ in columns]
+    absolute = np.column_stack([value for _, value in columns]) if columns else np.zeros((len(records), 0))
+    places = [
+        at for at, part in enumerate(parts) if part.what == PLACE and np.isfinite(absolute[:, at]).all()
+    ]
+    if not places:
+        return Series(parts, absolute, absolute)
+    reference = max(places, key=lambda at: parts[at].calls)
+    common = absolute[:, reference] - absolute[np.asarray(baseline), reference].mean()
+    value = absolute.copy()
+    for at, part in enumerate(parts):
+        if part.what in (PLACE, PHASE, RATE):
+            value[:, at] -= part.slower * common
+    first = Part(COMMON, "all durations", grain=parts[reference].grain)
+    value, absolute = (np.column_stack([common, columns]) for columns in (value, absolute))
+    return Series([first, *parts], value, absolute, reference + 1)
+
+
+def _kinds(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
+    times_s: dict[tuple[str, str], float] = {}
+    for record in records:
+        for kind in record.kinds:
+            key = (kind.layer, kind.op)
+            if key not in WAITS_FOR_TASKS:
+                times_s[key] = times_s.get(key, 0.0) + kind.time_s
+    return sorted(times_s, key=lambda key: -times_s[key])
+
+
+def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:
+    runs = [
+        next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records
+    ]
+    calls = np.array([0.0 if kind is None else kind.calls for kind in runs])
+    columns = [(Part(CALLS, "calls", layer, op), calls)]
+    if any(kind is not None and kind.calls and not kind.counts for kind in runs):
+        return columns + _means(runs, layer, op)
+    made = [at for at, kind in enumerate(runs) if kind is not None and kind.counts]
+    time_s = sum(kind.time_s for kind in runs if kind is not None)
+    if len(made) < 2 or time_s < LEAST_TIME * sum(one.totals.get("io_time_s", 0.0) for one in records):
+        return columns
+    kept = [kind for kind in runs if kind is not None and kind.counts]
+    found = values_of_runs([kind.sample() for kind in kept])
+    if found is None:
+        return columns
+    mean_s = time_s / max(calls.sum(), 1.0)
+    modes = [part for part in found.parts if part.what == PLACE]
+    for at, part in enumerate(found.parts):
+        if part.what == RATIO:
+            continue  # locations are relative to the common factor
+        value = np.full(len(records), np.nan)
+        value[made] = found.runs.value[:, at]
+        if part.what == WEIGHT and len(modes) == 2 and part.mode == 1:
+            value, part = 1 - value, replace(part, mode=2, t_s=modes[1].t_s, weight=modes[1].weight)
+        slower = -1 if part.what == WEIGHT and part.t_s < mean_s else 1
+        grain = _WEIGHT_GRAIN if part.what == WEIGHT else part.grain_octaves
+        many = part.weight * float(calls.sum())
+        columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value))
+    return columns
+
+
+def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:
+    """Mean durations, where only sums are known."""
+    value = np.full(len(runs), np.nan)
+    for at, kind in enumerate(runs):
+        if kind is not None and kind.calls and kind.time_s > 0:
+            value[at] = np.log2(kind.time_s / kind.calls)
+    if not np.isfinite(value).any():
+        return []
+    calls = float(sum(kind.calls for kind in runs if kind is not None))
+    mean_s = float(2.0 ** np.nanmean(value))
+    return [(Part(PLACE, "mean duration", layer, op, mean_s, calls=calls), value)]
+
+
+def _phases(records: Sequence[RunRecord]) -> list[tuple[Part, np.ndarray]]:
+    """Times of the phases, if all runs have the same phases."""
+    numbers = {tuple((one.phase, one.name) for one in record.phases) for record in records}
+    if len(numbers) != 1 or not (phases := next(iter(numbers))) or len(phases) > _MOST_PHASES:
+        return []
+    columns = []
+    for at, (number, name) in enumerate(phases):
+        time_s = np.array([record.phases[at].time_s for record in records])
+        if (time_s > 0).all():
+            label = f"phase {number} time" if name is None else f"phase {number} ({name}) time"
+            columns.append((Part(PHASE, label), np.log2(time_s)))
+    return columns
+
+
+def _rates(records: Sequence[RunRecord]) -> list[tuple[Part, np.ndarray]]:
+    columns = []
+    for op in ("read", "write"):
+        rate = np.array([record.rates_bytes_per_s.get(op, 0.0) for record in records])
+        if (rate > 0).all():
+            columns.append((Part(RATE, f"{op} rate", op=op, slower=-1), np.log2(rate)))
+    return columns

@@ -1,0 +1,195 @@
+"""Tests of the latest runs of a series: one run, or several together, against the runs before them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.comparison.model import holm
+from ensembles.comparison.totals import make_total
+from ensembles.history.series import CALLS, COMMON, Series
+
+WINDOWS = (1, 3, 7)
+"""Numbers of latest runs that are judged together."""
+
+CONFIRMED = 2
+"""Successive runs in which all durations must be longer: a busy file system slows single ones."""
+
+_LEAST = 1e-6
+_MEDIAN_VARIANCE = np.pi / 2
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One part of one window.
+
+    Attributes
+    ----------
+    part : int
+        Number of the part in the series.
+    runs : int
+        Length of the window.
+    change : float
+        Difference from the baseline, as the series has it.
+    absolute : float
+        The same, not relative to the common factor.
+    low, high : float
+        Prediction interval of the value at the level of the check, before the correction for many tests.
+    p : float
+        Adjusted for all tests of the experiment.
+    """
+
+    part: int
+    runs: int
+    change: float
+    absolute: float
+    low: float
+    high: float
+    p: float
+
+
+def judge_windows(
+    series: Series,
+    windows: Sequence[int],
+    most: int,
+    least: int,
+    margin: float,
+    level: float,
+    baseline: Sequence[int] | None = None,
+    confirm: bool = True,
+) -> list[Tested]:
+    """Test every part in every window.
+
+    Parameters
+    ----------
+    series : Series
+    windows : sequence of int
+        Lengths of the windows; each ends with the latest run.
+    most, least : int
+        Longest and shortest baseline before a window.
+    margin, level : float
+        As for `check`: of numbers of calls, and of all tests together.
+    baseline : sequence of int, optional
+        Runs of the baseline. Default: those before the window.
+    confirm : bool
+        Whether a single run in which everything takes longer does not count.
+
+    Returns
+    -------
+    list of Tested
+        Smallest p first.
+
+    Notes
+    -----
+    A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
+    variance counts the correlation of successive runs, estimated as an autoregression of order one. Of the
+    common factor the median of the window is taken, and a single run needs a second one.
+    """
+    found: list[Tested] = []
+    count = len(series.value)
+    for runs in windows:
+        before = (
+            list(range(max(0, count - runs - most), count - runs)) if baseline is None else list(baseline)
+        )
+        if len(before) < least or count < runs:
+            continue
+        rows = np.arange(count - runs, count)
+        found += _test(series, before, rows, margin, level / (len(windows) * 4), confirm)
+    adjusted = holm(np.array([one.p for one in found])).tolist() if found else []
+    tested = [
+        Tested(one.part, one.runs, one.change, one.absolute, one.low, one.high, float(p))
+        for one, p in zip(found, adjusted, strict=True)
+    ]
+    return sorted(tested, key=lambda one: (one.p, -abs(one.change)))
+
+
+def _test(
+    series: Series, before: Sequence[int], rows: np.ndarray, margin: float, level: float, confirm: bool
+) -> list[Tested]:
+    from scipy.special import stdtr, stdtrit
+
+    old, new = series.value[np.asarray(before)], series.value[rows]
+    found = []
+    for at, part in enumerate(series.parts):
+        mine, latest = old[:, at][np.isfinite(old[:, at])], new[:, at][np.isfinite(new[:, at])]
+        if len(mine) < 2 or not len(latest):
+            continue
+        if part.what == CALLS:
+            total = make_total("calls", [mine.tolist(), latest.tolist()], margin, level)
+            change = float(latest.mean() - mine.mean())
+            p = 0.0 if total.is_finding else 1.0
+            found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
+            continue
+        m, n = len(mine), len(latest)
+        memory = _memory(mine)
+        of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
+        variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
+        usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
+        robust = part.what == COMMON and n > 1
+        own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
+        error = np.sqrt(variance * (of_mine / m + own * of_latest / n)) + _LEAST
+        centre = mine.mean()
+        change = float((np.median(latest) if robust else latest.mean()) - centre)
+        if part.what == COMMON and confirm and n == 1:
+            change = _least_of_pair(series, before, int(rows[0]), at)
+        statistic = max(abs(change) - part.grain, 0.0) / error
+        p = float(2 * stdtr(usable, -statistic))
+        half = float(stdtrit(usable, 1 - level / 2)) * error + part.grain
+        moved = float(series.absolute[rows, at][np.isfinite(new[:, at])].mean())
+        absolute = moved - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
+        found.append(Tested(at, len(rows), change, absolute, float(centre - half), float(centre + half), p))
+    return found
+
+
+def _least_of_pair(series: Series, before: Sequence[int], row: int, at: int) -> float:
+    """Return the smaller of the changes of the latest two runs; 0 if they go opposite ways."""
+    rest = [one for one in before if one != row - 1]
+    if row < 1 or len(rest) < 2:
+        return 0.0
+    pair = series.value[[row - 1, row], at] - series.value[np.asarray(rest), at].mean()
+    return float(np.sign(pair[0]) * np.abs(pair).min()) if pair[0] * pair[1] > 0 else 0.0
+
+
+def _memory(values: np.ndarray) -> float:
+    """Estimate the correlation of successive runs, corrected for its bias in short series."""
+    rest = values - values.mean()
+    squares = float(rest @ rest)
+    if len(values) < 8 or squares <= 0:
+        return 0.0
+    seen = float(rest[1:] @ rest[:-1]) / squares
+    return float(np.clip(seen + (1 + 3 * seen) / len(values), 0.0, 0.8))
+
+
+def _inflation(n: int, memory: float) -> float:
+    """Return by how much correlation increases the variance of a mean of n runs."""
+    lag = np.arange(1, n)
+    return float(1 + 2 * ((1 - lag / n) * memory**lag).sum())
+
+
+def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
+    """Return the run with which a change begins.
+
+    Parameters
+    ----------
+    series : Series
+    parts : sequence of int
+        Parts that changed.
+    begin : int
+        First run of the series that is searched.
+
+    Returns
+    -------
+    int
+        Number of the run in the series: the division with the least squares, as `ruptures` finds it.
+    """
+    from ruptures import Dynp
+
+    values = series.value[begin:, list(parts)]
+    spread = np.where(np.nanstd(values, axis=0) > 0, np.nanstd(values, axis=0), 1.0)
+    scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / spread, 0.0)
+    if len(scaled) < 3:
+        return len(series.value) - 1
+    found: int = Dynp(model="l2", min_size=1, jump=1).fit(scaled).predict(1)[0]
+    return begin + found

@@ -1,0 +1,86 @@
+"""The process that reads the counters of many Darshan logs, each in a child process.
+
+It loads Darshan's library once. For each path on standard input (a length of four bytes, then the path) it
+forks: a damaged log ends only the child. The child collects the frames (`frames`) of its log, and writes them
+after the library has done its work; a frame ``end`` or ``error`` is the last.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import struct
+import sys
+from array import array
+
+from ensembles.model.errors import EnsioError
+from ensembles.readers.foreign.darshan.frames import ROWS, write_frame
+from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, check_job, read_header
+from ensembles.readers.foreign.darshan.library import DarshanError, Log, warm_up
+from ensembles.readers.foreign.darshan.sandbox_process import limit, write_counters
+
+COUNTED = ("MPI-IO", "POSIX", "STDIO")
+
+
+def main() -> int:
+    """Read paths until the end of standard input."""
+    warm_up()
+    gc.freeze()  # a collection in a child would copy every page
+    source = sys.stdin.buffer
+    while len(head := source.read(4)) == 4:
+        path = os.fsdecode(source.read(struct.unpack("<I", head)[0]))
+        child = os.fork()
+        if child == 0:
+            _read(path)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status != 0:
+            write_frame(sys.stdout.buffer, {"kind": "error", "text": _ended(path)})
+    return 0
+
+
+def _ended(path: str) -> str:
+    return f"{path} is damaged: Darshan's library failed on it"
+
+
+def _read(path: str) -> None:
+    out = io.BytesIO()
+    try:
+        with open(path, "rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            header = read_header(path, file.read(LONGEST), size_bytes)
+            file.seek(header.job[0])
+            check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))
+        limit(size_bytes, header)
+        log = Log(path)
+        modules = log.modules()
+        job = {"kind": "job", "job": log.job(), "mounts": [], "modules": modules, "version": header.version}
+        write_frame(out, job)
+        identities, names = log.names() if header.names[1] else (array("Q"), [])
+        if header.names[1] and not names:
+            raise DarshanError("read the names of the files")
+        for low in range(0, len(names), ROWS):
+            head = {"kind": "names", "names": names[low : low + ROWS]}
+            write_frame(out, head, [identities[low : low + ROWS]])
+        write_counters(log, modules, COUNTED, out, size_bytes)
+        write_frame(out, {"kind": "end"})
+    except EnsioError as error:
+        out = io.BytesIO()
+        write_frame(out, {"kind": "error", "text": str(error)})
+    except DarshanError as error:
+        out = io.BytesIO()
+        write_frame(out, {"kind": "error", "failed": str(error)})
+    except OSError as error:
+        out = io.BytesIO()
+        write_frame(out, {"kind": "error", "text": f"{path} cannot be read: {error.strerror}"})
+    except MemoryError:
+        out = io.BytesIO()
+        write_frame(out, {"kind": "error", "failed": "read the log in bounded memory"})
+    # After a crash of the library nothing of a log is written: the frames of others stay whole.
+    sys.stdout.buffer.write(out.getbuffer())
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

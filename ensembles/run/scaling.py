@@ -1,0 +1,311 @@
+"""Rates of several runs against the number of tasks, nodes or writers, with the spread of repeated runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.run.headline import find_headline
+from ensembles.run.information import sums_of
+from ensembles.run.tables import totals_by_file, totals_by_rank
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+By = Literal["tasks", "nodes", "writers"]
+KEYS: tuple[By, ...] = ("tasks", "nodes", "writers")
+"""What rates can be shown against."""
+
+Direction = Literal["write", "read"]
+
+_STORAGE_LAYERS = ("posix", "stdio")
+_MOST_OF_BYTES = 0.9
+
+
+@dataclass(frozen=True)
+class RunRate:
+    """The rate of one run, and what it was reached with.
+
+    Attributes
+    ----------
+    path : str
+    tasks, nodes : int
+        Of the run.
+    writers : int
+        Tasks with calls of this direction at the lowest recorded layer: with collective buffering, its
+        aggregators.
+    layer : str
+        Outermost layer that moved most bytes.
+    files : str
+        ``shared``: one file that several tasks used; ``per task``: a file for each task; ``one``: a file that
+        one task of several used; or the number of files. Of the files that have 90 % of the bytes; the
+        files of a run with a single task count as shared.
+    bytes : int
+        Bytes moved.
+    bytes_per_s : float
+        Rate from the first open to the last close of the files, as IOR counts it; while data moved, if the
+        run has no opens.
+    """
+
+    path: str
+    tasks: int
+    nodes: int
+    writers: int
+    layer: str
+    files: str
+    bytes: int
+    bytes_per_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ScalingPoint:
+    """Repeated runs with equally many tasks (nodes, writers), by one layer and with one kind of files.
+
+    Attributes
+    ----------
+    at : int
+        Number of tasks, nodes or writers.
+    layer, files : str
+        As of `RunRate`.
+    runs : list of RunRate
+        In the order in which they were given.
+    median_bytes_per_s, low_bytes_per_s, high_bytes_per_s : float
+        Of the rates of these runs.
+    spread : float or None
+        Highest rate divided by the lowest; None: one run.
+    efficiency : float
+        Median rate for each task (node, writer), relative to that of the point with the fewest of the same
+        layer and files.
+    share_of_maximum : float
+        Median rate divided by the maximum.
+    """
+
+    at: int
+    layer: str
+    files: str
+    runs: list[RunRate]
+    median_bytes_per_s: float
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+    spread: float | None
+    efficiency: float
+    share_of_maximum: float
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Rates against the number of tasks, nodes or writers.
+
+    Attributes
+    ----------
+    direction : {"write", "read"}
+    by : {"tasks", "nodes", "writers"}
+    maximum_bytes_per_s : float
+        The maximum of which shares are given.
+    maximum_is_measured : bool
+        Whether the maximum is the highest rate of these runs.
+    points : list of ScalingPoint
+        By layer and files, then by number.
+    notes : list of str
+    """
+
+    direction: Direction
+    by: By
+    maximum_bytes_per_s: float
+    maximum_is_measured: bool
+    points: list[ScalingPoint]
+    notes: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+def run_rate(run: Run, direction: Direction = "write") -> RunRate:
+    """Compute the rate of a run.
+
+    Parameters
+    ----------
+    run : Run
+    direction : {"write", "read"}
+
+    Returns
+    -------
+    RunRate
+
+    Raises
+    ------
+    EnsioError
+        The run moved no bytes in this direction, or does not keep every call as an event.
+
+    Examples
+    --------
+    >>> from ensembles.run.scaling import run_rate
+    >>> rate = run_rate(en.open("ensio-ior"))
+    >>> rate.tasks, rate.writers, rate.layer, rate.files
+    (8, 8, 'posix', 'shared')
+    """
+    if not run.has_all_events:
+        raise EnsioError(
+            f"{run.path} {run.how_it_was_recorded}, and its rate needs the times of all calls: "
+            f"{run.how_to_keep_calls}"
+        )
+    sums = sums_of(run)
+    moved = {"read": sums.totals.bytes_read, "write": sums.totals.bytes_written}
+    transfer = find_headline(run, sums.table.span_ns * 1e-9, moved, sums.times).to_json()["transfers"][
+        direction
+    ]
+    per_s = transfer["open_bytes_per_s"] or transfer["active_bytes_per_s"]
+    if not transfer["bytes"] or not per_s:
+        other = "read" if direction == "write" else "write"
+        instead = f": try --op {other}" if moved[other] else ""
+        raise EnsioError(f"{run.path} has no {direction} that moved bytes{instead}")
+    by_layer: dict[str, int] = {}
+    for call, of_call in sums.table.totals.items():
+        if call.op == direction:
+            by_layer[call.layer] = by_layer.get(call.layer, 0) + of_call.bytes
+    lowest = max(
+        (
+            layer
+            for layer in by_layer
+            if layer in _STORAGE_LAYERS and by_layer[layer] >= transfer["bytes"] / 2
+        ),
+        key=lambda layer: by_layer[layer],
+        default=max(by_layer, key=lambda layer: by_layer[layer]),
+    )
+    outermost = max(_outermost(run, direction).items(), key=lambda entry: entry[1])[0]
+    writers = sum(1 for rank in totals_by_rank(run, op=direction, layer=lowest) if rank.calls)
+    return RunRate(
+        run.path,
+        run.tasks,
+        len({process.host for process in run.processes}) or 1,
+        writers,
+        outermost,
+        _files(run, direction),
+        transfer["bytes"],
+        float(per_s),
+    )
+
+
+def scaling(
+    runs: Iterable[Run],
+    direction: Direction = "write",
+    by: By = "tasks",
+    maximum_bytes_per_s: float | None = None,
+) -> Scaling:
+    """Compute rates against the number of tasks, nodes or writers.
+
+    Parameters
+    ----------
+    runs : iterable of Run
+        They are read one after the other. Runs with equal numbers, layer and files are repetitions.
+    direction : {"write", "read"}
+    by : {"tasks", "nodes", "writers"}
+    maximum_bytes_per_s : float, optional
+        Rate that the file system can reach. Default: the highest rate of these runs.
+
+    Returns
+    -------
+    Scaling
+
+    Raises
+    ------
+    EnsioError
+        As for `run_rate`; or there are no runs.
+
+    Examples
+    --------
+    >>> from ensembles.run.scaling import scaling
+    >>> found = scaling([en.open("ensio-ior")])
+    >>> [(point.at, len(point.runs), point.share_of_maximum) for point in found.points]
+    [(8, 1, 1.0)]
+    """
+    rates, notes = [], []
+    for run in runs:
+        rates.append(run_rate(run, direction))
+        notes += [f"{run.path}: {note}" for note in run.notes]
+    if not rates:
+        raise EnsioError("there are no runs to compare: name one or more")
+    maximum = maximum_bytes_per_s or max(rate.bytes_per_s for rate in rates)
+    groups: dict[tuple[str, str], dict[int, list[RunRate]]] = {}
+    for rate in rates:
+        groups.setdefault((rate.layer, rate.files), {}).setdefault(getattr(rate, by), []).append(rate)
+    points = []
+    for (layer, files), at in sorted(groups.items()):
+        first = min(at)
+        base = float(np.median([rate.bytes_per_s for rate in at[first]])) / first
+        points += [_point(number, layer, files, at[number], base, maximum) for number in sorted(at)]
+    sizes = {round(rate.bytes / rate.tasks) for rate in rates}
+    if len(sizes) > 1 and max(sizes) > 1.5 * min(sizes):
+        notes.append(
+            f"bytes for each task differ between these runs ({min(sizes):,} to {max(sizes):,}): small runs "
+            "may be of caches"
+        )
+    return Scaling(direction, by, maximum, maximum_bytes_per_s is None, points, notes)
+
+
+def _point(
+    number: int, layer: str, files: str, rates: Sequence[RunRate], base: float, maximum: float
+) -> ScalingPoint:
+    values = [rate.bytes_per_s for rate in rates]
+    median = float(np.median(values))
+    return ScalingPoint(
+        number,
+        layer,
+        files,
+        list(rates),
+        median,
+        min(values),
+        max(values),
+        max(values) / min(values) if len(values) > 1 else None,
+        median / number / base,
+        median / maximum,
+    )
+
+
+def _outermost(run: Run, direction: Direction) -> dict[str, int]:
+    """Return the bytes that outermost calls moved, by layer."""
+    from ensembles.ensemble.main_group import CallGroups
+    from ensembles.passes.summary import ignoring_run
+
+    moved: dict[str, int] = {}
+    for group in run.summarize(ignoring_run(CallGroups)).groups():
+        if group.op == direction:
+            moved[group.layer] = moved.get(group.layer, 0) + group.bytes
+    return moved
+
+
+def _files(run: Run, direction: Direction) -> str:
+    rows = [row for row in totals_by_file(run, "bytes", op=direction) if _bytes_of(row, direction) > 0]
+    whole, seen, chosen = sum(_bytes_of(row, direction) for row in rows), 0, []
+    for row in sorted(rows, key=lambda row: -_bytes_of(row, direction)):
+        if seen >= _MOST_OF_BYTES * whole:
+            break
+        chosen.append(row)
+        seen += _bytes_of(row, direction)
+    if len(chosen) == 1:
+        return "shared" if chosen[0].tasks > 1 or run.tasks == 1 else "one"
+    if (
+        run.tasks > 1
+        and all(row.tasks == 1 for row in chosen)
+        and _MOST_OF_BYTES * run.tasks <= len(chosen) <= run.tasks
+    ):
+        return "per task"
+    is_shared = run.tasks == 1 or any(row.tasks > 1 for row in chosen)
+    return f"{len(chosen):,}{' shared' if is_shared else ''}"
+
+
+def _bytes_of(row: Any, direction: Direction) -> int:
+    return int((row.bytes_written if direction == "write" else row.bytes_read) or 0)

@@ -1,0 +1,143 @@
+"""What libraries make of the requests of the program: bytes and pieces by layer, and collective calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensembles.model.units import bytes_text, seconds_text, size_text
+
+if TYPE_CHECKING:
+    from ensembles.summaries.layer_traffic import LayerTraffic
+
+AMPLIFIED = 1.2
+"""Bytes that a layer below moves for each byte of the program from which on they are named."""
+
+SMALL_BYTES = 64 << 10
+"""Pieces below this size are small, if the calls of the program are `PIECES` times as large."""
+
+PIECES = 8
+
+LEAST_SHARE = 0.1
+"""Reads or writes with fewer bytes than this share of the most are not named."""
+
+_STORAGE = ("posix", "stdio")
+
+
+def traffic_rows(traffic: LayerTraffic) -> list[dict[str, Any]]:
+    """Return what each library moved by the reads and writes of other layers inside its calls.
+
+    Parameters
+    ----------
+    traffic : LayerTraffic
+
+    Returns
+    -------
+    list of dict
+        A row for each layer of outermost calls, operation ``"read"`` or ``"write"``, and layer below:
+        ``layer``, ``op``, ``by``, ``calls`` and ``bytes`` of the layer itself, ``inner_calls`` and
+        ``inner_bytes`` of the layer below, ``mean_bytes`` and ``inner_mean_bytes`` of a call (None: no call),
+        ``amplification`` (inner bytes by bytes; None: no bytes), and ``read_in_writes_bytes``, what the layer
+        below read in calls that write.
+
+    Examples
+    --------
+    >>> from ensembles.structure.layer_traffic import traffic_rows
+    >>> from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
+    >>> traffic = LayerTraffic()
+    >>> traffic.outer["netcdf", "write"] = Traffic(1, 1 << 20)
+    >>> traffic.inner["netcdf", "write", "posix", "write"] = Traffic(256, 2 << 20)
+    >>> traffic_rows(traffic)[0]["amplification"]
+    2.0
+    """
+    pairs = dict.fromkeys((layer, op, by) for layer, _, by, op in traffic.inner)
+    rows = []
+    for layer, op, by in pairs:
+        outer = traffic.outer.get((layer, op))
+        calls, bytes_ = outer or (0, 0)
+        inside = [
+            sums
+            for (outer_layer, outer_op, below, inner_op), sums in traffic.inner.items()
+            if (outer_layer, below, inner_op) == (layer, by, op) and (op, outer_op) != ("read", "write")
+        ]
+        inner_calls, inner_bytes = (sum(column) for column in zip((0, 0), *inside, strict=True))
+        read_in_writes = traffic.inner.get((layer, "write", by, "read")) if op == "write" else None
+        rows.append(
+            {
+                "layer": layer,
+                "op": op,
+                "by": by,
+                "calls": calls,
+                "bytes": bytes_,
+                "inner_calls": inner_calls,
+                "inner_bytes": inner_bytes,
+                "mean_bytes": bytes_ / calls if calls else None,
+                "inner_mean_bytes": inner_bytes / inner_calls if inner_calls else None,
+                "amplification": inner_bytes / bytes_ if bytes_ else None,
+                "read_in_writes_bytes": read_in_writes.bytes if read_in_writes else 0,
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["inner_bytes"], row["layer"], row["op"], row["by"]))
+
+
+def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return sentences on libraries that move more bytes than the program asked for, or small pieces.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        As `traffic_rows` returns them.
+
+    Returns
+    -------
+    list of str
+        One for each layer and operation, without a full stop.
+    """
+    sentences = []
+    most = max((row["bytes"] for row in rows), default=0)
+    for row in rows:
+        if row["by"] not in _STORAGE or not row["bytes"] or not row["inner_calls"]:
+            continue
+        if row["bytes"] < LEAST_SHARE * most or row["amplification"] < 1 / AMPLIFIED:
+            continue  # little, or the layer below was not recorded as a whole
+        more = row["amplification"] >= AMPLIFIED
+        reads = row["read_in_writes_bytes"] >= (AMPLIFIED - 1) * row["bytes"]
+        small = row["inner_mean_bytes"] < SMALL_BYTES
+        if not (more or reads or (small and row["mean_bytes"] >= PIECES * row["inner_mean_bytes"])):
+            continue
+        amount = f"{row['amplification']:.1f} bytes by {row['by']} for each byte of the program"
+        text = (
+            f"{row['layer']} {row['op']}s, {_mean(row['mean_bytes'])} each: "
+            f"{amount if more else 'made by ' + row['by']} in pieces of {_mean(row['inner_mean_bytes'])}"
+        )
+        if reads:
+            text += f", which also read {bytes_text(row['read_in_writes_bytes'])}"
+        sentences.append(f"{text} (mean sizes)")
+    return sentences
+
+
+def _mean(value: float) -> str:
+    return size_text(round(value)) if value == round(value) else bytes_text(value)
+
+
+def collective_sentence(collective: dict[str, float] | None) -> str:
+    """Return a sentence on how much of the time of collective calls is not storage; "" if that is unknown.
+
+    Parameters
+    ----------
+    collective : dict or None
+        As `ensembles.summaries.collective_time.CollectiveTime.to_json` returns it.
+
+    Returns
+    -------
+    str
+        Without a full stop.
+    """
+    if collective is None:
+        return ""
+    whole, above = seconds_text(collective["time_s"]), seconds_text(collective["above_storage_s"])
+    return (
+        f"collective I/O: some task was in a collective call for {whole}, and in {above} of it "
+        f"({100 * collective['above_storage_share']:.0f} %) no task was in a storage call: tasks exchanged "
+        "data, or waited for each other inside the calls"
+    )

@@ -1,0 +1,154 @@
+"""Traffic between layers: the bytes that libraries move by the calls below them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ensembles.model.events import OPS, Events, op_of_calls
+from ensembles.passes.summary import Summary
+from ensembles.summaries.runtotals import DIRECTIONS
+
+_OTHER = "other"
+
+
+class Traffic(NamedTuple):
+    """Calls and bytes.
+
+    Attributes
+    ----------
+    calls, bytes : int
+        Number of calls that moved bytes, and these bytes.
+    """
+
+    calls: int = 0
+    bytes: int = 0
+
+    def plus(self, other: Traffic) -> Traffic:
+        """Add two sums."""
+        return Traffic(self.calls + other.calls, self.bytes + other.bytes)
+
+
+Inner = tuple[str, str]
+"""Layer and operation of calls inside others."""
+
+
+class LayerTraffic(Summary):
+    """A mergeable summary: bytes of outermost calls, and of the calls inside them, by layer and operation.
+
+    All chunks of a thread must be added to the same summary, in their order.
+
+    Attributes
+    ----------
+    outer : dict of (str, str) to Traffic
+        By layer and operation, ``"read"`` or ``"write"``: the outermost calls.
+    inner : dict of (str, str, str, str) to Traffic
+        By layer and operation (``"read"``, ``"write"`` or ``"other"``) of the outermost call, and by layer
+        and operation of the reads and writes inside it, of other layers only.
+
+    Examples
+    --------
+    A write of 1 MiB that a library makes by two of 1 MiB:
+
+    >>> from ensembles.model.events import Call, Events
+    >>> from ensembles.summaries.layer_traffic import LayerTraffic
+    >>> calls = Call("write", "posix", "write"), Call("nc_put_vara", "netcdf", "write")
+    >>> columns = {"rank": [0] * 3, "thread": [0] * 3, "call": [0, 0, 1], "depth": [1, 1, 0]}
+    >>> columns |= {"moved": [1 << 20] * 3, "start": [1, 2, 0]}
+    >>> traffic = LayerTraffic()
+    >>> traffic.add(Events.partly(columns, calls, ("",)))
+    >>> traffic.outer["netcdf", "write"], traffic.inner["netcdf", "write", "posix", "write"]
+    (Traffic(calls=1, bytes=1048576), Traffic(calls=2, bytes=2097152))
+    """
+
+    columns = ("rank", "thread", "call", "depth", "moved", "start")
+
+    def __init__(self) -> None:
+        self.outer: dict[tuple[str, str], Traffic] = {}
+        self.inner: dict[tuple[str, str, str, str], Traffic] = {}
+        # Of each thread: inner calls whose outermost call is still to come, and the start of the last.
+        self._open: dict[int, tuple[int, dict[Inner, Traffic]]] = {}
+
+    def add(self, chunk: Events) -> None:
+        """Add events, those of a thread in order of completion."""
+        if not len(chunk):
+            return
+        op = op_of_calls(chunk.calls)[chunk.call]
+        moves = (chunk.moved > 0) & np.isin(op, [OPS.index(name) for name in DIRECTIONS])
+        outermost = chunk.depth == 0
+        for number, calls, bytes_ in _sums(chunk.call, chunk.moved, np.flatnonzero(moves & outermost)):
+            call = chunk.calls[number]
+            key = call.layer, call.op
+            self.outer[key] = self.outer.get(key, Traffic()).plus(Traffic(calls, bytes_))
+        if self._open or not outermost.all():
+            self._add_inner(chunk, moves & ~outermost, outermost)
+
+    def _add_inner(self, chunk: Events, moves: np.ndarray, outermost: np.ndarray) -> None:
+        key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
+        order = np.argsort(key, kind="stable")
+        key, call, start = key[order], chunk.call[order], chunk.start[order]
+        outer = np.flatnonzero(outermost[order])
+        for thread in list(self._open):
+            first = outer[slice(*np.searchsorted(key[outer], [thread, thread + 1]))][:1]
+            if len(first):
+                last_start, waiting = self._open.pop(thread)
+                if last_start >= start[first[0]]:
+                    for kind, traffic in waiting.items():
+                        self._add(chunk, int(call[first[0]]), kind, traffic)
+        inner = np.flatnonzero(moves[order])
+        if not len(inner):
+            return
+        place = np.searchsorted(outer, inner)
+        follows = place < len(outer)
+        follows[follows] = key[outer[place[follows]]] == key[inner[follows]]
+        self._carry(chunk, key, order, inner[~follows])
+        inner, encloser = inner[follows], outer[place[follows]]
+        inside = start[inner] >= start[encloser]
+        inner, encloser = inner[inside], encloser[inside]
+        pair = call[encloser].astype(np.int64) * len(chunk.calls) + call[inner]
+        for number, calls, bytes_ in _sums(pair, chunk.moved[order[inner]], np.arange(len(inner))):
+            around, within = divmod(number, len(chunk.calls))
+            made = chunk.calls[within]
+            self._add(chunk, around, (made.layer, made.op), Traffic(calls, bytes_))
+
+    def _carry(self, chunk: Events, key: np.ndarray, order: np.ndarray, waiting: np.ndarray) -> None:
+        """Keep the calls at these positions, whose outermost call has not come yet."""
+        for thread in np.unique(key[waiting]).tolist():
+            mine = order[waiting[key[waiting] == thread]]
+            last_start, sums = self._open.get(thread, (0, {}))
+            for number, calls, bytes_ in _sums(chunk.call, chunk.moved, mine):
+                inner = chunk.calls[number].layer, chunk.calls[number].op
+                sums[inner] = sums.get(inner, Traffic()).plus(Traffic(calls, bytes_))
+            self._open[thread] = max(last_start, int(chunk.start[mine].max())), sums
+
+    def _add(self, chunk: Events, around: int, inner: Inner, traffic: Traffic) -> None:
+        outer = chunk.calls[around]
+        if outer.layer == inner[0]:
+            return
+        key = outer.layer, outer.op if outer.op in DIRECTIONS else _OTHER, *inner
+        self.inner[key] = self.inner.get(key, Traffic()).plus(traffic)
+
+    def merge(self, other: LayerTraffic) -> None:
+        """Add a summary of other threads."""
+        for key, traffic in other.outer.items():
+            self.outer[key] = self.outer.get(key, Traffic()).plus(traffic)
+        for pair, traffic in other.inner.items():
+            self.inner[pair] = self.inner.get(pair, Traffic()).plus(traffic)
+        self._open.update(other._open)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``outer_layer``, ``outer_op``, ``layer``, ``op``, ``calls`` and ``bytes``, a row a pair."""
+        names = np.array(list(self.inner), dtype=str).reshape(-1, 4)
+        sums = np.array(list(self.inner.values()), dtype=np.int64).reshape(-1, 2)
+        columns = dict(zip(("outer_layer", "outer_op", "layer", "op"), names.T, strict=True))
+        return columns | {"calls": sums[:, 0], "bytes": sums[:, 1]}
+
+
+def _sums(key: np.ndarray, moved: np.ndarray, chosen: np.ndarray) -> list[tuple[int, int, int]]:
+    """Return number and bytes of the chosen calls by key: (key, calls, bytes)."""
+    keys, place = np.unique(key[chosen], return_inverse=True)
+    calls = np.bincount(place, minlength=len(keys))
+    bytes_ = np.zeros(len(keys), np.int64)
+    np.add.at(bytes_, place, moved[chosen])
+    return list(zip(keys.tolist(), calls.tolist(), bytes_.tolist(), strict=True))

@@ -1,0 +1,54 @@
+"""A pattern makes the calls of its program: fingerprints of real runs against replays of the patterns."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import BUILD, ROOT
+from test_mpi import MPI
+
+ENSIO = Path(sys.executable).with_name("ensio")
+PATTERNS = ROOT / "testbed" / "patterns"
+FINGERPRINTS = sorted((PATTERNS / "fingerprints").glob("*.json"))
+ENVIRONMENT = {**os.environ, **MPI, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH']}"}
+
+
+def compared(folder: Path, kept: dict, path: Path, *more: str) -> subprocess.CompletedProcess:
+    """Replays the pattern of a fingerprint and compares."""
+    pattern = PATTERNS / f"{kept['pattern']}.toml"
+    replay = [ENSIO, "replay", pattern, *kept["options"], *more, "--directory", folder, "-o", folder / "run"]
+    subprocess.run(replay, env=ENVIRONMENT, check=True, capture_output=True, timeout=600)
+    command = [ENSIO, "fingerprint", folder / "run", "--whole", *kept["filters"], "--against", path]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("path", FINGERPRINTS, ids=lambda path: path.stem)
+def test_a_pattern_makes_the_calls_of_its_program(tmp_path, path):
+    kept = json.loads(path.read_text())
+    assert kept["program"]
+    assert kept["version"]
+    assert kept["command"]
+    done = compared(tmp_path, kept, path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("Equal: ")
+
+
+def test_a_pattern_with_another_parameter_differs(tmp_path):
+    path = PATTERNS / "fingerprints" / "ior.json"
+    done = compared(tmp_path, json.loads(path.read_text()), path, "--calls", "2")
+    assert done.returncode == 1
+    assert "the whole run: 40 and 20 calls of write" in done.stdout
+
+
+def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path):
+    real, virtual = tmp_path / "real", tmp_path / "virtual"
+    replay = [ENSIO, "replay", "gcrm", "--directory", tmp_path, "-o", real]
+    simulate = [ENSIO, "simulate", "gcrm", "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
+    for command in (replay, simulate):
+        subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=600)
+    command = [ENSIO, "fingerprint", real, "--against", virtual]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout

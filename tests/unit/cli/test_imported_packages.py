@@ -1,0 +1,99 @@
+"""Which heavy packages each command imports: answers about a small run should take the time of a start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensembles.cli.main import COMMANDS
+from ensembles.workloads.synthetic import synthetic_run
+
+HEAVY = (
+    "bokeh",
+    "dask",
+    "h5py",
+    "jinja2",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "scipy",
+    "sqlalchemy",
+    "tabulate",
+)
+
+PROGRAM = """
+import contextlib, io, json, os, sys
+from ensembles.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    try:
+        code = main(json.loads(sys.argv[1]))
+    except SystemExit as end:
+        code = end.code or 0
+heavy = sorted(set(json.loads(sys.argv[2])) & set(sys.modules))
+print(json.dumps([code, heavy, os.environ.get("OPENBLAS_NUM_THREADS")]))
+"""
+
+READING = ["numpy", "tabulate"]
+TESTING = ["numpy", "scipy", "tabulate"]
+
+
+def imported_by(*arguments: object, **environment: str) -> tuple[int, list[str], str | None]:
+    """Exit code of a command, the heavy packages it imported, and its setting of OpenBLAS."""
+    kept = {"PATH": "/usr/bin:/bin"} | environment
+    words = json.dumps([str(argument) for argument in arguments])
+    command = [sys.executable, "-c", PROGRAM, words, json.dumps(HEAVY)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=kept)
+    code, heavy, threads = json.loads(done.stdout)
+    return code, heavy, threads
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("imports") / "run"
+    synthetic_run(path, 4, 20)
+    return path
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_imports_no_heavy_package(command: str) -> None:
+    arguments = [command, "--help"] if command else ["--help"]
+    assert imported_by(*arguments)[:2] == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "packages"),
+    [
+        ("info", READING),
+        ("files", READING),
+        ("ranks", READING),
+        ("phases", READING),
+        ("rate", TESTING),
+        ("modes", TESTING),
+    ],
+)
+def test_a_command_imports_what_its_answer_needs(folder: Path, command: str, packages: list[str]) -> None:
+    assert imported_by(command, folder)[:2] == (0, packages)
+
+
+def test_json_needs_no_tables(folder: Path) -> None:
+    assert imported_by("info", folder, "--json")[:2] == (0, ["numpy"])
+
+
+def test_a_report_needs_neither_pandas_nor_hdf5(folder: Path, tmp_path: Path) -> None:
+    packages = ["bokeh", "jinja2", "numpy", "scipy"]
+    assert imported_by("report", folder, "-o", tmp_path / "report.html")[:2] == (0, packages)
+
+
+def test_analysis_starts_one_blas_thread_unless_the_user_says_otherwise(folder: Path) -> None:
+    assert imported_by("info", folder)[2] == "1"
+    assert imported_by("info", folder, OPENBLAS_NUM_THREADS="3")[2] == "3"
+    assert imported_by("info", folder, OMP_NUM_THREADS="3")[2] is None
+
+
+def test_a_program_that_is_traced_finds_the_environment_of_the_user(tmp_path: Path) -> None:
+    assert imported_by("run", "-o", tmp_path / "run", "--", "true")[2] is None

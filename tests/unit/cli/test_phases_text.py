@@ -1,0 +1,101 @@
+"""The text of ``ensio phases``: phases without data in one row, 80 columns, collective calls."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import ensembles as en
+from ensembles.cli.main import main
+from ensembles.cli.phases_text import phases_text, without_data
+from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.table import CriticalCall, PhaseTotals
+
+RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
+
+
+def totals_of(number: int, written: int = 0, tasks: int = 4, name: str | None = None) -> PhaseTotals:
+    last = CriticalCall("MPI_File_write_at_all", "mpiio", "/scratch/data.out", 1.0, 0.5)
+    return PhaseTotals(
+        number, name, tasks, 8, 0, written, float(number), number + 0.5, 0.5, 3, last, 0.25, 0.125
+    )
+
+
+@pytest.fixture(scope="module")
+def btio(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    with tarfile.open(RUNS / "replay-btio.tar.xz") as archive:
+        archive.extractall(folder)
+    return folder / "replay-btio"
+
+
+@pytest.fixture(scope="module")
+def phases(btio: Path) -> Phases:
+    found = en.open(btio).phases
+    assert found is not None
+    return found
+
+
+MADBENCH = [*map(totals_of, range(1, 6)), totals_of(6, 1 << 20), totals_of(7), totals_of(8, 1 << 20)]
+
+
+def test_successive_phases_without_data_are_one_row(phases: Phases) -> None:
+    (stretch,) = without_data(MADBENCH)
+    assert (stretch["from"], stretch["to"], stretch["phases"], stretch["calls"]) == (1, 5, 5, 40)
+    assert (stretch["start_s"], stretch["time_s"], stretch["lost_s"]) == (1.0, 2.5, 1.25)
+    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [stretch], "collective": None}
+    lines = phases_text(phases, MADBENCH, 50, result).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("-----"))
+    assert [line.split()[0] for line in lines[first + 1 : first + 5]] == ["1–5", "6", "7", "8"]
+    assert lines[first + 1].endswith("no data")
+    assert "6 more phases not shown" not in "\n".join(lines)
+    assert "2 more phases not shown" in phases_text(phases, MADBENCH, 2, result)
+
+
+def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
+    assert without_data(MADBENCH[:5]) == []
+    assert without_data([replace(entry, name="S") for entry in MADBENCH]) == []
+
+
+def test_a_long_last_call_is_cut_and_not_the_numbers(phases: Phases) -> None:
+    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None}
+    totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
+    text = phases_text(phases, totals, 50, result)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "3 MPI_File_" in text
+    assert "1.00 MiB" in text
+    assert "Most in phase 1, 250 ms: rank 3 came last, with MPI_File_write_at_all" in text.replace("\n", " ")
+
+
+def test_chosen_phases_are_not_folded_and_collective_calls_have_a_sentence(
+    btio: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["phases", str(btio), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    collective = found["collective"]
+    assert collective["time_s"] == pytest.approx(collective["storage_s"] + collective["above_storage_s"])
+    assert main(["phases", str(btio)]) == 0
+    text = capsys.readouterr().out.replace("\n", " ")
+    assert "Collective I/O: some task was in a collective call for" in text
+    assert f"({100 * collective['above_storage_share']:.0f} %) no task was in a storage call" in text
+    assert main(["phases", str(btio), "--phase", "1-2", "--json"]) == 0
+    chosen = json.loads(capsys.readouterr().out)
+    assert (chosen["without_data"], chosen["collective"]) == ([], None)
+    # Of the layers above alone, nothing is said of storage.
+    assert main(["phases", str(btio), "--layer", "mpiio", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["collective"] is None
+
+
+def test_info_says_the_same_of_collective_calls(btio: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(btio), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert main(["phases", str(btio), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["collective"] == told["collective"]
+    rows = {(row["layer"], row["op"], row["by"]): row for row in told["layer_traffic"]}
+    assert rows["mpiio", "write", "posix"]["amplification"] == pytest.approx(1.0)
+    assert main(["info", str(btio)]) == 0
+    assert "collective I/O: some task was in a collective call" in capsys.readouterr().out

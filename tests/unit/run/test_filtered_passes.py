@@ -1,0 +1,100 @@
+"""A pass with filters reads what can match, and its summaries are those of the events that match."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ensembles as en
+from ensembles.passes.executors import ThreadExecutor
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.selection import Selection
+from ensembles.structure.ordinals.detect import Operations
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.open_time import OpenTime
+from ensembles.workloads.synthetic import synthetic_run
+
+TASKS, EVENTS = 3, 420_000
+SUMMARIES = {"calls": CallTable, "operations": Operations, "open": OpenTime}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The same run as spools and as a trace.h5 of several chunks."""
+    folder = tmp_path_factory.mktemp("filtered")
+    synthetic_run(folder / "run", TASKS, EVENTS, seed=5, tasks_per_node=2, phases=4)
+    from ensembles.run.collect import collect
+
+    path, _ = collect(str(folder / "run"), str(folder / "run.h5"), "gzip")
+    return {"spools": en.open(folder / "run"), "trace.h5": en.open(path)}
+
+
+ranks = st.lists(st.tuples(st.integers(0, TASKS), st.integers(0, 3)), min_size=1, max_size=2)
+times = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.4)), min_size=1, max_size=2)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    source=st.sampled_from(["spools", "trace.h5"]),
+    rank=st.none() | ranks,
+    time=st.none() | times,
+    op=st.none() | st.sampled_from(["read", "write", "open"]),
+    summary=st.sampled_from(list(SUMMARIES)),
+    threads=st.sampled_from([1, 3]),
+)
+def test_summaries_of_a_selection_are_those_of_its_events(runs, source, rank, time, op, summary, threads):
+    run = runs[source]
+    end_s = float((run.events.start + run.events.duration).max()) * 1e-9
+    selection = replace(
+        Selection(),
+        ops=None if op is None else (op,),
+        ranks=None if rank is None else tuple((low, low + more) for low, more in rank),
+        times_s=None if time is None else tuple((low * end_s, (low + more) * end_s) for low, more in time),
+    )
+    before, run.executor = run.executor, ThreadExecutor(threads)
+    try:
+        made = run.summarize(ignoring_run(SUMMARIES[summary]), selection=selection.for_run(run))
+    finally:
+        run.executor = before
+    by_hand = SUMMARIES[summary]()
+    by_hand.add(run.events[selection.mask(run.events)])
+    expected, found = by_hand.to_arrays(), made.to_arrays()
+    assert expected.keys() == found.keys()
+    for name in expected:
+        np.testing.assert_array_equal(np.sort(found[name]), np.sort(expected[name]), name)
+
+
+@pytest.mark.parametrize("source", ["spools", "trace.h5"])
+def test_other_ranks_are_not_read(runs, source, monkeypatch):
+    run, read = runs[source], []
+    chunks = type(run.source).chunks
+
+    def counted(self, request, damage):
+        for chunk in chunks(self, request, damage):
+            read.append(len(chunk))
+            yield chunk
+
+    monkeypatch.setattr(type(run.source), "chunks", counted)
+    selection = Selection.parse(rank=2).for_run(run)
+    assert run.summarize(ignoring_run(CallTable), selection=selection).events == EVENTS
+    assert sum(read) == EVENTS
+
+
+def test_other_times_are_hardly_read(runs, monkeypatch):
+    run, read = runs["trace.h5"], []
+    chunks = type(run.source).chunks
+
+    def counted(self, request, damage):
+        for chunk in chunks(self, request, damage):
+            read.append(len(chunk))
+            yield chunk
+
+    monkeypatch.setattr(type(run.source), "chunks", counted)
+    start_s = run.events.start * 1e-9
+    low, high = np.percentile(start_s, [40, 41])
+    selection = Selection.parse(time=f"{low}..{high}").for_run(run)
+    found = run.summarize(ignoring_run(CallTable), selection=selection).events
+    assert found == int(((start_s >= low) & (start_s < high)).sum())
+    assert 0 < sum(read) < 0.9 * TASKS * EVENTS

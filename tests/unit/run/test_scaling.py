@@ -1,0 +1,98 @@
+"""Rates against the number of tasks: each against its own calculation, points and refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles.cli.main import main
+from ensembles.model.errors import EnsioError
+from ensembles.run.scaling import run_rate, scaling
+from ensembles.workloads.synthetic import synthetic_run
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two runs of four tasks and one of eight."""
+    top = tmp_path_factory.mktemp("scaling")
+    made = {}
+    for name, tasks, seed in (("a", 4, 1), ("b", 4, 2), ("c", 8, 3)):
+        made[name] = top / name
+        synthetic_run(made[name], tasks, 62, seed=seed, tasks_per_node=4, phases=3)
+    return made
+
+
+def written_rate(run):
+    """Bytes by the time from the first open to the last close, from the events."""
+    events = run.events
+    names = np.array([call.op for call in events.calls])[events.call]
+    moved = events.moved[names == "write"].sum()
+    opened = events.start[names == "open"].min()
+    closed = (events.start + events.duration)[names == "close"].max()
+    return moved / ((closed - opened) * 1e-9)
+
+
+def test_rates_are_those_of_the_events(folders):
+    for path in folders.values():
+        run = en.open(path)
+        rate = run_rate(run)
+        assert (rate.tasks, rate.writers, rate.layer, rate.files) == (run.tasks, run.tasks, "posix", "shared")
+        assert rate.bytes == int(run.select(op="write").moved.sum())
+        assert rate.bytes_per_s == pytest.approx(written_rate(run))
+
+
+def test_repetitions_are_one_point(folders):
+    runs = {name: en.open(path) for name, path in folders.items()}
+    rates = {name: run_rate(run).bytes_per_s for name, run in runs.items()}
+    found = scaling(runs.values(), maximum_bytes_per_s=1e12)
+    assert [(point.at, len(point.runs)) for point in found.points] == [(4, 2), (8, 1)]
+    first, second = found.points
+    low, high = sorted((rates["a"], rates["b"]))
+    assert (first.low_bytes_per_s, first.high_bytes_per_s) == (low, high)
+    assert first.median_bytes_per_s == pytest.approx((low + high) / 2)
+    assert first.spread == pytest.approx(high / low)
+    assert second.spread is None
+    assert first.efficiency == pytest.approx(1)
+    assert second.efficiency == pytest.approx(rates["c"] / 8 / (first.median_bytes_per_s / 4))
+    assert second.share_of_maximum == pytest.approx(rates["c"] / 1e12)
+    assert not found.maximum_is_measured
+
+
+def test_nodes_are_counted(folders):
+    found = scaling([en.open(path) for path in folders.values()], by="nodes")
+    assert [(point.at, len(point.runs)) for point in found.points] == [(1, 2), (2, 1)]
+
+
+def test_every_number_of_the_text_is_in_the_json(folders, capsys):
+    paths = [str(path) for path in folders.values()]
+    assert main(["scaling", *paths, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["maximum_is_measured"]
+    assert told["by"] == "tasks"
+    assert main(["scaling", *paths]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 90
+    row = next(line for line in lines if line.startswith("posix")).split()
+    point = told["points"][0]
+    assert row[:4] == ["posix", "shared", "4", "2"]
+    assert f"{point['spread']:.3g}" in row
+
+
+def test_what_has_no_rate_is_refused(folders, tmp_path, capsys):
+    with pytest.raises(EnsioError, match="there are no runs"):
+        scaling([])
+    only_open = tmp_path / "open"
+    synthetic_run(only_open, 2, 2)
+    assert main(["scaling", str(only_open)]) == 2
+    assert "has no write that moved bytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", ["fast", "0", "-1GB/s"])
+def test_a_maximum_that_is_no_rate_is_refused(folders, capsys, rate):
+    with pytest.raises(SystemExit) as stopped:
+        main(["scaling", str(folders["a"]), f"--maximum={rate}"])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1

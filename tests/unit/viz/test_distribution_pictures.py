@@ -1,0 +1,107 @@
+"""Progress by call index and cumulative distributions hold the values of the calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bokeh.models import Legend
+from made_runs import run_of
+
+import ensembles
+from ensembles import viz
+from ensembles.model.errors import EnsioError
+
+# Reads of two tasks: the second of each takes longer, and task 1 begins its own later.
+TASKS = [
+    [("pread", 0.0, 0.1, 8), ("pread", 1.0, 0.4, 8), ("pwrite", 2.0, 0.3, 8)],
+    [("pread", 0.1, 0.2, 8), ("pread", 1.5, 0.5, 8)],
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    return run_of(tmp_path / "run", TASKS, lasted_s=3.0)
+
+
+def curves(fig) -> dict[str, tuple[list[float], list[float]]]:
+    found = {}
+    for item in fig.legend[0].items:
+        data = item.renderers[0].data_source.data
+        found[item.label.value] = (np.round(data["time_s"], 9).tolist(), data["share"].tolist())
+    return found
+
+
+def test_progress_counts_ends_since_the_first_begin(run) -> None:
+    expected = {
+        "read 1 (2)": ([0.0, 0.1, 0.3], [0.0, 0.5, 1.0]),
+        "read 2 (2)": ([0.0, 0.4, 1.0], [0.0, 0.5, 1.0]),
+    }
+    assert curves(viz.progress(run, op="read")) == expected
+    assert curves(viz.progress(run.select(op=["read", "write"]))) == expected
+    assert list(curves(viz.progress(run, op="read", ordinal=2))) == ["read 2 (2)"]
+    assert list(curves(viz.progress(run.events, ordinal="2"))) == ["read 2 (2)"]
+
+
+def test_progress_of_many_indices_shows_some_and_says_so(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "many", [[("pread", 0.01 * i, 0.005, 8) for i in range(40)]])
+    fig = viz.progress(run)
+    labels = list(curves(fig))
+    assert len(labels) == 8
+    assert (labels[0], labels[-1]) == ("read 1 (1)", "read 40 (1)")
+    assert fig.title.text.endswith("(8 of 40)")
+
+
+def test_progress_of_many_calls_keeps_first_and_last(tmp_path: Path) -> None:
+    calls = [[("pread", 0.0, 0.001 * (rank + 1), 8)] for rank in range(700)]
+    (time_s, share), *_ = curves(viz.progress(run_of(tmp_path / "wide", calls))).values()
+    assert len(time_s) == 501
+    assert (time_s[1], time_s[-1], share[-1]) == (0.001, 0.7, 1.0)
+    assert np.allclose(np.array(share[1:]), np.round(np.array(time_s[1:]) * 1000) / 700)
+
+
+def test_progress_refuses_what_it_cannot_draw(run) -> None:
+    with pytest.raises(TypeError, match="a run or events"):
+        viz.progress(ensembles.Ensemble([1.0]))
+    with pytest.raises(EnsioError, match="no operation"):
+        viz.progress(run, op="sync-all")
+    empty = viz.progress(run.events[:0])
+    assert empty.select_one({"name": "empty"}).data_source.data["text"] == ["no read was selected"]
+
+
+def test_cdf_is_the_share_of_calls_up_to_each_duration() -> None:
+    fig = viz.cdf({"one": ensembles.Ensemble([0.4, 0.1, 0.1, 0.2]), "two": ensembles.Ensemble([0.3])})
+    assert curves(fig) == {
+        "one (4)": ([0.1, 0.1, 0.2, 0.4], [0.0, 0.5, 0.75, 1.0]),
+        "two (1)": ([0.3, 0.3], [0.0, 1.0]),
+    }
+
+
+def test_cdf_of_a_run_agrees_with_its_durations(run) -> None:
+    reads = run.select(op="read")
+    ((time_s, share),) = curves(viz.cdf(reads)).values()
+    for at_s, part in zip(time_s[1:], share[1:], strict=True):
+        assert np.mean(reads.duration * 1e-9 <= at_s * (1 + 1e-9)) == part
+    assert len(curves(viz.cdf([reads, run.select(op="write")]))) == 2
+
+
+def test_cdf_refuses_mixed_units(run) -> None:
+    with pytest.raises(ValueError, match="cannot share an axis"):
+        viz.cdf([run.select(op="read").ensemble(), run.select(op="read").ensemble("MiB")])
+    assert viz.cdf([]).select_one({"name": "empty"}) is not None
+
+
+def test_histogram_overlays_ensembles_of_runs(run) -> None:
+    fast, slow = ensembles.Ensemble([0.001] * 3), ensembles.Ensemble([1.0, 1.1, 5.0])
+    for scale in ("linear", "log"):
+        fig = viz.histogram({"before": slow, "after": fast}, scale=scale)
+        found = {item.label.value: item.renderers for item in fig.select_one(Legend).items}
+        assert set(found) == {"before (n = 3)", "after (n = 3)"}
+        assert all(renderer.visible for renderers in found.values() for renderer in renderers)
+        colours = {label: renderers[1].glyph.line_color for label, renderers in found.items()}
+        assert len(set(colours.values())) == 2
+    bars = viz.histogram([slow, fast], scale="log").select_one(Legend).items
+    counts = {bar.label.value: sum(bar.renderers[2].data_source.data["n"]) for bar in bars}
+    assert counts == {"1: calls (n = 3)": 3, "2: calls (n = 3)": 3}
+    assert len(viz.histogram([run.select(op="read"), run.select(op="write")]).tabs) == 2

@@ -1,0 +1,215 @@
+"""``ensio serve`` in a real browser: brushing both ways, links, tokens, origins, hostile names."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import importlib.util
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from bokeh.util.token import generate_jwt_token, generate_session_id
+from made_runs import run_of
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+
+if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
+    pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
+
+from browser import FLAGS, chromium
+from playwright.sync_api import sync_playwright
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="no Chromium on PATH: the explorer is not tried"),
+]
+
+HOSTILE = "/scratch/<img src=x onerror=window.hit=1>$$x$$.out"
+TASKS = [
+    [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
+    [("open", 0.0, 0.02, 0), ("pread", 0.5, 0.5, 1 << 19)],
+]
+
+_AT = """([name, x, y]) => {
+    const model = Bokeh.documents[0].get_model_by_name(name);
+    const view = Bokeh.index.find_one(model);
+    view.el.scrollIntoView({block: 'center'});
+    const box = view.el.getBoundingClientRect();
+    return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)];
+}"""
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explorer")
+    run = run_of(folder / "<b>run", TASKS, path=HOSTILE)
+    with serving([run.path]) as printed:
+        yield printed
+
+
+@contextlib.contextmanager
+def serving(arguments: list[str]):
+    command = [sys.executable, "-m", "ensembles.cli.main", "serve", *arguments]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def context():
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield running.new_context(viewport={"width": 1400, "height": 1000})
+        running.close()
+
+
+@pytest.fixture
+def opened(context, link):
+    """A function from a further query to a page; problems of all pages are checked at the end."""
+    problems: list[str] = []
+    host = urlsplit(link).netloc
+
+    def open_page(query: str = ""):
+        page = context.new_page()
+        page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: _check_host(request.url, host, problems))
+        page.goto(link + query)
+        page.wait_for_function(
+            "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+        )
+        return page
+
+    yield open_page
+    assert not problems
+
+
+def _check_host(url: str, host: str, problems: list[str]) -> None:
+    if not url.startswith(("data:", "blob:")) and urlsplit(url).netloc != host:
+        problems.append(f"request: {url}")
+
+
+def drag(page, name: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    left, top = page.evaluate(_AT, [name, *start])
+    right, bottom = page.evaluate(_AT, [name, *end])
+    page.mouse.move(left, top)
+    page.mouse.down()
+    page.mouse.move(right, bottom, steps=5)
+    page.mouse.up()
+
+
+def found(page, text: str) -> None:
+    page.wait_for_function(
+        "(text) => Bokeh.documents[0].get_model_by_name('found').text.includes(text)",
+        arg=text,
+        timeout=60_000,
+    )
+
+
+def test_a_peak_marks_calls_and_the_link_restores_them(opened) -> None:
+    page = opened()
+    found(page, "5 calls are shown")
+    drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5))
+    found(page, "2 calls are marked, of 2 of 2 ranks")
+    page.wait_for_function("() => location.search.includes('marked-durations')")
+    query = page.evaluate("() => location.search")
+    assert "token=" in query
+    again = opened("&" + "&".join(part for part in query[1:].split("&") if not part.startswith("token=")))
+    found(again, "2 calls are marked")
+
+
+def test_a_rectangle_marks_calls(opened) -> None:
+    page = opened()
+    drag(page, "explorer_trace", (0.1, -0.4), (0.6, 0.4))
+    found(page, "1 calls are marked, of 1 of 2 ranks")
+    page.get_by_role("button", name="Clear the marked calls").click()
+    found(page, "5 calls are shown")
+
+
+def test_a_filter_reduces_every_view(opened) -> None:
+    page = opened()
+    page.get_by_label("op", exact=True).fill("read")
+    page.keyboard.press("Enter")
+    found(page, "1 calls are shown, of 1 of 2 ranks")
+    page.wait_for_function("() => location.search.includes('op=read')")
+
+
+def test_hostile_names_are_text(opened) -> None:
+    page = opened()
+    page.get_by_text("<img src=x", exact=False).first.wait_for(timeout=60_000)
+    assert page.evaluate("() => window.hit === undefined")
+    assert page.locator("img[src=x]").count() == 0
+
+
+def request(link: str, method_query: str, **headers: str) -> int:
+    address = urlsplit(link)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection.request("GET", method_query, headers=headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def websocket(link: str, query: str, origin: str) -> int:
+    return request(
+        link,
+        f"/ws{query}",
+        Connection="Upgrade",
+        Upgrade="websocket",
+        Origin=origin,
+        **{"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"},
+    )
+
+
+def test_a_request_without_the_token_is_refused(link: str) -> None:
+    query = "?" + urlsplit(link).query
+    assert request(link, "/" + query) == 200
+    assert request(link, "/") == 403
+    assert request(link, "/?token=wrong") == 403
+    assert request(link, "/?token=%ff") == 400
+    assert request(link, "/autoload.js?bokeh-autoload-element=x") == 403
+    assert request(link, "/metadata") == 403
+
+
+@pytest.mark.parametrize("with_token", [False, True])
+def test_a_connection_without_a_page_before_it_is_closed(link: str, with_token: bool) -> None:
+    """A session that the server has not signed is closed without an answer, whatever the link."""
+
+    async def answer() -> str | None:
+        address = urlsplit(link)
+        query = f"?{address.query}" if with_token else ""
+        request = HTTPRequest(
+            f"ws://{address.netloc}/ws{query}", headers={"Origin": f"http://{address.netloc}"}
+        )
+        session = generate_jwt_token(generate_session_id(signed=False), signed=False)
+        connection = await websocket_connect(request, subprotocols=["bokeh", session])
+        try:
+            return await asyncio.wait_for(connection.read_message(), 30)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as thread:  # the browser has the event loop of this one
+        assert thread.submit(lambda: asyncio.run(answer())).result() is None
+
+
+def test_another_origin_is_refused(link: str) -> None:
+    query = "?" + urlsplit(link).query
+    assert websocket(link, query, "http://elsewhere.example") == 403
+    assert websocket(link, query, f"http://{urlsplit(link).hostname}:1") == 403
+
+
+def test_an_address_for_other_machines_needs_a_warning(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", TASKS)
+    command = [sys.executable, "-m", "ensembles.cli.main", "serve", run.path, "--address", "0.0.0.0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout.readline().startswith("http://0.0.0.0:")
+    server.terminate()
+    assert "can be reached by other machines" in server.communicate(timeout=60)[1]

@@ -1,0 +1,109 @@
+"""The order in which a report draws its pictures: those in the window come first."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bokeh.plotting import figure
+from made_runs import run_of
+
+from ensembles.viz import write_report
+from ensembles.viz.report_drawing import embed_pictures
+
+if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
+    pytest.skip(
+        "playwright or Pillow is not installed: the report is not tried in a browser", allow_module_level=True
+    )
+
+from browser import FLAGS, chromium
+from playwright.sync_api import Page, sync_playwright
+
+needs_browser = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        chromium() is None, reason="no Chromium on PATH: the report is not tried in a browser"
+    ),
+]
+
+UNDRAWN = "() => Array.from(document.querySelectorAll('.undrawn'), (place) => place.id)"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("drawing")
+    tasks = [[("pwrite", 0.1 * i, 0.01 + 0.001 * (i % 7), 1 << 20) for i in range(20)] for _ in range(4)]
+    write_report(run_of(folder / "run", tasks, lasted_s=3.0), folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture
+def page(path: Path) -> Iterator[Page]:
+    """The report in a browser that is never idle; its problems are in the attribute ``problems``."""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        opened = running.new_context(viewport={"width": 1400, "height": 700}, offline=True).new_page()
+        opened.problems = []
+        opened.on("pageerror", lambda error: opened.problems.append(str(error)))
+        opened.on("console", lambda said: opened.problems.append(said.text) if said.type == "error" else None)
+        opened.add_init_script(
+            "window.requestIdleCallback = (call) => { (window.postponed ??= []).push(call); };"
+        )
+        opened.goto(path.as_uri())
+        opened.wait_for_function("() => !document.getElementById('picture-trace').matches('.undrawn')")
+        yield opened
+        running.close()
+
+
+class TestInTheBrowser:
+    pytestmark = needs_browser
+
+    def test_a_picture_below_the_window_is_drawn_when_it_is_scrolled_to(self, page: Page) -> None:
+        left = page.evaluate(UNDRAWN)
+        assert "picture-histogram" in left
+        assert not {"picture-trace", "picture-rate"} & set(left)
+        page.evaluate("document.getElementById('picture-histogram').scrollIntoView()")
+        page.wait_for_function("() => !document.getElementById('picture-histogram').matches('.undrawn')")
+        assert page.problems == []
+
+    def test_printing_draws_what_is_left(self, page: Page) -> None:
+        assert page.evaluate(UNDRAWN) != []
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        page.wait_for_function("() => document.documentElement.dataset.drawing === 'done'")
+        assert page.evaluate(UNDRAWN) == []
+        assert page.problems == []
+
+    def test_an_idle_browser_draws_what_is_left(self, page: Page) -> None:
+        assert page.evaluate(UNDRAWN) != []
+        page.wait_for_function("() => window.postponed?.length")
+        page.evaluate(
+            "window.requestIdleCallback = (call) => setTimeout(call); postponed.forEach((call) => call())"
+        )
+        page.wait_for_function(
+            "() => { window.postponed.splice(0).forEach((call) => call());"
+            " return document.documentElement.dataset.drawing === 'done'; }"
+        )
+        assert page.evaluate(UNDRAWN) == []
+
+
+def test_text_in_a_picture_cannot_end_its_script_element() -> None:
+    script, divisions = embed_pictures({"one": figure(title="</script><script>alert(1)")}, linked=())
+    assert script.count("</script>") == 2  # the data and the program
+    assert 'id="picture-one"' in divisions["one"]
+
+
+def test_linked_pictures_are_drawn_together() -> None:
+    first, other, alone = figure(), figure(), figure()
+    other.x_range = first.x_range
+    script, _ = embed_pictures({"first": first, "alone": alone, "other": other}, linked=("first", "other"))
+    assert 'data-places="picture-first picture-other"' in script
+    assert 'data-places="picture-alone"' in script
+
+
+def test_pictures_that_share_a_range_must_be_linked() -> None:
+    first, other = figure(), figure()
+    other.x_range = first.x_range
+    with pytest.raises(RuntimeError, match="document"):
+        embed_pictures({"first": first, "other": other}, linked=())

@@ -1,0 +1,1 @@
+"""Pictures and pages of a history of runs."""

@@ -1,0 +1,173 @@
+"""What the pages of a history show of an experiment, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from ensembles.comparison.components import PLACE, quantile_octaves
+from ensembles.history.check import BASELINE, Check
+from ensembles.history.record import RunRecord
+from ensembles.history.series import make_series
+from ensembles.history.store import Acknowledgement, History, StoredRun
+from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
+
+MOST_RUNS = 200
+"""Latest runs of an experiment that its page shows."""
+
+MOST_KINDS = 4
+"""Kinds of calls with a picture, those with most time."""
+
+ROWS_PER_OCTAVE = 4
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value over the runs.
+
+    Attributes
+    ----------
+    name : str
+    value_s : ndarray of float64, shape (r,)
+        Seconds; nan: the run has none.
+    low_s, high_s : ndarray of float64, shape (r,)
+        Prediction interval of 95 % from the runs before; nan: fewer than three.
+    """
+
+    name: str
+    value_s: np.ndarray
+    low_s: np.ndarray
+    high_s: np.ndarray
+
+
+@dataclass(frozen=True)
+class KindOverRuns:
+    """One kind of calls over the runs.
+
+    Attributes
+    ----------
+    layer, op : str
+    lines : list of Line
+        Modes, median, 90 % quantile, slowest.
+    density : ndarray of float64, shape (rows, r)
+        Share of the calls by log duration and run.
+    low_octave : float
+        log2 of the lowest duration in seconds; a row is `ROWS_PER_OCTAVE` of an octave.
+    """
+
+    layer: str
+    op: str
+    lines: list[Line]
+    density: np.ndarray
+    low_octave: float
+
+
+@dataclass(frozen=True)
+class ExperimentData:
+    """One experiment: its runs in the order of time, the result of the check, and values over runs."""
+
+    name: str
+    runs: list[StoredRun]
+    records: list[RunRecord]
+    check: Check
+    kinds: list[KindOverRuns]
+    phases: list[Line]
+    time_s: np.ndarray
+    acknowledged: list[Acknowledgement]
+
+    @property
+    def starts(self) -> list[datetime]:
+        """Start of each run, UTC."""
+        return [run.start for run in self.runs]
+
+
+def experiment_data(history: History, found: Check) -> ExperimentData:
+    """Read what the page of an experiment shows.
+
+    Parameters
+    ----------
+    history : History
+    found : Check
+        Its check.
+
+    Returns
+    -------
+    ExperimentData
+    """
+    runs = history.runs(found.experiment, last=MOST_RUNS)
+    records = history.records([run.id for run in runs])
+    times: dict[tuple[str, str], float] = {}
+    for record in records:
+        for kind in record.kinds:
+            if kind.counts:
+                times[kind.layer, kind.op] = times.get((kind.layer, kind.op), 0.0) + kind.time_s
+    chosen = sorted(times, key=lambda key: -times[key])[:MOST_KINDS]
+    series = make_series(records, range(len(records))) if len(records) > 1 else None
+    kinds = []
+    for layer, op in chosen:
+        modes = []
+        if series is not None:
+            for at, part in enumerate(series.parts):
+                if part.what == PLACE and (part.layer, part.op) == (layer, op):
+                    modes.append(
+                        _line(part.name.removesuffix(" place"), 2.0 ** series.absolute[:, at] * 1e-9)
+                    )
+        kinds.append(_kind(records, layer, op, modes))
+    return ExperimentData(
+        found.experiment,
+        runs,
+        records,
+        found,
+        kinds,
+        _phases(records),
+        np.array([run.io_time_s for run in runs]),
+        history.acknowledgements(found.experiment),
+    )
+
+
+def _kind(records: list[RunRecord], layer: str, op: str, modes: list[Line]) -> KindOverRuns:
+    counts = np.zeros((len(records), BIN_COUNT))
+    slowest = np.full(len(records), np.nan)
+    for at, record in enumerate(records):
+        for kind in record.kinds:
+            if (kind.layer, kind.op) == (layer, op):
+                counts[at, kind.bins] = kind.counts
+                slowest[at] = kind.max_s
+    median, p90 = (2.0 ** quantile_octaves(counts, level) * 1e-9 for level in (0.5, 0.9))
+    lines = [*modes, _line("median", median), _line("90 %", p90), _line("slowest", slowest)]
+    octave = np.log2(np.maximum(bin_low_ns().astype(np.float64), 0.5) * 1e-9)
+    row = np.floor(octave * ROWS_PER_OCTAVE).astype(np.int64)
+    used = np.flatnonzero(counts.any(axis=0))
+    first, last = int(row[used].min()) - 1, int(row[used].max()) + 1
+    density = np.zeros((last - first + 1, len(records)))
+    np.add.at(density, row[used] - first, counts[:, used].T)
+    density /= np.maximum(counts.sum(axis=1), 1)
+    return KindOverRuns(layer, op, lines, density, first / ROWS_PER_OCTAVE)
+
+
+def _phases(records: list[RunRecord]) -> list[Line]:
+    numbers = {tuple((one.phase, one.name) for one in record.phases) for record in records}
+    if len(numbers) != 1:
+        return []
+    return [
+        _line(name or f"phase {number}", np.array([record.phases[at].time_s for record in records]))
+        for at, (number, name) in enumerate(next(iter(numbers))[:8])
+    ]
+
+
+def _line(name: str, value_s: np.ndarray) -> Line:
+    """Add the prediction interval of each run from the runs before it, on the log scale."""
+    from scipy.special import stdtrit
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log2(np.where(value_s > 0, value_s, np.nan))
+    low, high = np.full(len(logs), np.nan), np.full(len(logs), np.nan)
+    for at in range(3, len(logs)):
+        before = logs[max(0, at - BASELINE) : at]
+        before = before[np.isfinite(before)]
+        if len(before) >= 3:
+            half = stdtrit(len(before) - 1, 0.975) * before.std(ddof=1) * np.sqrt(1 + 1 / len(before))
+            low[at], high[at] = 2.0 ** (before.mean() - half), 2.0 ** (before.mean() + half)
+    return Line(name, value_s, low, high)

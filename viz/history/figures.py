@@ -1,0 +1,180 @@
+"""The pictures of an experiment: values over runs, the heat map of durations, and one run's distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper
+from bokeh.models.annotations import Span
+from bokeh.models.renderers import DataRenderer
+from bokeh.models.widgets import Div
+from bokeh.palettes import Viridis256, colorblind
+from bokeh.plotting import figure
+
+from ensembles.viz.figures import new_figure
+from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
+from ensembles.viz.style import op_colour
+
+_CHANGE = "#d62728"
+_KNOWN = "#2ca02c"
+
+
+def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str) -> figure:
+    """Draw values over the runs with their prediction intervals.
+
+    Parameters
+    ----------
+    title : str
+    lines : sequence of Line
+    data : ExperimentData
+        Of which changes and known changes are marked.
+    name : str
+        Name of the figure.
+
+    Returns
+    -------
+    figure
+    """
+    fig = new_figure(title, 300, y_axis_type="log", name=name)
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "run", "seconds"
+    labels = [f"{run.id}" for run in data.runs]
+    when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
+    palette = colorblind["Colorblind"][8]
+    drawn: list[DataRenderer] = []
+    for at, line in enumerate(lines):
+        x = np.arange(len(line.value_s))
+        source = ColumnDataSource(
+            {
+                "x": x,
+                "y": line.value_s,
+                "low": line.low_s,
+                "high": line.high_s,
+                "id": labels,
+                "start": when,
+                "part": [line.name] * len(x),
+            }
+        )
+        colour = palette[at % len(palette)]
+        known = np.isfinite(line.low_s)
+        if known.any():
+            band = ColumnDataSource({"x": x[known], "low": line.low_s[known], "high": line.high_s[known]})
+            fig.varea("x", "low", "high", source=band, color=colour, alpha=0.12, legend_label=line.name)
+        fig.line("x", "y", source=source, color=colour, legend_label=line.name)
+        drawn.append(
+            fig.scatter("x", "y", source=source, color=colour, size=6, legend_label=line.name, name="points")
+        )
+    fig.add_tools(
+        HoverTool(
+            renderers=drawn,
+            tooltips=[
+                ("", "@part"),
+                ("run", "@id, @start"),
+                ("seconds", "@y{0.000e+0}"),
+                ("expected", "@low{0.000e+0} to @high{0.000e+0}"),
+            ],
+        )
+    )
+    _mark(fig, data)
+    fig.legend.click_policy = "hide"
+    fig.add_layout(fig.legend[0], "right")
+    return fig
+
+
+def _mark(fig: figure, data: ExperimentData) -> None:
+    """Mark the runs with which changes begin."""
+    number = {run.id: at for at, run in enumerate(data.runs)}
+    for change in {change.since_run for change in data.check.changes}:
+        if change in number:
+            fig.add_layout(
+                Span(location=number[change] - 0.5, dimension="height", line_color=_CHANGE, line_width=2)
+            )
+    for known in data.acknowledged:
+        after = [at for at, run in enumerate(data.runs) if run.start >= known.since]
+        if after:
+            fig.add_layout(
+                Span(location=after[0] - 0.5, dimension="height", line_color=_KNOWN, line_dash="dashed")
+            )
+
+
+def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
+    """Draw the share of calls by log duration and run: modes are lines, and a new mode is a new line."""
+    rows, runs = kind.density.shape
+    low, high = kind.low_octave, kind.low_octave + rows / ROWS_PER_OCTAVE
+    fig = new_figure(
+        f"{kind.layer} {kind.op}: duration × run (click a run)",
+        280,
+        x_range=(-0.5, runs - 0.5),
+        y_range=(low, high),
+        name=name,
+    )
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "run", "log2 of seconds"
+    mapper = LinearColorMapper(palette=Viridis256, low=0.0, high=float(np.sqrt(kind.density.max())) or 1.0)
+    fig.image(
+        [np.sqrt(kind.density).astype(np.float32)],
+        x=-0.5,
+        y=low,
+        dw=runs,
+        dh=high - low,
+        color_mapper=mapper,  # type: ignore[call-arg]
+        name="heat",
+    )
+    _mark(fig, data)
+    return fig
+
+
+def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: str) -> tuple[figure, Div]:
+    """Draw the distribution of a run over that of the others before it; a click on the heat map chooses it.
+
+    Returns
+    -------
+    figure
+    Div
+        Which run it is, with its findings; plain text.
+    """
+    rows, runs = kind.density.shape
+    centre = kind.low_octave + (np.arange(rows) + 0.5) / ROWS_PER_OCTAVE
+    baseline = kind.density[:, max(0, runs - 21) : max(1, runs - 1)].mean(axis=1)
+    source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, -1], "baseline": baseline})
+    fig = new_figure(f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name)
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "seconds", "share of the calls"
+    fig.step("t_s", "baseline", source=source, mode="center", color="#7f7f7f", legend_label="20 runs before")
+    fig.step("t_s", "run", source=source, mode="center", color=op_colour(kind.op), legend_label="run")
+    texts = [_text(data, at) for at in range(runs)]
+    said = Div(text=texts[-1], render_as_text=True, name=f"{name} text")
+    arguments: dict[str, Any] = {
+        "source": source,
+        "said": said,
+        "texts": texts,
+        "columns": ColumnDataSource({str(at): kind.density[:, at] for at in range(runs)}),
+    }
+    heat.js_on_event(
+        "tap",
+        CustomJS(
+            args=arguments,
+            code="""
+            const n = texts.length;
+            const at = Math.max(0, Math.min(n - 1, Math.round(cb_obj.x)));
+            const run = Array.from(columns.data[String(at)]);
+            const first = Math.max(0, at - 20);
+            const baseline = run.map((_, row) => {
+                let sum = 0;
+                for (let k = first; k < at; k++) { sum += columns.data[String(k)][row]; }
+                return at > first ? sum / (at - first) : NaN;
+            });
+            source.data = {t_s: source.data.t_s, run, baseline};
+            said.text = texts[at];
+            """,
+        ),
+    )
+    return fig, said
+
+
+def _text(data: ExperimentData, at: int) -> str:
+    run, record = data.runs[at], data.records[at]
+    labels = "".join(f", {name}={value}" for name, value in run.labels.items())
+    findings = "".join(f"; {one.severity}: {one.title}" for one in record.findings) or "; no findings"
+    return (
+        f"run {run.id} of {run.start:%Y-%m-%d %H:%M} UTC{labels}{findings}; report: ensio report {run.path}"
+    )

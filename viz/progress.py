@@ -1,0 +1,139 @@
+"""Progress of each call index: how many of its calls have ended, against the time since the first began."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.plotting import figure
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import OPS, Events
+from ensembles.model.filters import parse_list, parse_numbers, within_ranges
+from ensembles.run.run import Run
+from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure
+from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
+
+_MOST_CURVES = 8
+_MOST_POINTS = 500
+
+
+def progress(
+    data: Any, *, op: str = "read", ordinal: str | int | None = None, title: str | None = None
+) -> figure:
+    """Draw the share of calls that have ended, one curve for each call index.
+
+    Time begins for each curve when the first call of this index begins. If later calls of a task take
+    longer, the curves rise later and later.
+
+    Parameters
+    ----------
+    data : Run or Events
+    op : str
+        Operation.
+    ordinal : str or int, optional
+        Call indices, such as ``"4-8"``. Default: all, or 8 that are evenly spaced.
+    title : str, optional
+
+    Returns
+    -------
+    figure
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        Call indices are unknown, or `op` or `ordinal` is malformed.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.progress(en.open("ensio-ior"), op="read", ordinal="4-5")
+    >>> [item.label.value for item in figure.legend[0].items]
+    ['read 4 (8)', 'read 5 (8)']
+    """
+    curves = _curves(_calls(data, op, ordinal))
+    left_out = len(curves)
+    if ordinal is None and len(curves) > _MOST_CURVES:
+        chosen = np.unique(np.linspace(0, len(curves) - 1, _MOST_CURVES).astype(int)).tolist()
+        curves = {list(curves)[place]: list(curves.values())[place] for place in chosen}
+    left_out -= len(curves)
+    end_s = max((float(elapsed[-1]) for elapsed in curves.values()), default=1.0)
+    words = title or f"Progress of each {op}, by call index"
+    fig = new_figure(
+        words + (f" ({len(curves)} of {len(curves) + left_out})" if left_out else ""),
+        360,
+        x_range=Range1d(start=0, end=1.02 * max(end_s, 1e-9)),
+        y_range=Range1d(start=0, end=1.02),
+        name="progress",
+    )
+    unit_s, unit = time_unit(end_s)
+    fig.xaxis.axis_label = f"time since the first call of this index began ({unit})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
+    fig.yaxis.axis_label = "calls that have ended"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    if not curves:
+        annotate_empty(fig, f"no {op} was selected")
+        return fig
+    items = []
+    for number, (index, elapsed) in enumerate(curves.items()):
+        source = ColumnDataSource(_steps(elapsed, index))
+        line = fig.step(
+            "time_s",
+            "share",
+            source=source,
+            mode="after",
+            color=shade(op_colour(op), number),
+            line_width=2,
+            line_dash=("solid", "dashed")[number % 2],
+        )
+        items.append(legend_item(f"{op} {index} ({len(elapsed):,})", line))
+    horizontal_legend(fig, items, ncols=4)
+    fig.add_tools(
+        HoverTool(
+            tooltips=[("call index", "@ordinal"), ("after", "@time_s{0}"), ("ended", "@share{0.0 %}")],
+            formatters={"@time_s": time_hover()},
+        )
+    )
+    return fig
+
+
+def _calls(data: Any, op: str, ordinal: str | int | None) -> Events:
+    if op not in OPS:
+        raise EnsioError(f'there is no operation "{op}": choose one of {", ".join(OPS)}')
+    if isinstance(data, Run):
+        return data.select(op=op, ordinal=ordinal)
+    if not isinstance(data, Events):
+        raise TypeError(f"a run or events are needed, not {type(data).__name__}")
+    of_op = np.array([call.op == op for call in data.calls])
+    chosen = of_op[data.call] if len(data) else np.zeros(0, bool)
+    ranges = parse_list(ordinal, lambda text: parse_numbers("ordinal", text))
+    if ranges is not None and data.ordinal is not None:
+        chosen &= within_ranges(data.ordinal, ranges)
+    return data[np.flatnonzero(chosen)]
+
+
+def _curves(events: Events) -> dict[int, np.ndarray]:
+    """Return for each call index the increasing times in s at which its calls ended."""
+    if not len(events):
+        return {}
+    index = events.ordinal
+    if index is None:
+        raise EnsioError("the call index of these events is unknown: select them from a run")
+    order = np.lexsort((events.end, index))
+    index, start, end = index[order], events.start[order], events.end[order]
+    firsts = np.flatnonzero(np.diff(index, prepend=index[0] - 1))
+    began = np.minimum.reduceat(start, firsts)
+    parts = zip(index[firsts].tolist(), np.split(end, firsts[1:]), began, strict=True)
+    return {number: (ends - low) * 1e-9 for number, ends, low in parts}
+
+
+def _steps(elapsed_s: np.ndarray, index: int) -> dict[str, np.ndarray]:
+    """Return the points of a curve; of many calls, evenly spaced ones with the first and the last."""
+    count = len(elapsed_s)
+    places = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).astype(int))
+    time_s = np.concatenate([[0.0], elapsed_s[places]])
+    share = np.concatenate([[0.0], (places + 1) / count])
+    return {"time_s": time_s, "share": share, "ordinal": np.full(len(share), index)}
