@@ -8,6 +8,7 @@ counts all calls.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import ensembles
 
 def main() -> None:
     """Print the table."""
+    os.environ["ENSIO_CACHE"] = "0"  # every pass is made
     parser = argparse.ArgumentParser(description="Measure commands on job files of many calls.")
     parser.add_argument(
         "--calls", type=int, default=1_000_000, help="calls of each process (default: %(default)s)"

@@ -135,6 +135,7 @@ def divided(run: str) -> list[list[str]]:
 
 def main() -> None:
     """Create a run unless one is given, and print two tables."""
+    os.environ["ENSIO_CACHE"] = "0"  # every pass is made
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--events", type=float, default=1e7, help="events of the generated run (default: %(default)g)"

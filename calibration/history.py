@@ -72,7 +72,7 @@ JUDGED = (1, 2, 3, 5, 7)
 
 def main(quick: bool = False) -> None:
     """Print false alarms, then power, then the dates of change points by other methods."""
-    months, nights, trials = (2, 10, 4) if quick else (20, 18, 30)
+    months, nights, trials = (2, 10, 4) if quick else (56, 18, 30)
     cases = [
         (100 * number + month, Nights(spread, memory, slow), nights)
         for number, (memory, slow) in enumerate(KINDS_OF_NIGHTS.values())

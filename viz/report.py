@@ -59,6 +59,7 @@ from ensembles.viz.report_tables import (
     request_table,
     site_table,
     size_tables,
+    storage_of,
     wait_table,
 )
 from ensembles.viz.surroundings import surroundings
@@ -232,7 +233,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         # A path that cannot be written is reported before the analysis starts.
         with atomic_write(path, find_readership(run.path)) as descriptor:
             if chunks is None:
-                page = _page_of_run(run)
+                page = page_of_run(run)
             else:
                 page = report_html(run, ReportData.from_chunks(chunks, run))
             with open(descriptor, "wb", closefd=False) as file:
@@ -242,7 +243,22 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         raise EnsioError(sentence) from error
 
 
-def _page_of_run(run: Any) -> str:
+def page_of_run(run: Any) -> str:
+    """Return the report of a whole run as HTML.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    EnsioError
+        A file of the run can no longer be read.
+    """
     examination = DiagnosisPass(run)
     summaries, group = ReportData.from_run(run, examination.requests)
     # Ensembles come first, because the same pass finds the phases that findings may name.
@@ -325,6 +341,7 @@ def report_html(
             sites=site_table(run, summaries.sites),
             phases=None if information is None else phase_table(run),
             layers=layer_sentences(information),
+            storage=storage_of(information),
             surroundings="surroundings" in pictures,
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,

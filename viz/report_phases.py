@@ -66,10 +66,10 @@ def phase_table(run: Run) -> MomentsTable | None:
             )
         )
     headers = ("phase", "from (s)", "time", "tasks", "calls", "read", "written", "idle", "share")
+    idle = seconds_text(sum(entry.lost_s for entry in totals))
     note = (
         f"{count_text(phases.count, 'phase')}: {phases.sentence}. Idle is the time from a task's last call "
-        "of a phase to the last call of all: "
-        f"{seconds_text(sum(entry.lost_s for entry in totals))} over all phases."
+        f"of a phase to the last call of all: {idle} over all phases."
     )
     if len(totals) > len(rows):
         note += f" Shown are the {len(rows)} phases with most idle time; ensio phases lists all."

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.run.storage import storage_lines
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import COLOURS, class_of_call, percent_text
 
@@ -95,6 +96,13 @@ def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tu
     if found["critical_path_share"] is not None:
         parts.append(f"critical path {percent_text(found['critical_path_share'])}")
     return [("I/O time", percent_text(found["slowest_share"]), ", ".join(parts))]
+
+
+def storage_of(information: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """Return labels and sentences on file systems, striping and hints; of a selection none."""
+    if information is None:
+        return []
+    return storage_lines(information["filesystems"], information["hints"], all_of_them=True)
 
 
 def call_table(summaries: ReportData) -> MomentsTable:

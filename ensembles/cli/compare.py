@@ -16,6 +16,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn,
 )
+from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def execute(args: argparse.Namespace) -> int:
     else:
         from ensembles.comparison.text import comparisons_text
 
-        print(comparisons_text(found))
+        print_coloured(comparisons_text(found))
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
         warn(f"note: {note}")
     return int(args.fail_on is not None and fails(found, args.fail_on))

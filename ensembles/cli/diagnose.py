@@ -6,6 +6,8 @@ import argparse
 import json
 
 from ensembles.cli.options import add_json, add_run, add_scale_arguments, open_run, warn
+from ensembles.cli.terminal import print_coloured
+from ensembles.cli.wrapped import with_wrapped_lines
 
 NAME = "diagnose"
 HELP = "find causes of slow I/O: evidence, advice and predicted gain of each"
@@ -36,7 +38,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(found.to_json(), indent=2))
     else:
-        print(found if args.verbose else screen_text(found))
+        print_coloured(with_wrapped_lines(str(found)) if args.verbose else screen_text(found))
     for note in found.notes:
         warn(f"note: {note}")
     if args.fail_on is None:

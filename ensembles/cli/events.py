@@ -35,6 +35,9 @@ TABLE_LIMIT = 50
 MOST_SLOWEST = 1 << 24
 """Calls that `--slowest` can select: they are held in memory."""
 
+_SOME_EVENTS = 1 << 17
+"""Events that are read at a time up to this limit: a chunk of a ``trace.h5``."""
+
 _PATHS = "surrogateescape"
 """Paths that are not valid UTF-8 are written byte for byte."""
 
@@ -93,8 +96,10 @@ def execute(args: argparse.Namespace) -> int:
     limit = args.limit
     if limit is None and args.format == "table" and args.slowest is None:
         limit = TABLE_LIMIT
-    parts = run.chunks_for(selection) if args.slowest is None else _longest(run, selection, args.slowest)
-    parts = iter(parts)
+    if args.slowest is None:
+        parts = run.chunks_for(selection, None if limit is None or limit > _SOME_EVENTS else _SOME_EVENTS)
+    else:
+        parts = _longest(run, selection, args.slowest)
     # The first events are read before anything is written.
     first = list(islice((part for part in parts if len(part)), 1))
     refuse_nothing(run, selection, len(first))
@@ -102,7 +107,7 @@ def execute(args: argparse.Namespace) -> int:
     with _destination(args.output, args.format, run) as stream:
         more = _write(parts, _writer(args.format, stream), limit)
     if more:
-        warn(f"{more:,} more events are not shown: raise --limit to see them")
+        warn("more events are not shown: raise --limit to see them")
     if run.mode == "tail":
         warn("note: recorded in mode tail: only the slowest calls are events")
     for note in run.notes:
@@ -126,18 +131,21 @@ def _longest_calls(most: int, run: Run) -> LongestCalls:
     return LongestCalls(most, run.calls, run.files)
 
 
-def _write(parts: Iterable[Events], writer: Any, limit: int | None) -> int:
-    """Write up to `limit` events part by part, and return the number of the others."""
-    written = found = 0
+def _write(parts: Iterable[Events], writer: Any, limit: int | None) -> bool:
+    """Write up to `limit` events part by part, and return whether there are more; no others are read."""
+    left, more = limit, False
     for events in parts:
-        found += len(events)
-        wanted = len(events) if limit is None else min(len(events), limit - written)
+        wanted = len(events) if left is None else min(len(events), left)
         if wanted:
             writer.write(events if wanted == len(events) else events[:wanted])
-            written += wanted
+        if left is not None:
+            left -= wanted
+        more = wanted < len(events)
+        if more:
+            break
     if hasattr(writer, "close"):
         writer.close()
-    return found - written
+    return more
 
 
 def _writer(kind: str, stream: Any) -> Any:

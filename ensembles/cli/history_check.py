@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.cli.compare import percent
 from ensembles.cli.history_options import add_action, add_labels, open_history, parse_label, table, when
 from ensembles.cli.options import add_json, parse_count, parse_path
+from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 
@@ -117,7 +118,7 @@ def _check(args: argparse.Namespace) -> int:
 
         print(markdown(found))
     else:
-        print("\n\n".join(_check_text(one) for one in found))
+        print_coloured("\n\n".join(_check_text(one) for one in found))
     return int(any(one.verdict == "regression" for one in found))
 
 

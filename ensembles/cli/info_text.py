@@ -12,6 +12,7 @@ from ensembles.cli.table import table_text
 from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.run.storage import storage_lines
 
 _WIDTH = 80
 _LABEL = 11
@@ -83,7 +84,8 @@ def _what_ran(information: dict[str, Any]) -> str:
     if information["mpi_version"]:
         version = " ".join(information["mpi_version"].split())
         lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
-    lines += _filesystem_lines(information["filesystems"])
+    for label, text in storage_lines(information["filesystems"], information["hints"]):
+        lines += [_line(label, text)] if label == "files on" else _wrapped(label, text)
     start = information["start"].replace("T", " ")[:19]
     lines.append(_line("start", f"{start} UTC"))
     counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
@@ -133,19 +135,6 @@ def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
     if around["network"].get("nfs_retransmissions"):
         parts.append(count_text(around["network"]["nfs_retransmissions"], "NFS retransmission"))
     return _wrapped("node I/O", " · ".join(parts))
-
-
-def _filesystem_lines(filesystems: list[dict[str, Any]]) -> list[str]:
-    shown = []
-    for system in filesystems[:3]:
-        text = f"{system['type']} at {system['point']} ({count_text(system['files'], 'file')}"
-        for striping in system["stripes"][:1]:
-            count = "all" if striping["stripe_count"] < 0 else f"{striping['stripe_count']:,}"
-            text += f", stripe count {count}, stripe size {size_text(striping['stripe_bytes'])}"
-        shown.append(text + ")")
-    if len(filesystems) > 3:
-        shown.append(f"{len(filesystems) - 3} more")
-    return [_line("files on", " · ".join(shown))] if shown else []
 
 
 def _transfers(information: dict[str, Any]) -> str:

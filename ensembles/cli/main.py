@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from ensembles import __version__
 from ensembles.cli.options import warn
+from ensembles.cli.terminal import show_progress
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
 
@@ -32,6 +33,7 @@ COMMANDS = (
     "rate",
     "files",
     "ranks",
+    "requests",
     "fingerprint",
     "scaling",
     "sites",
@@ -48,6 +50,7 @@ COMMANDS = (
     "simulate",
     "scenarios",
     "link-flags",
+    "completion",
 )
 
 _STARTING_PROGRAMS = ("run", "replay", "pfs", "simulate", "scenarios")
@@ -124,6 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _use_one_blas_thread()
     try:
         args = build_parser(named).parse_args(arguments)
+        if named[0] not in _STARTING_PROGRAMS:
+            show_progress()
         exit_code: int = args.execute(args)
         sys.stdout.flush()
         return exit_code

@@ -16,6 +16,8 @@ from ensembles.cli.options import (
     add_scale_arguments,
     parse_count,
 )
+from ensembles.cli.table import table_text
+from ensembles.cli.wrapped import with_wrapped_lines, wrapped
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
@@ -36,12 +38,17 @@ _FEW = 0.1
 
 def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     """Format the modes: a title, a table, the test of unimodality, clusters, harmonics and sizes."""
+    from ensembles.cli.histogram_text import histogram_text
+
     if modes.refused:
-        return str(modes)
+        return wrapped(str(modes))
     per_mib = ensemble.per == "MiB"
     of = f" ({ensemble.name})" if ensemble.name else ""
     found = count_text(len(modes), "mode") if modes.modes else "No mode"
     lines = [f"{found} in {count_text(modes.n, 'call')}{of}", ""]
+    if shown := histogram_text(ensemble, [mode.t_s for mode in modes.modes]):
+        quantity = "time per MiB" if per_mib else "duration"
+        lines += [shown, f"  Number of calls by {quantity}" + "; digits are modes." * bool(modes.modes), ""]
     if modes.modes:
         lines += [_table(modes, per_mib), ""]
     clusters = len(modes) + len(modes.bumps) + len(modes.spread)
@@ -64,29 +71,25 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
             lines.append(text[0].upper() + text[1:] + ".")
     if modes.sizes:
         lines += ["", _sizes_table(modes)]
-    return "\n".join(lines)
+    return with_wrapped_lines("\n".join(lines))
 
 
 def _table(modes: Modes, per_mib: bool) -> str:
-    from tabulate import tabulate
-
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     headers += ["rate"] * per_mib + ["share of calls", "width"]
-    headers += ["effective phases"] * (modes.modes[0].effective_phases is not None)
-    return str(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * len(headers)))
+    headers += ["phases"] * (modes.modes[0].effective_phases is not None)
+    return table_text(headers, rows, left=0)
 
 
 def _sizes_table(modes: Modes) -> str:
     """Format how many calls of each size are in each mode."""
-    from tabulate import tabulate
-
     rows = [
         [size.name, f"{size.calls:,}", *(f"{100 * share:.1f} %" for share in size.shares)]
         for size in modes.sizes
     ]
     headers = ["size", "calls", *(f"mode {number}" for number in range(1, len(modes) + 1))]
-    return str(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * len(headers)))
+    return table_text(headers, rows, left=0)
 
 
 def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
@@ -151,7 +154,7 @@ def execute(args: argparse.Namespace) -> int:
         if sites:
             print()
             for number, (mode, shares) in enumerate(zip(modes.modes, sites, strict=True), 1):
-                print(f"Mode {number} ({seconds_text(mode.t_s)}): {_shares_text(shares)}.")
+                print(wrapped(f"Mode {number} ({seconds_text(mode.t_s)}): {_shares_text(shares)}."))
     return 0
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -260,8 +262,10 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
 
     if "executor" not in args:
         args.executor = executor_for(args.scheduler or args.workers)
-    budget = Budget(args.memory) if args.memory else Budget.default()
-    return open_path(path, args.executor, budget.shared_by(runs).memory_bytes)
+    budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
+    run = open_path(path, args.executor, budget.memory_bytes)
+    run.budget = budget
+    return run
 
 
 def _memory(text: str) -> int:
@@ -313,13 +317,17 @@ def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection
 
 
 def warn(sentence: str) -> None:
-    """Print a message on standard error, in one line.
+    """Print a message on standard error, in one line unless it is a terminal.
 
     A failure to print is not raised, so that the exit status stays correct.
     """
     if sys.stderr is None:  # print would use standard output
         return
+    text = f"ensio: {sanitize_text(sentence)}"
     try:
-        print(f"ensio: {sanitize_text(sentence)}", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():  # elsewhere a message stays in one line, for searching
+            width = shutil.get_terminal_size().columns
+            text = textwrap.fill(text, max(width, 40), break_long_words=False, break_on_hyphens=False)
+        print(text, file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None  # otherwise the last flush of the interpreter fails too, with status 120

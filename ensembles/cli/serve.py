@@ -1,26 +1,35 @@
-"""``ensio serve``: explore runs in the browser."""
+"""``ensio serve``: explore runs, or a history of runs, in the browser."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn
 
+if TYPE_CHECKING:
+    from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.history.server import HistoryServer
+
 NAME = "serve"
-HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables"
+HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"
 DESCRIPTION = (
     "Serve a page on this machine, and print its link. Drag over a peak of the histogram to see who made its "
     "calls and when; draw a rectangle in the trace diagram to see its calls. The page has the filters of the "
-    "other commands. The link carries a token, without which the server refuses every request."
+    "other commands. Given a history instead (see ensio history), the page shows its experiments, and what "
+    "changed. The link carries a token, without which the server refuses every request."
 )
-
-_LOOPBACK = ("127.0.0.1", "::1")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument(
-        "runs", metavar="RUN", nargs="+", type=parse_path("run"), help="runs, as for the other commands"
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        type=parse_path("run"),
+        help="runs, as for the other commands, or one history: a SQLite file, or the URL of a database",
     )
     parser.add_argument(
         "--port", metavar="N", type=parse_count("port", least=0), default=0, help="port (default: a free one)"
@@ -45,22 +54,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Serve until the user interrupts."""
     from ensembles.model.errors import EnsioError
-    from ensembles.viz.explorer.server import ExplorerServer
-    from ensembles.viz.explorer.shown import Shown
+    from ensembles.viz.serving import LOOPBACK
 
     if args.port > 65535:
         raise EnsioError(f"there is no port {args.port}: ports end at 65535")
-    runs = [Shown(open_run(args, path, runs=len(args.runs))) for path in args.runs]
-    server = ExplorerServer(runs, args.address, args.port, args.allow_origin)
-    if args.address not in _LOOPBACK:
+    server = _of_history(args) if any(map(_is_history, args.runs)) else _of_runs(args)
+    if args.address not in LOOPBACK:
         warn(
             f"warning: {args.address} can be reached by other machines, and the connection is not encrypted: "
             "anybody with the link can read the runs"
         )
-    for shown in runs:
-        for note in (*shown.notes, *shown.run.notes):
-            warn(f"note: {note}")
     print(server.link, flush=True)
     warn("open the link in a browser; Ctrl+C ends the server")
     server.run()
     return 0
+
+
+def _is_history(place: str) -> bool:
+    if "://" not in place and not os.path.isfile(place):
+        return False  # SQLAlchemy is not imported for run directories
+    try:
+        from ensembles.history.store import is_history
+    except ModuleNotFoundError:
+        return False
+    return is_history(place)
+
+
+def _of_history(args: argparse.Namespace) -> HistoryServer:
+    from ensembles.history.store import History
+    from ensembles.model.errors import EnsioError
+    from ensembles.viz.history.server import HistoryServer
+
+    if len(args.runs) > 1:
+        raise EnsioError("a history is served alone: name one history, or runs")
+    return HistoryServer(History(args.runs[0], keep_connection=True), args.address, args.port)
+
+
+def _of_runs(args: argparse.Namespace) -> ExplorerServer:
+    from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.explorer.shown import Shown
+
+    runs = [Shown(open_run(args, path, runs=len(args.runs))) for path in args.runs]
+    server = ExplorerServer(runs, args.address, args.port, args.allow_origin)
+    for shown in runs:
+        for note in (*shown.notes, *shown.run.notes):
+            warn(f"note: {note}")
+    return server

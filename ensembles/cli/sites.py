@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.summaries.bysite import SiteTotals
 
+_MOST_OPERATIONS = 2
+
 NAME = "sites"
 HELP = "show which places in the program led to the calls, with their time"
 
@@ -144,8 +146,7 @@ def _without_site(run: Run, without: int, every: int) -> str:
 
 
 def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
-    from tabulate import tabulate
-
+    from ensembles.cli.table import table_text
     from ensembles.model.units import bytes_text, count_text, seconds_text
 
     if not sites:
@@ -155,16 +156,23 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
     for site in sites[:limit]:
         rows.append(
             [
-                run.label_of_site(site.number),
-                site.operations,
-                bytes_text(site.bytes) if site.bytes else "",
                 seconds_text(site.exclusive_ns * _NS),
                 f"{100 * site.exclusive_ns / total_ns:.1f} %" if total_ns else "",
                 seconds_text(site.max_ns * _NS),
+                bytes_text(site.bytes) if site.bytes else "",
+                _operations(site),
+                run.label_of_site(site.number),
             ]
         )
-    headers = ["site", "calls", "bytes", "exclusive time", "share", "slowest"]
-    table: str = tabulate(rows, headers, disable_numparse=True, colalign=["left", "left", *["right"] * 4])
+    # The site comes last, because it may be long.
+    headers = ["exclusive", "share", "slowest", "bytes", "calls", "site"]
+    table = table_text(headers, rows, left={4, 5})
     if len(sites) > limit:
         table += f"\n\n{count_text(len(sites) - limit, 'more site')}: raise --limit to see them"
     return table
+
+
+def _operations(site: SiteTotals) -> str:
+    """Return the operations with most calls, such as ``12 write, 1 close, ...``."""
+    shown = [f"{count:,} {op}" for op, count in site.counts_by_operation.items()]
+    return ", ".join([*shown[:_MOST_OPERATIONS], "..."] if len(shown) > _MOST_OPERATIONS + 1 else shown)

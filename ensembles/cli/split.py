@@ -14,6 +14,7 @@ from ensembles.cli.options import (
     parse_level,
     warn,
 )
+from ensembles.cli.wrapped import with_wrapped_lines
 
 NAME = "split"
 HELP = "predict the phase time if each call is split into k smaller calls, with an interval"
@@ -63,5 +64,5 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(split.to_json(), allow_nan=False))
     else:
-        print(split.text(per="" if ensemble.per == "call" else "/MiB"))
+        print(with_wrapped_lines(split.text(per="" if ensemble.per == "call" else "/MiB")))
     return 0

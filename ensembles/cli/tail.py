@@ -16,6 +16,7 @@ from ensembles.cli.options import (
     parse_count,
     parse_level,
 )
+from ensembles.cli.wrapped import with_wrapped_lines
 from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         ):
             line += f" Its interval has calls of {made} of {count_text(tail.phases, 'phase')}."
         lines.append(line)
-    return "\n".join(lines)
+    return with_wrapped_lines("\n".join(lines))
 
 
 def _head(level: float) -> list[str]:
@@ -152,7 +153,7 @@ def backtest_text(backtest: Backtest) -> str:
         tabulate(rows, header, disable_numparse=True),
     ]
     lines += [f"{kind.kind}: {kind.reason}." for kind in backtest.kinds if kind.reason]
-    return "\n".join(lines)
+    return with_wrapped_lines("\n".join(lines))
 
 
 EXCHANGEABLE = ("within-reach", "beyond")

@@ -11,6 +11,7 @@ from ensembles.comparison.compare_samples import compare_kinds, compare_samples,
 from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
+from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
 from ensembles.comparison.totals import ComparedSums, Total, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
@@ -20,6 +21,7 @@ from ensembles.model.units import count_text
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
+from ensembles.run.step_times import step_times_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 WAITS_FOR_TASKS = {("mpisync", "wait")}
@@ -135,6 +137,11 @@ def compare_runs(
     selection = Selection.parse(**filters) if selection is None else selection
     single = all(len(group) == 1 for group in groups)
     read = [[read_run(run, selection, single) for run in group] for group in groups]
+    if has_repetitions([len(group) for group in groups]):
+        read = [
+            [replace(found, steps_s=step_times_s(run)) for found, run in zip(*both, strict=True)]
+            for both in zip(read, groups, strict=True)
+        ]
     if not any(run.calls.time_s for group in read for run in group):
         refuse_nothing(groups[0][0], selection, 0)
     return compare_read_runs(
@@ -163,6 +170,8 @@ class ReadRun:
         Caveats of the run, one sentence each.
     posts : dict of (str, str) to int
         By layer and operation: how many of the calls only post a non-blocking request.
+    steps_s : list of float
+        Time in I/O of each phase; empty: unknown, or not needed.
     """
 
     path: str
@@ -170,6 +179,7 @@ class ReadRun:
     sums: ComparedSums
     notes: list[str]
     posts: dict[Key, int] = field(default_factory=dict)
+    steps_s: list[float] = field(default_factory=list)
 
 
 def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
@@ -262,6 +272,12 @@ def compare_read_runs(
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
     found += [_only_in_some(read, key, names, margin, level) for key in [*alone, *replaced]]
     run_totals, moved_bytes = totals_of_runs([[run.sums for run in group] for group in groups], margin, level)
+    run_tests = compute_run_tests(
+        names,
+        [[run.sums.totals for run in group] for group in groups],
+        [[{key: run.time_s[key] for key in times_s if key in run.time_s} for run in group] for group in read],
+        [[run.steps_s for run in group] for group in groups],
+    )
     if is_whole:
         for key in totals:
             totals[key] += moved_bytes.get(key, [])
@@ -276,6 +292,7 @@ def compare_read_runs(
             replace(
                 comparison,
                 run_totals=run_totals,
+                run_tests=run_tests,
                 notes=list(dict.fromkeys([*comparison.notes, *notes, *doubts])),
             ),
             totals[comparison.layer or "", comparison.op or ""],

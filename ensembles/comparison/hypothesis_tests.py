@@ -12,6 +12,46 @@ import numpy as np
 from ensembles.comparison.mode_partition import bin_octaves
 from ensembles.comparison.model import holm
 
+MOST_EXACT = 50
+"""Groups of fewer values without ties have an exact Wilcoxon-Mann-Whitney test, as in R's wilcox.test."""
+
+
+def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
+    """Compute a rank test of groups that have values.
+
+    Parameters
+    ----------
+    values : sequence of ndarray
+        At least one finite value for each of two or more groups.
+
+    Returns
+    -------
+    method : str
+        ``Wilcoxon-Mann-Whitney`` for two groups, ``Kruskal-Wallis`` for more.
+    statistic : float
+        U of the first group; H, corrected for ties. If all values are equal: half of the pairs; 0.
+    p : float
+        Two-sided p-value, exact of two groups without ties and with fewer than `MOST_EXACT` values each; with
+        ties by the normal distribution with a correction for continuity. 1 if all values are equal.
+
+    Examples
+    --------
+    >>> rank_statistic([np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])])
+    ('Wilcoxon-Mann-Whitney', 0.0, 0.1)
+    """
+    from scipy.stats import kruskal, mannwhitneyu  # a third of a second
+
+    method = "Wilcoxon-Mann-Whitney" if len(values) == 2 else "Kruskal-Wallis"
+    together = np.concatenate(values)
+    if np.ptp(together) == 0:
+        return method, len(values[0]) * len(values[1]) / 2 if len(values) == 2 else 0.0, 1.0
+    if len(values) == 2:
+        is_exact = len(np.unique(together)) == len(together) and max(map(len, values)) < MOST_EXACT
+        test = mannwhitneyu(*values, alternative="two-sided", method="exact" if is_exact else "asymptotic")
+    else:
+        test = kruskal(*values)
+    return method, float(test.statistic), float(test.pvalue)
+
 
 def rank_test(values: Sequence[np.ndarray]) -> float:
     """Compute the two-sided p-value of a rank test.
@@ -24,8 +64,7 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
     Returns
     -------
     float
-        Of Wilcoxon, Mann and Whitney for two groups (exact without ties), of Kruskal and Wallis for more; nan
-        if a group is empty, 1 if all values are equal, or two groups have one each.
+        As `rank_statistic`; nan if a group has no finite value.
 
     Examples
     --------
@@ -35,13 +74,7 @@ def rank_test(values: Sequence[np.ndarray]) -> float:
     values = [group[np.isfinite(group)] for group in values]
     if min(len(group) for group in values) == 0:
         return float("nan")
-    if np.ptp(np.concatenate(values)) == 0 or list(map(len, values)) == [1, 1]:
-        return 1.0
-    from scipy.stats import kruskal, mannwhitneyu  # a third of a second
-
-    if len(values) == 2:
-        return float(mannwhitneyu(*values, alternative="two-sided", method="auto").pvalue)
-    return float(kruskal(*values).pvalue)
+    return rank_statistic(values)[2]
 
 
 def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
@@ -56,6 +89,23 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
     -------
     dict of (int, int) to float
         By the positions of the groups, the lower one first; nan if a group is empty.
+    """
+    return {pair: holm_p for pair, (_, _, holm_p) in dunn_pairs(values).items()}
+
+
+def dunn_pairs(values: Sequence[np.ndarray]) -> dict[tuple[int, int], tuple[float, float, float]]:
+    """Compute Dunn's test of each pair of groups.
+
+    Parameters
+    ----------
+    values : sequence of ndarray
+        One for each group.
+
+    Returns
+    -------
+    dict of (int, int) to (float, float, float)
+        By the positions of the groups, the lower one first: z (positive: the first group has the higher
+        ranks), the two-sided p-value, and the p-value with Holm's correction; nan if a group is empty.
 
     References
     ----------
@@ -72,18 +122,18 @@ def dunn_test(values: Sequence[np.ndarray]) -> dict[tuple[int, int], float]:
     _, ties = np.unique(ranks, return_counts=True)
     spread = n * (n + 1) / 12 - (ties**3 - ties).sum() / (12 * (n - 1)) if n > 1 else 0.0
     pairs = list(combinations(range(len(values)), 2))
-    p = []
+    z = []
     for i, j in pairs:
         if not (len(parts[i]) and len(parts[j])):
-            p.append(np.nan)
+            z.append(np.nan)
         elif spread <= 0:
-            p.append(1.0)
+            z.append(0.0)
         else:
-            z = (parts[i].mean() - parts[j].mean()) / np.sqrt(
-                spread * (1 / len(parts[i]) + 1 / len(parts[j]))
-            )
-            p.append(2 * ndtr(-abs(z)))
-    return {pair: float(value) for pair, value in zip(pairs, holm(p), strict=True)}
+            error = np.sqrt(spread * (1 / len(parts[i]) + 1 / len(parts[j])))
+            z.append(float((parts[i].mean() - parts[j].mean()) / error))
+    p = 2 * ndtr(-np.abs(z))
+    columns = zip(pairs, z, p.tolist(), holm(p).tolist(), strict=True)
+    return {pair: (statistic, raw, adjusted) for pair, statistic, raw, adjusted in columns}
 
 
 def smallest_rank_p(sizes: Sequence[int]) -> float:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.totals import Total
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
@@ -194,6 +195,9 @@ class Comparison:
         Number and time of these calls by group, without a test.
     run_totals : list of Total
         Totals of the whole runs, whatever the filters; empty if ensembles were compared.
+    run_tests : list of RunTest
+        Rank tests on the times of whole runs, of kinds of calls and of steps; empty unless each group has two
+        runs or more. The verdict does not depend on them.
     posts : list of float
         If the calls only post requests in some groups and block in others: mean number of posts of the runs
         of each group. Durations of posts are not compared with those of blocking calls. Else empty.
@@ -236,6 +240,7 @@ class Comparison:
     enough_runs: int | None = None
     totals: list[Total] = field(default_factory=list)
     run_totals: list[Total] = field(default_factory=list)
+    run_tests: list[RunTest] = field(default_factory=list)
     posts: list[float] = field(default_factory=list)
     blocked: Total | None = None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from ensembles.comparison.run_tests_text import run_tests_text, without_common_folder
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, seconds_text
 
@@ -16,15 +17,6 @@ if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison, Effect, Move
 
 _WIDTH = 96
-
-
-def _without_common_folder(names: Sequence[str]) -> list[str]:
-    """Return the names of groups, without the folder that all of them are in."""
-    first, *others = (name.split("/")[:-1] for name in names)
-    common = 0
-    while common < len(first) and all(folders[common : common + 1] == [first[common]] for folders in others):
-        common += 1
-    return [sanitize_text("/".join(name.split("/")[common:])) for name in names]
 
 
 def comparison_text(found: Comparison) -> str:
@@ -84,7 +76,7 @@ def _effect_text(effect: Effect) -> str:
 def _groups(found: Comparison) -> str:
     ratio = {shift.group: shift for shift in found.shifts}
     rows = []
-    names = _without_common_folder([group.name for group in found.groups])
+    names = without_common_folder([group.name for group in found.groups])
     for name, group in zip(names, found.groups, strict=True):
         shift = ratio.get(group.name)
         text = ""
@@ -197,7 +189,7 @@ def totals_text(found: Sequence[Comparison]) -> str:
         ]
         values = [_total(total.what, value) for value in total.typical]
         rows.append((_LABELS[total.what], *values, *ratios))
-    names = _without_common_folder([group.name for group in found[0].groups])
+    names = without_common_folder([group.name for group in found[0].groups])
     headers = ("a run", *names, *("ratio" for _ in totals[0].ratios))
     table: str = tabulate(
         rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * (len(headers) - 1))
@@ -214,7 +206,7 @@ def _total(what: str, value: float) -> str:
 def comparisons_text(found: Sequence[Comparison]) -> str:
     """Return the comparisons of several kinds of calls: totals, verdicts, then the first one in full."""
     first = found[0]
-    parts = [f"{_headline(first)}", totals_text(found)]
+    parts = [f"{_headline(first)}", totals_text(found), run_tests_text(first)]
     if len(found) > 1:
         parts.append(_verdicts(found))
         parts.append("In detail (other kinds of calls: --op, --layer):")

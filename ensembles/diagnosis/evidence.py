@@ -67,6 +67,7 @@ class Evidence(Summary):
     requires = RANK_ORDER
     case: Case | None = None
     """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
+    results = ("calls", "durations", "targets", "ends", "order", "uses", "extents")
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
         self._phases, self.stripes = phases, stripes

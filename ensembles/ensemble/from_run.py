@@ -17,6 +17,7 @@ from ensembles.ensemble.quantity import note_on_waits, with_quantity
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
+from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.structure.ordinals.numbering import compute_ordinals
@@ -207,6 +208,9 @@ def _phases_and_counts(
         beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib, selection.quantity))
         found = run.find_phases(some, beside)
         if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
+            # As the request below: the next command finds the phases, and asks for these counts.
+            counts = partial(_counts_between, chosen, None, per_mib, selection.quantity, found.cuts_ns)
+            run.kept.put({SummaryRequest(ignoring_run(counts), tuple(columns)): beside.found})
             return found, beside.found, found.number
     phases = run.phases
     assert phases is not None  # all calls are among the events

@@ -87,6 +87,7 @@ class CallGroups(Summary):
     """
 
     columns = ("call", "depth", "requested", "moved", "duration")
+    results = ("_rows",)
 
     def __init__(self, outermost: bool = True) -> None:
         self._outermost = outermost
@@ -121,6 +122,14 @@ class CallGroups(Summary):
     def groups(self) -> list[CallGroup]:
         """The groups, the one with most bytes first, and of equal ones that with most time."""
         return _sorted_groups((call, number, *sums) for (call, number), sums in self._sums.items())
+
+    @property
+    def _rows(self) -> list[tuple[Call, int, list[int]]]:
+        return [(call, number, [int(n) for n in sums]) for (call, number), sums in self._sums.items()]
+
+    @_rows.setter
+    def _rows(self, rows: list[tuple[Call, int, list[int]]]) -> None:
+        self._sums = {(call, number): np.array(sums, dtype=object) for call, number, sums in rows}
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``calls``, ``bytes`` and ``time_ns`` of the groups, each of shape (groups,)."""

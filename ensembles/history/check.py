@@ -13,7 +13,7 @@ from ensembles.comparison.components import PLACE, TAIL, WEIGHT
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import MARGIN
 from ensembles.history.record import RunRecord
-from ensembles.history.series import CALLS, COMMON, Part, Series, make_series
+from ensembles.history.series import CALLS, COMMON, RATE, Part, Series, make_series
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
@@ -303,21 +303,36 @@ def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
     direction = "slower" if size * part.slower > 0 else "faster"
     before = float(np.nanmean(series.absolute[:first, one.part])) if first else float("nan")
     after = float(np.nanmean(series.absolute[first:, one.part]))
-    where = "" if one.runs == 1 else f" in the latest {one.runs} runs together"
+    runs = "" if one.runs == 1 else f" over the latest {one.runs} runs"
     if part.what == CALLS:
-        text = f"{after:,.6g} calls a run instead of {before:,.6g}"
-        return Change(
-            part.op, part.layer, "calls", direction, text + where, part.name, one.runs, one.p, first
-        )
+        text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
+        return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
     if part.what == WEIGHT:
         text = f"{part.name}, at {_time(part.t_s)}: {after:.1%} of the calls instead of {before:.1%}"
     elif part.what == TAIL:
         text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
     else:
-        at = "" if part.t_s is None else f", at {_time(part.t_s)}"
-        text = f"{part.name}{at}: {2.0**size:.3g} times"
-    text += f"{where} (p = {one.p:.2g})"
+        text = _ratio_text(part, before, after, size)
+    text += f" (p = {one.p:.2g}{runs})"
     return Change(part.op, part.layer, "durations", direction, text, part.name, one.runs, one.p, first)
+
+
+def _ratio_text(part: Part, before: float, after: float, size: float) -> str:
+    """Describe a change of a value whose log2 is tested, from the runs before the change and since."""
+    from ensembles.model.units import bytes_text
+
+    if not np.isfinite([before, after]).all():
+        return f"{part.name}: {2.0**size:.3g} times"
+    ratio = f"{2.0 ** (after - before):.3g} times"
+    if part.what == COMMON:
+        return f"all durations are {ratio} as long"
+    unit = 1.0 if part.t_s is None else part.t_s
+    old, new = unit * 2.0**before, unit * 2.0**after
+    if part.what == RATE:
+        return f"{part.name} {bytes_text(new)}/s instead of {bytes_text(old)}/s, {ratio}"
+    name = part.name.removesuffix(" place").removesuffix(" time")
+    verb = "is" if name == "mean duration" else "takes"
+    return f"{name} {verb} {_time(new)} instead of {_time(old)}, {ratio} as long"
 
 
 def _time(t_s: float | None) -> str:

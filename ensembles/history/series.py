@@ -67,8 +67,9 @@ class Series:
     parts : list of Part
         m parts; the first is `COMMON` if there are locations.
     value : ndarray of float64, shape (r, m)
-        Locations, times and rates as log2, relative to the common factor; weights as shares; calls as
-        numbers. nan: the run does not have the part.
+        Locations as log2 of their ratio to the part's, times in seconds and rates in bytes/s as log2, all
+        relative to the common factor; weights as shares; calls as numbers. nan: the run does not have the
+        part.
     absolute : ndarray of float64, shape (r, m)
         The same, not relative.
     reference : int or None
@@ -168,8 +169,8 @@ def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[tuple
     if not np.isfinite(value).any():
         return []
     calls = float(sum(kind.calls for kind in runs if kind is not None))
-    mean_s = float(2.0 ** np.nanmean(value))
-    return [(Part(PLACE, "mean duration", layer, op, mean_s, calls=calls), value)]
+    octave = float(np.nanmean(value))
+    return [(Part(PLACE, "mean duration", layer, op, 2.0**octave, calls=calls), value - octave)]
 
 
 def _phases(records: Sequence[RunRecord]) -> list[tuple[Part, np.ndarray]]:

@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from ensembles.history.record import RunRecord
 from ensembles.history.schema import (
@@ -47,6 +47,9 @@ BUSY_S = 120
 
 _AT_ONCE = 1000
 """Runs that one query names."""
+
+_SQLITE = b"SQLite format 3\0"
+"""Beginning of a file of SQLite."""
 
 _LOCK = 0x656E73696F
 """Number of the lock under which PostgreSQL makes the tables."""
@@ -98,6 +101,23 @@ class Acknowledgement:
     reason: str
 
 
+def is_history(place: str) -> bool:
+    """Tell whether a place is a database: a URL, or a file of SQLite.
+
+    Examples
+    --------
+    >>> from ensembles.history.store import is_history
+    >>> is_history("postgresql+psycopg://user@host/name"), is_history("ensio-ior")
+    (True, False)
+    """
+    if "://" in place:
+        return True
+    if not os.path.isfile(place):
+        return False
+    with open(place, "rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
 class History:
     """The record of runs in a database.
 
@@ -109,6 +129,9 @@ class History:
         Make the database and its tables if they are missing.
     upgrade : bool
         Bring the tables of an earlier ensio up to date, in one transaction.
+    keep_connection : bool
+        Keep a connection between transactions, and make another if it is lost. Default: none outlives its
+        transaction, because many jobs share what a server can take.
 
     Raises
     ------
@@ -126,8 +149,11 @@ class History:
     [('ior', 8, {'commit': 'abc'})]
     """
 
-    def __init__(self, place: str, make: bool = False, upgrade: bool = False) -> None:
+    def __init__(
+        self, place: str, make: bool = False, upgrade: bool = False, keep_connection: bool = False
+    ) -> None:
         self.place = place
+        self._keep_connection = keep_connection
         self._url = place if "://" in place else f"sqlite:///{os.path.abspath(place)}"
         if not make and "://" not in place and not os.path.exists(place):
             raise EnsioError(f"there is no history {place}: ensio history add makes one")
@@ -147,8 +173,10 @@ class History:
         try:
             url = make_url(self._url)
             settings = {"timeout": BUSY_S} if url.get_backend_name() == "sqlite" else {}
-            # No connection outlives its transaction: many jobs share what a server can take.
-            engine = create_engine(url, connect_args=settings, poolclass=NullPool)
+            pool = (
+                {"poolclass": QueuePool, "pool_size": 1} if self._keep_connection else {"poolclass": NullPool}
+            )
+            engine = create_engine(url, connect_args=settings, pool_pre_ping=self._keep_connection, **pool)
         except (ArgumentError, NoSuchModuleError):
             raise EnsioError(
                 f"{self.place} is not a place for a history: name a file, or a URL such as "
@@ -315,14 +343,17 @@ class History:
         """Return the latest known change of an experiment; None: there is none."""
         return next(reversed(self.acknowledgements(experiment)), None)
 
-    def experiments(self) -> list[Experiment]:
-        """List the experiments by name."""
-        query = (
-            select(EXPERIMENTS.c.name, func.count(), func.max(RUNS.c.start_unix_ns))
-            .join(RUNS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
-            .group_by(EXPERIMENTS.c.name)
-            .order_by(EXPERIMENTS.c.name)
-        )
+    def experiments(self, labels: Mapping[str, str] | None = None) -> list[Experiment]:
+        """List the experiments by name.
+
+        Parameters
+        ----------
+        labels : mapping of str to str, optional
+            Count only runs with all of these labels.
+        """
+        columns = EXPERIMENTS.c.name, func.count(), func.max(RUNS.c.start_unix_ns)
+        query = self._chosen(select(*columns).select_from(RUNS), None, labels or {})
+        query = query.group_by(EXPERIMENTS.c.name).order_by(EXPERIMENTS.c.name)
         with self._sentences(), self._reading() as connection:
             return [Experiment(name, runs, _time(latest)) for name, runs, latest in connection.execute(query)]
 
@@ -331,6 +362,7 @@ class History:
         experiment: str | None = None,
         labels: Mapping[str, str] | None = None,
         last: int | None = None,
+        until: StoredRun | None = None,
     ) -> list[StoredRun]:
         """List runs in the order of their starts.
 
@@ -342,7 +374,20 @@ class History:
             Only with all of these labels.
         last : int, optional
             Only the latest ones, so many.
+        until : StoredRun, optional
+            Only this run and earlier ones.
         """
+        until_ns = None if until is None else self._start_ns(until.id)
+        return self._listed(experiment, labels or {}, last, until_ns=until_ns)
+
+    def _listed(
+        self,
+        experiment: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        last: int | None = None,
+        number: int | None = None,
+        until_ns: int | None = None,
+    ) -> list[StoredRun]:
         query = self._chosen(
             select(
                 RUNS.c.id,
@@ -356,6 +401,10 @@ class History:
             experiment,
             labels or {},
         )
+        if number is not None:
+            query = query.where(RUNS.c.id == number)
+        if until_ns is not None:
+            query = query.where(RUNS.c.start_unix_ns <= until_ns)
         query = query.order_by(RUNS.c.start_unix_ns.desc(), RUNS.c.id.desc()).limit(last)
         with self._sentences(), self._reading() as connection:
             rows = connection.execute(query).all()
@@ -376,13 +425,25 @@ class History:
 
     def run(self, number: int) -> StoredRun | None:
         """Return the run with a number; None: there is none."""
+        return next(iter(self._listed(number=number)), None)
+
+    def state(self) -> tuple[int, ...]:
+        """Return numbers that change when a run is added or removed, or a change is acknowledged."""
+        queries = [
+            select(func.count(table.c.experiment_id), func.coalesce(func.max(time), 0))
+            for table, time in (
+                (RUNS, RUNS.c.added_unix_ns),
+                (ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.c.made_unix_ns),
+            )
+        ]
         with self._sentences(), self._reading() as connection:
-            name = connection.execute(
-                select(EXPERIMENTS.c.name)
-                .join(RUNS, RUNS.c.experiment_id == EXPERIMENTS.c.id)
-                .where(RUNS.c.id == number)
-            ).scalar()
-        return next((run for run in self.runs(name) if run.id == number), None) if name is not None else None
+            return tuple(number for query in queries for number in connection.execute(query).one())
+
+    def labels(self, most: int = 1000) -> list[tuple[str, str]]:
+        """List names and values of labels, at most so many."""
+        query = select(LABELS.c.name, LABELS.c.value).distinct().order_by(LABELS.c.name, LABELS.c.value)
+        with self._sentences(), self._reading() as connection:
+            return [(row.name, row.value) for row in connection.execute(query.limit(most))]
 
     def records(self, ids: Sequence[int]) -> list[RunRecord]:
         """Read the records of runs, in this order.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.comparison.components import TAIL
 from ensembles.comparison.model import holm
 from ensembles.comparison.totals import make_total
 from ensembles.history.series import CALLS, COMMON, Series
@@ -16,6 +17,9 @@ WINDOWS = (1, 3, 7)
 
 CONFIRMED = 2
 """Successive runs in which all durations must be longer: a busy file system slows single ones."""
+
+_ERRORS = 1.0
+"""Standard errors that are added to the correlation of the common factor, in which busy weeks show."""
 
 _LEAST = 1e-6
 _MEDIAN_VARIANCE = np.pi / 2
@@ -85,7 +89,8 @@ def judge_windows(
     -----
     A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Of the
-    common factor the median of the window is taken, and a single run needs a second one.
+    common factor and of tails, which vary at random, the median of the window is taken, and a
+    single run needs a second one.
     """
     found: list[Tested] = []
     count = len(series.value)
@@ -123,16 +128,16 @@ def _test(
             found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
             continue
         m, n = len(mine), len(latest)
-        memory = _memory(mine)
+        memory = _memory(mine, errors=_ERRORS if part.what == COMMON else 0.0)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
-        robust = part.what == COMMON and n > 1
+        robust = part.what in (COMMON, TAIL) and n > 1
         own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
         error = np.sqrt(variance * (of_mine / m + own * of_latest / n)) + _LEAST
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
-        if part.what == COMMON and confirm and n == 1:
+        if n == 1 and (part.what == TAIL or (part.what == COMMON and confirm)):
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
         p = float(2 * stdtr(usable, -statistic))
@@ -152,14 +157,19 @@ def _least_of_pair(series: Series, before: Sequence[int], row: int, at: int) -> 
     return float(np.sign(pair[0]) * np.abs(pair).min()) if pair[0] * pair[1] > 0 else 0.0
 
 
-def _memory(values: np.ndarray) -> float:
-    """Estimate the correlation of successive runs, corrected for its bias in short series."""
+def _memory(values: np.ndarray, errors: float = 0.0) -> float:
+    """Estimate the correlation of successive runs, corrected for its bias in short series.
+
+    So many standard errors are added, because too small an estimate gives alarms.
+    """
     rest = values - values.mean()
     squares = float(rest @ rest)
     if len(values) < 8 or squares <= 0:
         return 0.0
     seen = float(rest[1:] @ rest[:-1]) / squares
-    return float(np.clip(seen + (1 + 3 * seen) / len(values), 0.0, 0.8))
+    likely = seen + (1 + 3 * seen) / len(values)
+    error = np.sqrt(max(1 - likely**2, 0.0) / len(values))
+    return float(np.clip(likely + errors * error, 0.0, 0.8))
 
 
 def _inflation(n: int, memory: float) -> float:

@@ -21,6 +21,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup
+from ensembles.passes.progress import announced
 from ensembles.passes.reading import divide
 from ensembles.passes.spec import Partial, PassRun, PassSpec, run_partition
 
@@ -70,6 +71,10 @@ class ThreadExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
+        with announced(spec.path, run.source.capacity):
+            return self._summarize(run, spec)
+
+    def _summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         threads = min(self.threads, spec.budget.threads)
         if threads < 2 or run.source.capacity < _FEW_EVENTS:
             return _merged(run, spec, [spec.summarize(run, spec.request)])

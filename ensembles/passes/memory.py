@@ -45,6 +45,8 @@ class Budget:
         Resident memory of a process, everything in it included.
     watched : bool
         Whether `check` looks at the memory of the process. False in workers whose memory Dask limits.
+    process_bytes : int, optional
+        What `check` allows the process where several runs are open in it. Default: `memory_bytes`.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Budget:
 
     memory_bytes: int
     watched: bool = True
+    process_bytes: int | None = None
 
     @classmethod
     def default(cls) -> Budget:
@@ -78,11 +81,19 @@ class Budget:
     @property
     def threads(self) -> int:
         """Largest number of threads whose summaries fit into the budget with Python and its libraries."""
-        return max(1, (self.memory_bytes - _BYTES_OF_PROGRAM) // _BYTES_PER_THREAD)
+        return max(1, (self._allowed_bytes - _BYTES_OF_PROGRAM) // _BYTES_PER_THREAD)
 
     def shared_by(self, processes: int) -> Budget:
         """Divide the budget between several processes."""
-        return replace(self, memory_bytes=self.memory_bytes // processes)
+        return replace(self, memory_bytes=self.memory_bytes // processes, process_bytes=None)
+
+    def shared_by_runs(self, runs: int) -> Budget:
+        """Divide what may be held between several runs, which are open in one process."""
+        return replace(self, memory_bytes=self.memory_bytes // runs, process_bytes=self._allowed_bytes)
+
+    @property
+    def _allowed_bytes(self) -> int:
+        return self.memory_bytes if self.process_bytes is None else self.process_bytes
 
     def unwatched(self) -> Budget:
         """Return the same budget with `check` switched off."""
@@ -101,7 +112,7 @@ class Budget:
         EnsioError
             The resident memory of the process exceeds the budget.
         """
-        if self.watched and resident_bytes() > self.memory_bytes:
+        if self.watched and resident_bytes() > self._allowed_bytes:
             raise self.exceeded(path)
 
     def check_events(self, path: str, events: int, what: str) -> None:
@@ -134,8 +145,9 @@ class Budget:
         """Make the error of a pass that exceeds the budget."""
         from ensembles.model.units import bytes_text
 
+        allowed = bytes_text(self._allowed_bytes)
         return EnsioError(
-            f"{path}: the analysis takes more memory than the {bytes_text(self.memory_bytes)} that a process "
+            f"{path}: the analysis takes more memory than the {allowed} that a process "
             "may take (--memory): give more memory, or select fewer calls with filters"
         )
 

@@ -13,6 +13,7 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
+from ensembles.passes.progress import counted
 from ensembles.passes.reading import ChunkSource, Ranges, ReadRequest, divide
 from ensembles.passes.summary import ANY_ORDER, Requirement
 
@@ -148,7 +149,7 @@ class PassSpec:
         """
         group, damage = self.new_group(run), DamageReport()
         try:
-            chunks = ahead(run.source.chunks(request, damage))
+            chunks = counted(ahead(run.source.chunks(request, damage)))
             if self.choose is not None:
                 chunks = self.choose(chunks, self.budget, self.path)
             group.fill(chunks, self.budget, self.path)

@@ -105,10 +105,18 @@ class Summary(Protocol):
         Columns of events that the summary reads. None, the default: all. Others may be absent in the chunks.
     requires : Requirement
         Requirement on the chunks. Default: `RANK_ORDER`.
+    results : tuple of str
+        Attributes that a pass fills and from which the results are read: plain values, arrays, and parts that
+        name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
+        the summary is not kept. A change of their meaning needs a new `ensembles.passes.kept.VERSION`.
+    result_types : tuple of type
+        Named tuples and data classes among their values.
     """
 
     columns: tuple[str, ...] | None = None
     requires: Requirement = RANK_ORDER
+    results: tuple[str, ...] = ()
+    result_types: tuple[type, ...] = ()
 
     @abstractmethod
     def add(self, chunk: Events) -> None:
@@ -157,6 +165,10 @@ class Summary(Protocol):
 
     def finalize(self) -> None:
         """Complete the summary after the last event of a part. Default: no change."""
+        return
+
+    def condense(self) -> None:
+        """Shorten what the summary holds, with the same results, before it is kept. Default: no change."""
         return
 
 

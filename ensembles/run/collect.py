@@ -126,6 +126,8 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     """
     from ensembles.files.readership import find_readership
     from ensembles.readers.native.records import open_run_directory
+    from ensembles.run.kept import KeptInFile
+    from ensembles.run.run import Run
     from ensembles.writers.tracefile.filters import FILTERS
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
@@ -139,6 +141,8 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     source = open_run_directory(directory, launch)
     try:
         readers = find_readership(directory)
-        return path, write_trace_file(source, path, readers, FILTERS[compression], follow=output is not None)
+        summaries = KeptInFile(Run(directory, source))
+        how = FILTERS[compression]
+        return path, write_trace_file(source, path, readers, how, output is not None, summaries)
     except OSError as error:
         raise EnsioError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.between_layers import between_layers, layer_requests
+from ensembles.run.storage import filesystems_of, hints_of
 from ensembles.structure.counters import counters_json
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "environment": run.environment,
         "simulated": run.simulated or None,
         "clock_error_s": run.clock_error_s,
-        "filesystems": _filesystems(run, table.files),
+        "filesystems": filesystems_of(run, table.files),
+        "hints": hints_of(run, table.files),
         "start": run.start.isoformat(),
         "mode": run.mode,
         "durations_known": found.durations_known,
@@ -266,39 +267,6 @@ def _size_classes(classes: dict[str, list[tuple[int, int, int]]]) -> dict[str, A
         layer: [{"low_bytes": low, "high_bytes": high, "count": count} for low, high, count in entries[:10]]
         for layer, entries in classes.items()
     }
-
-
-def _filesystems(run: Run, files: set[str]) -> list[dict[str, Any]]:
-    """Return the file systems of the accessed files, the one with the most files first."""
-    found: dict[Any, list[str]] = {}
-    for path in files:
-        mount = run.filesystem_of(path)
-        if mount is not None:
-            found.setdefault(mount, []).append(path)
-    return [
-        {
-            "point": mount.point,
-            "type": mount.type,
-            "source": mount.source,
-            "block_bytes": mount.block_bytes,
-            "files": len(paths),
-            "stripes": _stripes(run, paths),
-        }
-        for mount, paths in sorted(found.items(), key=lambda item: (-len(item[1]), item[0].point))
-    ]
-
-
-def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
-    """Return the stripings of the files, the most frequent first."""
-    stripings = Counter(
-        (striping.stripe_count, striping.stripe_bytes)
-        for striping in map(run.striping_of, paths)
-        if striping is not None
-    )
-    return [
-        {"stripe_count": count, "stripe_bytes": size, "files": files}
-        for (count, size), files in stripings.most_common()
-    ]
 
 
 def _layers(layers: LayerTimes) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class _Extent(Summary):
 
     columns = ("call", "file", "requested", "start", "rank", "moved")
     requires = ANY_ORDER
+    results = ("calls", "files", "ranks", "moves", "size", "start_ns")
 
     def __init__(self) -> None:
         self.calls: set[Any] = set()

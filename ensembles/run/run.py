@@ -24,6 +24,7 @@ from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
 from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
 from ensembles.readers.common.source import EventSource
+from ensembles.run.kept import KeptSummaries
 from ensembles.run.selection import Filters, Selection, select_chunks
 from ensembles.run.totals import RunWithTotals
 
@@ -61,6 +62,8 @@ class Run(RunWithTotals):
         Memory that a pass may take.
     reopen : callable or None
         Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
+    kept : KeptSummaries
+        Results of passes that were made before.
 
     Examples
     --------
@@ -82,6 +85,8 @@ class Run(RunWithTotals):
         self.budget = Budget.default()
         self.reopen: Callable[[str, int], Run] | None = None
         self._open_token = uuid4().hex
+        self.kept = KeptSummaries(self)
+        self._is_damaged = False
 
     @property
     def source(self) -> EventSource:
@@ -230,7 +235,13 @@ class Run(RunWithTotals):
             Counts of the whole pass.
         """
         for sentence in damage.sentences:
+            self._is_damaged = True
             self._metadata.note(sentence)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether every process has ended, and no damage was found in the events that were read."""
+        return self._source.is_complete and not self._is_damaged
 
     @overload
     def summarize(
@@ -303,6 +314,16 @@ class Run(RunWithTotals):
         return summary
 
     def _summarize(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
+        found = SummaryGroup(requests, self)
+        missing = self.kept.restore(requests, selection, found)
+        if missing:
+            filled = self._pass(missing, selection)
+            self.kept.keep(missing, selection, filled)
+            found.summaries |= filled.summaries
+        return found
+
+    def _pass(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
+        """Fill summaries with the events."""
         empty = SummaryGroup(requests, self)
         columns, requires = empty.columns, empty.requires
         if columns is not None and (selection is not None or requires is BY_RANK):

@@ -229,6 +229,11 @@ class Selection:
         return None if self.times_ns is None or self.ordinals is not None else tuple(self.times_ns)
 
     @property
+    def selects_all(self) -> bool:
+        """Whether there is no condition."""
+        return self == Selection()
+
+    @property
     def needs_whole_run(self) -> bool:
         """Whether the selection needs all events of a run: phases or ordinals."""
         return self.phases is not None or self.ordinals is not None

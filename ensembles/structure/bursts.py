@@ -58,6 +58,7 @@ class MovedSpans(Summary):
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     requires = ANY_ORDER
+    results = ("_calls", "_parts")
 
     def __init__(self) -> None:
         self._calls = 0

@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 from ensembles.summaries.spreading import moving_ns
 from ensembles.summaries.timegrid import TimeGrid
 
@@ -39,6 +39,7 @@ class ActiveTime(Summary):
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
+    results = ("_calls", "_spans", "_grid")
 
     def __init__(self) -> None:
         self._calls = [0] * len(DIRECTIONS)
@@ -53,18 +54,22 @@ class ActiveTime(Summary):
         EnsioError
             A call ends before it starts.
         """
-        direction = direction_of_events(chunk)
-        chosen = np.flatnonzero(direction >= 0)
-        if not len(chosen):
+        direction, start, duration = shared_directions(chunk), chunk.start, moving_ns(chunk)
+        moves = direction >= 0
+        if not moves.any():
             return
-        direction, start, duration = direction[chosen], chunk.start[chosen], moving_ns(chunk)[chosen]
+        if not moves.all():
+            direction, start, duration = direction[moves], start[moves], duration[moves]
         self._grid.add(start, duration, direction)
         self._grid.add(
             start, np.zeros_like(start), direction + np.int32(len(DIRECTIONS)), np.ones_like(start)
         )
         for number in range(len(DIRECTIONS)):
             these = direction == number
-            self._hold(number, int(these.sum()), [np.stack([start[these], start[these] + duration[these]])])
+            calls, spans = int(np.count_nonzero(these)), []
+            if self._calls[number] + calls <= MOST_EXACT:
+                spans = [np.stack([start[these], start[these] + duration[these]])]
+            self._hold(number, calls, spans)
 
     def merge(self, other: ActiveTime) -> None:
         """Add the calls of another summary."""
@@ -106,6 +111,11 @@ class ActiveTime(Summary):
         begun = self._grid.values[len(DIRECTIONS) + number, first + 1 : last + 1].sum()
         return int(np.ceil(under_way + begun - 1e-9))
 
+    def condense(self) -> None:
+        """Replace the times of calls by one span that is as long as their union."""
+        for number, spans in enumerate(self._spans):
+            self._spans[number] = [np.array([[0], [union_ns(spans)]])] if spans else []
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``active_s`` and ``calls`` by direction, each of shape (2,)."""
         return {
@@ -118,8 +128,26 @@ def union_ns(spans: list[np.ndarray]) -> int:
     """Length of the union of spans of time: arrays of shape (2, n) with their starts and ends, ns."""
     if not spans:
         return 0
+    start, end = disjoint(spans)
+    return int((end - start).sum())
+
+
+def disjoint(spans: list[np.ndarray]) -> np.ndarray:
+    """Join spans of time that overlap.
+
+    Parameters
+    ----------
+    spans : list of ndarray of int64, shape (2, n)
+        Starts and ends in ns. At least one array.
+
+    Returns
+    -------
+    ndarray of int64, shape (2, m)
+        Rising, with the same union.
+    """
     start, end = np.concatenate(spans, axis=1)
     order = np.argsort(start, kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order])
-    begun = np.maximum(start, np.concatenate([start[:1], end[:-1]]))
-    return int(np.maximum(end - begun, 0).sum())
+    begins = np.flatnonzero(np.append(True, start[1:] > end[:-1])[: len(start)])
+    last = np.append(begins[1:], len(start))[: len(begins)] - 1
+    return np.stack([start[begins], end[last]])

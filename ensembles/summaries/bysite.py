@@ -99,6 +99,8 @@ class BySite(Summary):
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread", "site")
+    results = ("rows",)
+    result_types = (SiteCalls,)
 
     def __init__(self) -> None:
         self.rows: dict[tuple[int, Call], SiteCalls] = {}
@@ -197,6 +199,7 @@ class SitesByDuration(Summary):
 
     columns = ("duration", "flight", "site")
     requires = ANY_ORDER
+    results = ("counts",)
 
     def __init__(self, cuts_ns: Sequence[float], quantity: str = "duration") -> None:
         self._quantity = quantity

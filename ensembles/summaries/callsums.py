@@ -209,12 +209,34 @@ def layers_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
     ValueError
         There are more than 255 layers.
     """
-    names = list(dict.fromkeys(call.layer for call in calls if call.op in _CARRIED))
+    return _numbered([call.layer if call.op in _CARRIED else None for call in calls])
+
+
+@of_calls
+def operations_of_transfers(calls: Sequence[Call]) -> tuple[list[str], np.ndarray]:
+    """List the layers and operations of reads and writes, and the one of each function.
+
+    Returns
+    -------
+    names : list of str
+        Such as ``posix read``.
+    number_of : ndarray of uint8, shape (len(calls),)
+        Index into `names`; 255: the function neither reads nor writes.
+
+    Raises
+    ------
+    ValueError
+        There are more than 255 layers and operations.
+    """
+    return _numbered([f"{call.layer} {call.op}" if call.op in _CARRIED else None for call in calls])
+
+
+def _numbered(keys: Sequence[str | None]) -> tuple[list[str], np.ndarray]:
+    names = list(dict.fromkeys(key for key in keys if key is not None))
     if len(names) > _MOST_LAYERS:
         raise ValueError(f"there are {len(names)} layers, and no more than {_MOST_LAYERS} can be counted")
     number = {name: place for place, name in enumerate(names)}
-    layer_of = [number[call.layer] if call.op in _CARRIED else _NO_LAYER for call in calls]
-    return names, np.array(layer_of, np.uint8)
+    return names, np.array([_NO_LAYER if key is None else number[key] for key in keys], np.uint8)
 
 
 def mark(numbers: np.ndarray, seen: np.ndarray) -> None:

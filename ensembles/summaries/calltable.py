@@ -84,6 +84,8 @@ class CallTable(Summary):
     """
 
     columns = (*SUM_COLUMNS, "rank", "file")
+    results = ("totals", "slowest", "start_ns", "end_ns", "files")
+    result_types = (CallTotals, SlowestCall)
 
     def __init__(self) -> None:
         self.totals: dict[Call, CallTotals] = {}

@@ -89,9 +89,9 @@ class CellSummary(Summary):
     durations_known : bool
         False: the tool that recorded the run kept only sums of durations. Then there are no histogram and no
         deviations, and ``max_ns`` may be −1 (not known).
-    told_sizes : dict of str to list of (int, int, int)
-        Request sizes of layers that were recorded apart from the cells: least and largest size in bytes, and
-        the number of calls; the most frequent first.
+    told_sizes : dict of (str, str) to list of (int, int, int)
+        By layer and operation, request sizes that were recorded apart from the cells: least and largest size
+        in bytes, and the number of calls; an entry may occur several times.
 
     Examples
     --------
@@ -103,7 +103,8 @@ class CellSummary(Summary):
     """
 
     durations_known = True
-    told_sizes: Mapping[str, list[tuple[int, int, int]]] = MappingProxyType({})
+    told_sizes: Mapping[tuple[str, str], list[tuple[int, int, int]]] = MappingProxyType({})
+    results = ("calls", "cells", "histogram", "longest")
 
     def __init__(self, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
         self.calls = tuple(calls)

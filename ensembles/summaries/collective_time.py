@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.active_time import MOST_EXACT, union_ns
+from ensembles.summaries.active_time import MOST_EXACT, disjoint, union_ns
 from ensembles.summaries.spreading import moving_ns
 
 _NS_PER_S = 1e9
@@ -59,6 +59,7 @@ class CollectiveTime(Summary):
 
     columns = ("call", "depth", "start", "duration", "flight")
     requires = ANY_ORDER
+    results = ("_calls", "_spans")
 
     def __init__(self) -> None:
         self._calls = [0, 0]
@@ -93,6 +94,10 @@ class CollectiveTime(Summary):
         """Add the calls of another summary."""
         for number in range(2):
             self._hold(number, other._calls[number], other._spans[number])
+
+    def condense(self) -> None:
+        """Join the times of calls that overlap."""
+        self._spans = [[disjoint(spans)] if spans else [] for spans in self._spans]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``calls``: of collective I/O, and of storage inside calls."""

@@ -18,6 +18,7 @@ class EventCount(Summary):
 
     columns = ("duration",)
     requires = ANY_ORDER
+    results = ("events",)
 
     def __init__(self) -> None:
         self.events = 0

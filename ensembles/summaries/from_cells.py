@@ -161,8 +161,16 @@ def add_summed_calls(
     return found
 
 
-def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
+def sizes_from_cells(
+    summary: CellSummary, by_operation: bool = False
+) -> tuple[SizeTable, dict[str, list[tuple[int, int, int]]]]:
     """Make the size table from a recorded summary, as exactly as possible.
+
+    Parameters
+    ----------
+    summary : CellSummary
+    by_operation : bool
+        Count reads and writes of a layer apart, as ``posix read`` and ``posix write``.
 
     Returns
     -------
@@ -175,7 +183,8 @@ def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tu
     table = SizeTable()
     classes: dict[str, list[tuple[int, int, int]]] = {}
     cells = summary.cells
-    layers = np.array([call.layer for call in summary.calls], dtype=object)
+    names = [f"{call.layer} {call.op}" if by_operation else call.layer for call in summary.calls]
+    layers = np.array(names, dtype=object)
     transfers = np.array([call.op in _TRANSFERS for call in summary.calls], dtype=bool)
     if not len(summary):
         return table, classes
@@ -195,4 +204,15 @@ def sizes_from_cells(summary: CellSummary) -> tuple[SizeTable, dict[str, list[tu
         if layer in classes:
             classes[layer].sort(key=lambda entry: -entry[2])
             table.add_counts(layer, np.empty(0, np.uint64), np.empty(0, np.int64))
-    return table, classes | dict(summary.told_sizes)
+    told: dict[str, list[tuple[int, int, int]]] = {}
+    for (layer, op), sizes in summary.told_sizes.items():
+        told.setdefault(f"{layer} {op}" if by_operation else layer, []).extend(sizes)
+    return table, classes | {name: _joined(sizes) for name, sizes in told.items()}
+
+
+def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Add up equal classes of reads and writes; the most frequent comes first."""
+    counts: dict[tuple[int, int], int] = {}
+    for low, high, count in sizes:
+        counts[low, high] = counts.get((low, high), 0) + count
+    return sorted(((low, high, count) for (low, high), count in counts.items()), key=lambda entry: -entry[2])

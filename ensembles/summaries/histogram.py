@@ -34,6 +34,7 @@ class LogHistogram(Summary):
     """
 
     columns = SUM_COLUMNS
+    results = ("counts",)
 
     def __init__(self) -> None:
         self.counts: dict[Call, np.ndarray] = {}

@@ -29,6 +29,8 @@ class KeyedSums:
     {'rank': [0, 1], 'bytes': [6, 12], 'end': [9, 3]}
     """
 
+    results = ("_parts",)
+
     def __init__(
         self,
         keys: tuple[str, ...],
@@ -53,6 +55,10 @@ class KeyedSums:
     def merge(self, other: KeyedSums) -> None:
         """Add the rows of another table."""
         self._parts += other._parts
+        self.columns()
+
+    def condense(self) -> None:
+        """Join the parts."""
         self.columns()
 
     def columns(self) -> dict[str, np.ndarray]:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.model.events import OPS, Events, op_of_calls
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 _OTHER = "other"
 
@@ -63,6 +63,8 @@ class LayerTraffic(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "moved", "start")
+    results = ("outer", "inner")
+    result_types = (Traffic,)
 
     def __init__(self) -> None:
         self.outer: dict[tuple[str, str], Traffic] = {}
@@ -74,15 +76,22 @@ class LayerTraffic(Summary):
         """Add events, those of a thread in order of completion."""
         if not len(chunk):
             return
-        op = op_of_calls(chunk.calls)[chunk.call]
-        moves = (chunk.moved > 0) & np.isin(op, [OPS.index(name) for name in DIRECTIONS])
+        moves = (chunk.moved > 0) & (direction_of_calls(chunk.calls) >= 0)[chunk.call]
         outermost = chunk.depth == 0
-        for number, calls, bytes_ in _sums(chunk.call, chunk.moved, np.flatnonzero(moves & outermost)):
-            call = chunk.calls[number]
-            key = call.layer, call.op
-            self.outer[key] = self.outer.get(key, Traffic()).plus(Traffic(calls, bytes_))
+        counted = moves if outermost.all() else moves & outermost
+        number_of_call = chunk.call if counted.all() else chunk.call[counted]
+        moved = chunk.moved if counted.all() else chunk.moved[counted]
+        of_call = np.bincount(number_of_call, minlength=len(chunk.calls))
+        present = np.flatnonzero(of_call).tolist()
+        for number in present:
+            bytes_ = moved.sum() if len(present) == 1 else moved.sum(where=number_of_call == number)
+            self._count(chunk.calls[number], int(of_call[number]), int(bytes_))
         if self._open or not outermost.all():
             self._add_inner(chunk, moves & ~outermost, outermost)
+
+    def _count(self, call: Call, calls: int, bytes_: int) -> None:
+        key = call.layer, call.op
+        self.outer[key] = self.outer.get(key, Traffic()).plus(Traffic(calls, bytes_))
 
     def _add_inner(self, chunk: Events, moves: np.ndarray, outermost: np.ndarray) -> None:
         key = (chunk.rank.astype(np.int64) << 16) | chunk.thread

@@ -52,6 +52,7 @@ class LayerTimes(Summary):
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread")
+    results = ("calls", "time_ns", "inner_ns")
 
     def __init__(self) -> None:
         self.calls: dict[Call, int] = {}

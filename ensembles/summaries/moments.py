@@ -140,6 +140,8 @@ class CallMoments(Summary):
     """
 
     columns = SUM_COLUMNS
+    results = ("moments",)
+    result_types = (CentralMoments,)
 
     def __init__(self) -> None:
         self.moments: dict[Call, CentralMoments] = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
 MOST_SESSIONS = 1 << 20
 """Number of sessions of a direction that are kept: those that moved most bytes."""
@@ -65,6 +65,7 @@ class OpenTime(Summary):
     """
 
     columns = ("rank", "thread", "call", "carried", "depth", "file", "moved", "start", "duration")
+    results = ("_done", "_held", "_bytes")
 
     def __init__(self) -> None:
         # Rows of `_COLUMNS`: the last session of each thread and file, which later calls may continue.
@@ -79,14 +80,16 @@ class OpenTime(Summary):
         """Add events, those of a thread in the order of completion."""
         if not len(chunk):
             return
-        direction = direction_of_events(chunk)
+        direction = shared_directions(chunk)
         edge = _edges(chunk.calls)[chunk.call]
         if (edge == _RELEASE).any():
             edge = _without_releases_of_objects(chunk, edge)
-        outer = (chunk.depth == 0) & (chunk.moved >= 0) & (chunk.file > 0)
-        mine = np.flatnonzero((direction >= 0) | (outer & (edge >= 0)))
-        if not len(mine):
+        wanted = direction >= 0
+        if (edge >= 0).any():
+            wanted |= (edge >= 0) & (chunk.depth == 0) & (chunk.moved >= 0) & (chunk.file > 0)
+        if not wanted.any():
             return
+        mine = slice(None) if wanted.all() else np.flatnonzero(wanted)
         rows = _uses(chunk, mine, direction[mine], edge[mine])
         self._pending = self._without_finished(_sessions(np.concatenate([self._pending, rows], axis=1)))
 
@@ -163,6 +166,12 @@ class OpenTime(Summary):
             1e-9 * union_ns(start[counted], end[counted]),
         )
 
+    def condense(self) -> None:
+        """Complete the last sessions, and drop those that do not count."""
+        self.finalize()
+        for number in range(len(DIRECTIONS)):
+            self._compact(number)
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``bytes``, ``sessions`` and ``time_s`` by direction, each of shape (2,)."""
         found = [self.open_to_close(direction) or OpenToClose(0, 0, 0.0) for direction in DIRECTIONS]
@@ -200,7 +209,7 @@ def _without_releases_of_objects(chunk: Events, edge: np.ndarray) -> np.ndarray:
     return edge
 
 
-def _uses(chunk: Events, mine: np.ndarray, direction: np.ndarray, edge: np.ndarray) -> np.ndarray:
+def _uses(chunk: Events, mine: np.ndarray | slice, direction: np.ndarray, edge: np.ndarray) -> np.ndarray:
     """Join successive transfers of a thread on a file: rows of `_COLUMNS`.
 
     The calls of a thread are in the order of completion, so that no open or close can lie between them. Most
@@ -222,7 +231,7 @@ def _uses(chunk: Events, mine: np.ndarray, direction: np.ndarray, edge: np.ndarr
     rows[4] = np.maximum.reduceat(start + chunk.duration[mine], first)
     moved = np.maximum(chunk.moved[mine], 0)
     for number in range(len(DIRECTIONS)):
-        rows[5 + number] = np.add.reduceat(np.where(direction == number, moved, 0), first)
+        rows[5 + number] = np.add.reduceat(moved * (direction == number), first)
     rows[7], rows[8] = edge[first] == _CLOSE, edge[first] == _OPEN
     return rows
 

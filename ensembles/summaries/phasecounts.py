@@ -65,6 +65,7 @@ class PhaseCounts(Summary):
     """
 
     requires = ANY_ORDER
+    results = ("arrays", "kept", "_kept_calls")
 
     def __init__(
         self,
@@ -185,6 +186,7 @@ class CountsOfSeveral(Summary):
     """
 
     requires = ANY_ORDER
+    results = ("each",)
 
     def __init__(self, each: Sequence[PhaseCounts]) -> None:
         self.each = list(each)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
+from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.nesting import Nesting
 
 _TRANSFERS = (OPS.index("read"), OPS.index("write"))
 
 SUMS = ("count", "errors", "moved", "time_ns", "inner_ns")
 COLUMNS = ("rank", "call", *SUMS, "max_ns")
+
+_FEW_RANKS = 16
+"""Ranks in a chunk whose calls are added one after the other, without sorting."""
 
 
 class RankTable(Summary):
@@ -48,7 +53,8 @@ class RankTable(Summary):
     array([41943040, 41943040])
     """
 
-    columns = ("rank", "thread", "call", "depth", "moved", "start", "duration")
+    columns = (*SUM_COLUMNS, "rank", "thread")
+    results = ("calls", "rank", "call", "count", "errors", "moved", "time_ns", "inner_ns", "max_ns")
 
     def __init__(self, calls: Sequence[Call] = ()) -> None:
         self.calls = tuple(calls)
@@ -73,6 +79,11 @@ class RankTable(Summary):
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
+        edges = np.append(np.flatnonzero(chunk.rank[1:] != chunk.rank[:-1]) + 1, len(chunk))
+        if inner_ns is None and len(edges) <= _FEW_RANKS:
+            for low, high in pairwise([0, *edges.tolist()]):
+                self._add_of_rank(chunk if len(edges) == 1 else chunk.part(low, high))
+            return
         rows: dict[str, np.ndarray] = {
             "rank": chunk.rank,
             "call": chunk.call,
@@ -82,6 +93,22 @@ class RankTable(Summary):
             "time_ns": chunk.duration,
             "inner_ns": np.zeros(len(chunk), np.int64) if inner_ns is None else inner_ns,
             "max_ns": chunk.duration,
+        }
+        self.add_rows(chunk.calls, rows)
+
+    def _add_of_rank(self, chunk: Events) -> None:
+        """Add events of one rank without inner calls, by their sums over all calls of a function."""
+        sums = compute_call_sums(chunk)
+        number = sums.present
+        rows: dict[str, np.ndarray] = {
+            "rank": np.full(len(number), chunk.rank[0]),
+            "call": number,
+            "count": sums.count[number],
+            "errors": sums.errors[number],
+            "moved": sums.moved[number],
+            "time_ns": sums.time_ns[number],
+            "inner_ns": np.zeros(len(number), np.int64),
+            "max_ns": sums.longest_ns[number],
         }
         self.add_rows(chunk.calls, rows)
 

@@ -66,6 +66,7 @@ class Raster(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
+    results = ("several_threads", "_grid")
 
     def __init__(self, tasks: int, rows: int = ROWS, cells: int = CELLS) -> None:
         self.tasks = max(tasks, 1)

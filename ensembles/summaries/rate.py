@@ -50,6 +50,7 @@ class RateCurve(Summary):
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
+    results = ("_grid", "active")
 
     def __init__(self, cells: int = CELLS) -> None:
         self._grid = TimeGrid(len(DIRECTIONS), cells)

@@ -54,6 +54,8 @@ class RegionTimes(Summary):
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
+    results = ("totals",)
+    result_types = (RegionTotals,)
 
     def __init__(self, table: RegionTable) -> None:
         key = table.name.astype(np.int64) * len(KINDS) + table.kind

@@ -29,6 +29,7 @@ class Requests(Summary):
 
     columns = ("call", "depth", "duration", "flight")
     requires = ANY_ORDER
+    results = ("requests", "post_ns")
 
     def __init__(self) -> None:
         self.requests = dict.fromkeys(OPERATIONS, 0)

@@ -41,6 +41,11 @@ def direction_of_events(events: Events) -> np.ndarray:
     return direction
 
 
+def shared_directions(events: Events) -> np.ndarray:
+    """Return `direction_of_events`, computed once for all summaries of a chunk; it must stay unchanged."""
+    return events.remembered(shared_directions, direction_of_events)
+
+
 def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
     """Return the direction of each function.
 
@@ -80,6 +85,7 @@ class RunTotals(Summary):
     """
 
     columns = LayerTimes.columns
+    results = ("bytes_read", "bytes_written", "layers")
 
     def __init__(self) -> None:
         self.bytes_read = 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from ensembles.model.events import Events
+from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import count_sizes, layers_of_transfers
 
@@ -18,6 +20,13 @@ class SizeTable(Summary):
     Up to `LIMIT` different sizes of a layer are counted exactly. If there are more, the rarer half is
     dropped. The table stays bounded and keeps sizes that occur often; `uncertainty` bounds the number of
     their occurrences that may be missing.
+
+    Parameters
+    ----------
+    keys : callable, optional
+        What to count by, in place of the layer: `ensembles.summaries.callsums.operations_of_transfers` counts
+        reads and writes apart. It takes the functions, and returns names and the index of each function's
+        name; 255: the function is left out.
 
     Attributes
     ----------
@@ -34,8 +43,12 @@ class SizeTable(Summary):
     """
 
     columns = ("call", "requested")
+    results = ("uncertainty", "_sizes", "_counts")
 
-    def __init__(self) -> None:
+    def __init__(
+        self, keys: Callable[[Sequence[Call]], tuple[list[str], np.ndarray]] = layers_of_transfers
+    ) -> None:
+        self._keys = keys
         self.uncertainty: dict[str, int] = {}
         self._sizes: dict[str, np.ndarray] = {}
         self._counts: dict[str, np.ndarray] = {}
@@ -47,7 +60,7 @@ class SizeTable(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        names, layer_of = layers_of_transfers(chunk.calls)
+        names, layer_of = self._keys(chunk.calls)
         layer, size, count = count_sizes(chunk.call, chunk.requested, layer_of)
         for number in np.flatnonzero(np.bincount(layer, minlength=len(names))):
             mine = layer == number

@@ -53,6 +53,8 @@ class TimeGrid:
     (4, array([[100,   0,   7]]))
     """
 
+    results = ("level", "low_ns", "high_ns", "_first", "_filled")
+
     def __init__(self, rows: int, cells: int = CELLS) -> None:
         self.rows = rows
         self.cells = cells
@@ -72,6 +74,20 @@ class TimeGrid:
         self.__dict__.update(state)
         self._values = np.zeros(shape, np.int64)
         self._values[rows] = values
+
+    @property
+    def _filled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows with amounts, and their amounts in the cells in use."""
+        rows = np.flatnonzero(self._values.any(axis=1))
+        return rows, self.values[rows]
+
+    @_filled.setter
+    def _filled(self, filled: tuple[np.ndarray, np.ndarray]) -> None:
+        rows, values = filled
+        self._values = np.zeros((self.rows, self.cells if self._used else 0), np.int64)
+        if values.shape != (len(rows), self._used):
+            raise ValueError("the rows of a grid have other lengths than its axis")
+        self._values[rows, : self._used] = values
 
     @property
     def cell_ns(self) -> int:

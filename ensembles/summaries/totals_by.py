@@ -80,6 +80,7 @@ class TotalsBy(Summary):
     """
 
     columns = (*SUM_COLUMNS, "rank", "thread", "file")
+    results = ("_calls", "_rows", "_tasks", "_moves", "_spans")
 
     def __init__(self, key: Literal["file", "rank"]) -> None:
         self._key = key
@@ -158,6 +159,14 @@ class TotalsBy(Summary):
         )
         self._hold(other._moves, other._spans)
         self._nesting.merge(other._nesting)
+
+    def condense(self) -> None:
+        """Join the rows, and replace the times of calls by one span for each key that is as long."""
+        self._join()
+        active = self._active_ns()
+        if active:
+            rows = [(key, DIRECTIONS.index(op), 0, length) for (key, op), length in active.items()]
+            self._spans = [np.array(rows, np.int64).T]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns by name, a row for each file or rank and function."""

@@ -1,8 +1,9 @@
 /* The calls of MPI-IO. Files are opened by all tasks together.
  *
  * Several pieces of a file are moved by one call on a view of the file. Setting a view is collective, so a collective
- * call on a file with such pieces in any task sets a view in all tasks. An independent call cannot do so; the task
- * opens such a file separately as well, and sets the views there. */
+ * call on a file with such pieces in any task sets a view in all tasks. If the calls of every task have the same pieces
+ * again and again, further in the file by multiples of one length, one view after opening serves them all. An
+ * independent call cannot set a view; the task opens such a file separately as well, and sets the views there. */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
@@ -20,12 +21,16 @@
 
 struct mpiio_file {
     int is_open;
-    int wants_own;       /* this task makes independent calls of several pieces */
-    int has_views;       /* some task makes collective calls of several pieces */
-    int has_independent; /* some task makes independent calls at offsets of the whole file */
-    MPI_File all;        /* opened by all tasks */
-    MPI_File own;        /* opened by this task alone, if it needs that */
-    MPI_Offset position; /* position of this task in `all`, which setting a view resets */
+    int wants_own;                      /* this task makes independent calls of several pieces */
+    int has_views;                      /* some task makes collective calls of several pieces */
+    int has_independent;                /* some task makes independent calls at offsets of the whole file */
+    int is_tiled;                       /* one view serves all collective calls */
+    int has_view;                       /* that view is set */
+    int64_t tile;                       /* its extent: after so many bytes the pieces come again; 0: not known yet */
+    const struct plan_operation *first; /* of the collective calls of this task */
+    MPI_File all;                       /* opened by all tasks */
+    MPI_File own;                       /* opened by this task alone, if it needs that */
+    MPI_Offset position;                /* position of this task in `all`, which setting a view resets */
 };
 
 /* Counts of MPI 3 are of type int, so longer data use larger units. */
@@ -70,6 +75,24 @@ static int set_view(struct call_target *target, MPI_File handle, const struct pl
     int code = MPI_File_set_view(handle, from, MPI_BYTE, type, representation, MPI_INFO_NULL);
     if (type != MPI_BYTE)
         PMPI_Type_free(&type);
+    return mpi_succeeded(target, code);
+}
+
+/* Sets the view in which the pieces of an operation come again after each tile. */
+static int set_tiled_view(struct call_target *target, const struct mpiio_file *file)
+{
+    const struct plan_operation *operation = target->operation;
+    MPI_Datatype pieces = pieces_of(operation), placed, type;
+    MPI_Aint place = (MPI_Aint)(operation->offset % file->tile);
+    char representation[] = "native";
+    PMPI_Type_create_hindexed_block(1, 1, &place, pieces, &placed);
+    PMPI_Type_create_resized(placed, 0, (MPI_Aint)file->tile, &type);
+    PMPI_Type_commit(&type);
+    target->made++;
+    int code = MPI_File_set_view(file->all, 0, MPI_BYTE, type, representation, MPI_INFO_NULL);
+    PMPI_Type_free(&pieces);
+    PMPI_Type_free(&placed);
+    PMPI_Type_free(&type);
     return mpi_succeeded(target, code);
 }
 
@@ -125,6 +148,13 @@ static int make_collective(struct call_target *target, enum transfer how)
     struct mpiio_file *file = target->file->mpiio;
     if (!file->has_views)
         return transfer(target, how, file->all, target->operation->offset) ? 0 : -1;
+    if (file->is_tiled) {
+        if (!file->has_view && !set_tiled_view(target, file))
+            return -1;
+        file->has_view = 1;
+        const MPI_Offset at = target->operation->offset / file->tile * target->operation->bytes;
+        return transfer(target, how, file->all, at) ? 0 : -1;
+    }
     if (!set_view(target, file->all, target->operation) || !transfer(target, how, file->all, 0))
         return -1;
     if (!file->has_independent)
@@ -174,6 +204,7 @@ static int make_open(struct call_target *target, long count)
     if (info != MPI_INFO_NULL)
         PMPI_Info_free(&info);
     file->is_open = is_good;
+    file->has_view = 0;
     file->position = 0;
     return is_good ? 0 : -1;
 }
@@ -216,10 +247,37 @@ static int is_open(const struct open_file *file)
 /* Bits that all tasks must know of each other's calls on a file. */
 #define VIEWS 1
 #define INDEPENDENT 2
+#define UNTILED 4
+
+/* Whether a collective call may share a view with those of this task before it. Learns the tile from the second one. */
+static int is_tile(struct mpiio_file *file, const struct plan_operation *operation)
+{
+    if (!file->first)
+        file->first = operation;
+    const struct plan_operation *first = file->first;
+    const int64_t further = operation->offset - first->offset;
+    if (plan_is_contiguous(operation) || operation->bytes <= 0 || operation->bytes != first->bytes ||
+        operation->pieces != first->pieces || operation->stride != first->stride ||
+        operation->planes != first->planes || operation->plane_stride != first->plane_stride)
+        return 0;
+    if (further > 0 && !file->tile)
+        file->tile = further;
+    if (further == 0)
+        return 1;
+    const int64_t length = operation->bytes / (operation->pieces * operation->planes);
+    const int64_t extent =
+        (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride + length;
+    return further > 0 && further % file->tile == 0 && first->offset % file->tile + extent <= file->tile;
+}
+
+static int is_collective(const char *call)
+{
+    return strcmp(call, "mpiio.read_at_all") == 0 || strcmp(call, "mpiio.write_at_all") == 0;
+}
 
 static int bit_of(const char *call, const struct plan_operation *operation)
 {
-    if (strcmp(call, "mpiio.read_at_all") == 0 || strcmp(call, "mpiio.write_at_all") == 0)
+    if (is_collective(call))
         return plan_is_contiguous(operation) ? 0 : VIEWS;
     if (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0)
         return plan_is_contiguous(operation) ? INDEPENDENT : 0;
@@ -242,17 +300,23 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
         if (!file->mpiio && !(file->mpiio = calloc(1, sizeof *file->mpiio)))
             fail(EXIT_FAILURE, "no memory for the file %s", file->path);
         bits[operation->file] |= (unsigned char)bit_of(call, operation);
+        if (is_collective(call) && !is_tile(file->mpiio, operation))
+            bits[operation->file] |= UNTILED;
         if (!plan_is_contiguous(operation) &&
             (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0))
             file->mpiio->wants_own = 1;
         if (!plan_is_contiguous(operation) && (strcmp(call, "mpiio.read") == 0 || strcmp(call, "mpiio.write") == 0))
             fail(EXIT_USAGE, "the plan has %s with several pieces, which calls at an offset can have", call);
     }
+    for (long i = 0; i < plan->file_count; i++)
+        if (!files[i].mpiio || !files[i].mpiio->tile)
+            bits[i] |= UNTILED;
     PMPI_Allreduce(MPI_IN_PLACE, bits, (int)plan->file_count, MPI_UNSIGNED_CHAR, MPI_BOR, MPI_COMM_WORLD);
     for (long i = 0; i < plan->file_count; i++)
         if (files[i].mpiio) {
             files[i].mpiio->has_views = bits[i] & VIEWS;
             files[i].mpiio->has_independent = bits[i] & INDEPENDENT;
+            files[i].mpiio->is_tiled = !(bits[i] & (UNTILED | INDEPENDENT));
         }
     free(bits);
 }

@@ -1,4 +1,4 @@
-"""Reproduce numbers of "Parallel I/O Performance: From Events to Ensembles" from simulated runs.
+"""Reproduce numbers of the papers behind the patterns from simulated runs.
 
 Run it as ``python -m testbed.reproduce`` or ``./dev reproduce``. Every case is simulated at several seeds. A
 row has the published value, the median and the range of the simulated ones, and where they come from. What
@@ -20,12 +20,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from testbed.reproduce import gcrm, ior, madbench
+from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont
 from testbed.reproduce.figure import HEADERS, Figure, rows_of, summary
 from testbed.reproduce.not_reproduced import NOT_REPRODUCED, OUTSIDE
 from testbed.reproduce.runs import Runs
 
-CASES = {"ior": ior, "madbench": madbench, "gcrm": gcrm}
+CASES = {"ior": ior, "madbench": madbench, "gcrm": gcrm, "sdumont": sdumont, "benchio": benchio}
 SEEDS = 20
 
 
@@ -70,7 +70,7 @@ def main() -> int:
     told = [(*name, OUTSIDE.get(name, "no reason is known")) for name in outside]
     for case, what, why in [
         *told,
-        *(entry for entry in NOT_REPRODUCED if entry[0].lower() in work.keywords["cases"]),
+        *(entry for entry in NOT_REPRODUCED if not args.case or entry[0].lower() in args.case),
     ]:
         print(textwrap.fill(f"{case}: {what}: {why}", 100, initial_indent="  ", subsequent_indent="      "))
     return 0 if set(outside) <= set(OUTSIDE) else 1

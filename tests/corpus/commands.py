@@ -12,6 +12,7 @@ ALL = (
     "rate {run} --json",
     "files {run} --json",
     "ranks {run} --json",
+    "requests {run} --json",
     "diagnose {run} --json",
     "modes {run} --json",
     "tail {run} --json",

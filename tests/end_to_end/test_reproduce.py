@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.reproduce import gcrm, ior, madbench
+from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont
 from testbed.reproduce.figure import Figure, Row, near, rows_of, summary
 from testbed.reproduce.not_reproduced import OUTSIDE
 from testbed.reproduce.runs import Runs
@@ -13,7 +13,7 @@ from testbed.reproduce.runs import Runs
 SEEDS = (20100604, 20100605, 20100606)
 
 
-@pytest.mark.parametrize("case", [ior, madbench, gcrm], ids=lambda case: case.CASE)
+@pytest.mark.parametrize("case", [ior, madbench, gcrm, sdumont, benchio], ids=lambda case: case.CASE)
 def test_a_case_study_comes_out_as_in_the_paper_or_has_a_reason(case, tmp_path):
     by_seed = []
     for seed in SEEDS:

@@ -148,7 +148,7 @@ def test_batch_script_records_the_tasks_of_a_job(tmp_path):
 def test_questions_are_answered_by_the_commands_beside_them(folder):
     shutil.copytree(folder / "run", folder / "other-run")
     named = re.findall(r"\| `(ensio [^`]+)` \|", page("reading.md"))
-    assert len(named) == 13
+    assert len(named) == 14
     for command in commands("reading.md") + named:
         assert shell(command, folder)
     assert (folder / "report.html").stat().st_size > 1e6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,16 +13,14 @@ from bokeh.document import Document
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
-from bokeh.server.util import bind_sockets
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, RequestHandler
 
-from ensembles.model.errors import EnsioError
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
-
-LOOPBACK = "127.0.0.1"
+from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
+from ensembles.viz.serving import origins as origins_of
 
 
 class _Token(AuthProvider):
@@ -37,8 +34,8 @@ class _Token(AuthProvider):
     def get_user(self) -> Callable[[Any], Any]:
         def check(handler: RequestHandler) -> str:
             given = handler.get_query_argument("token", "")
-            if not hmac.compare_digest(given.encode(), self._token.encode()):
-                raise HTTPError(403, reason="open the link that ensio serve printed: it ends in a token")
+            if not is_token(given, self._token):
+                raise HTTPError(403, reason=REFUSED)
             return "reader"
 
         return check
@@ -75,7 +72,7 @@ class ExplorerServer:
     """
 
     def __init__(
-        self, runs: Sequence[Shown], address: str = LOOPBACK, port: int = 0, origins: Sequence[str] = ()
+        self, runs: Sequence[Shown], address: str = LOOPBACK[0], port: int = 0, origins: Sequence[str] = ()
     ) -> None:
         self.token = secrets.token_urlsafe(24)
 
@@ -86,15 +83,10 @@ class ExplorerServer:
             }
             add_explorer(document, runs, query)
 
-        try:
-            sockets, self.port = bind_sockets(address, port)
-        except OSError as error:
-            raise EnsioError(
-                f"cannot listen on {address}, port {port}: {error.strerror}; give another --address or --port"
-            ) from None
+        sockets, self.port = listen(address, port)
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},
-            extra_websocket_origins=_origins(address, self.port, origins),
+            extra_websocket_origins=origins_of(address, self.port, origins),
             auth_provider=_Token(self.token),
             # Sessions are signed: a connection needs a page that this server made.
             sign_sessions=True,
@@ -104,8 +96,7 @@ class ExplorerServer:
         http = HTTPServer(tornado)
         http.add_sockets(sockets)
         self._server = BaseServer(IOLoop.current(), tornado, http)
-        host = f"[{address}]" if ":" in address else address
-        self.link = f"http://{host}:{self.port}/?{urlencode({'token': self.token})}"
+        self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
 
     def run(self) -> None:
         """Serve until the program is interrupted."""
@@ -116,9 +107,3 @@ class ExplorerServer:
             pass
         finally:
             self._server.stop()
-
-
-def _origins(address: str, port: int, further: Sequence[str]) -> list[str]:
-    host = f"[{address}]" if ":" in address else address
-    names = [host, "localhost"] if address in (LOOPBACK, "::1") else [host]
-    return [*(f"{name}:{port}" for name in names), *further]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from ensembles.history.check import BASELINE, Check
 from ensembles.history.record import RunRecord
 from ensembles.history.series import make_series
 from ensembles.history.store import Acknowledgement, History, StoredRun
+from ensembles.model.errors import EnsioError
 from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 
 MOST_RUNS = 200
@@ -83,7 +85,9 @@ class ExperimentData:
         return [run.start for run in self.runs]
 
 
-def experiment_data(history: History, found: Check) -> ExperimentData:
+def experiment_data(
+    history: History, found: Check, labels: Mapping[str, str] | None = None, until: StoredRun | None = None
+) -> ExperimentData:
     """Read what the page of an experiment shows.
 
     Parameters
@@ -91,12 +95,26 @@ def experiment_data(history: History, found: Check) -> ExperimentData:
     history : History
     found : Check
         Its check.
+    labels : mapping of str to str, optional
+        Show only runs with all of these labels.
+    until : StoredRun, optional
+        If this run is older than those that are shown, show the ones up to it.
 
     Returns
     -------
     ExperimentData
+
+    Raises
+    ------
+    EnsioError
+        No run has the labels, or a record is damaged.
     """
-    runs = history.runs(found.experiment, last=MOST_RUNS)
+    runs = history.runs(found.experiment, labels, last=MOST_RUNS)
+    if not runs:
+        wanted = ", ".join(f"{name}={value}" for name, value in (labels or {}).items())
+        raise EnsioError(f"no run of {found.experiment} has the labels {wanted}")
+    if until is not None and until.start < runs[0].start:
+        runs = history.runs(found.experiment, labels, last=MOST_RUNS, until=until)
     records = history.records([run.id for run in runs])
     times: dict[tuple[str, str], float] = {}
     for record in records:
@@ -111,9 +129,9 @@ def experiment_data(history: History, found: Check) -> ExperimentData:
         if series is not None:
             for at, part in enumerate(series.parts):
                 if part.what == PLACE and (part.layer, part.op) == (layer, op):
-                    modes.append(
-                        _line(part.name.removesuffix(" place"), 2.0 ** series.absolute[:, at] * 1e-9)
-                    )
+                    assert part.t_s is not None
+                    place_s = part.t_s * 2.0 ** series.absolute[:, at]
+                    modes.append(_line(part.name.removesuffix(" place"), place_s))
         kinds.append(_kind(records, layer, op, modes))
     return ExperimentData(
         found.experiment,

@@ -13,6 +13,7 @@ from bokeh.models.widgets import Div
 from bokeh.palettes import Viridis256, colorblind
 from bokeh.plotting import figure
 
+from ensembles.history.check import BASELINE
 from ensembles.viz.figures import new_figure
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
 from ensembles.viz.style import op_colour
@@ -21,7 +22,9 @@ _CHANGE = "#d62728"
 _KNOWN = "#2ca02c"
 
 
-def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str) -> figure:
+def over_runs(
+    title: str, lines: Sequence[Line], data: ExperimentData, name: str, kind: KindOverRuns | None = None
+) -> figure:
     """Draw values over the runs with their prediction intervals.
 
     Parameters
@@ -32,13 +35,15 @@ def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str
         Of which changes and known changes are marked.
     name : str
         Name of the figure.
+    kind : KindOverRuns, optional
+        What the lines are of. Default: all calls.
 
     Returns
     -------
     figure
     """
-    fig = new_figure(title, 300, y_axis_type="log", name=name)
-    fig.xaxis.axis_label, fig.yaxis.axis_label = "run", "seconds"
+    fig = new_figure(title, 300, x_range=(-0.5, len(data.runs) - 0.5), y_axis_type="log", name=name)
+    _label(fig, data)
     labels = [f"{run.id}" for run in data.runs]
     when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
     palette = colorblind["Colorblind"][8]
@@ -76,16 +81,22 @@ def over_runs(title: str, lines: Sequence[Line], data: ExperimentData, name: str
             ],
         )
     )
-    _mark(fig, data)
+    _mark(fig, data, kind)
     fig.legend.click_policy = "hide"
     fig.add_layout(fig.legend[0], "right")
     return fig
 
 
-def _mark(fig: figure, data: ExperimentData) -> None:
-    """Mark the runs with which changes begin."""
+def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
+    """Mark the runs with which changes of a kind of calls, or of all calls, begin."""
     number = {run.id: at for at, run in enumerate(data.runs)}
-    for change in {change.since_run for change in data.check.changes}:
+    layer, op = (None, None) if kind is None else (kind.layer, kind.op)
+    marked = {
+        change.since_run
+        for change in data.check.changes
+        if change.layer in (None, layer) and change.op in (None, op)
+    }
+    for change in marked:
         if change in number:
             fig.add_layout(
                 Span(location=number[change] - 0.5, dimension="height", line_color=_CHANGE, line_width=2)
@@ -98,34 +109,57 @@ def _mark(fig: figure, data: ExperimentData) -> None:
             )
 
 
+def _label(fig: figure, data: ExperimentData) -> None:
+    """Label runs by their dates."""
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "run, by its date (UTC)", "duration (s)"
+    fig.xaxis.major_label_overrides = {at: f"{run.start:%Y-%m-%d}" for at, run in enumerate(data.runs)}
+
+
 def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
     """Draw the share of calls by log duration and run: modes are lines, and a new mode is a new line."""
     rows, runs = kind.density.shape
-    low, high = kind.low_octave, kind.low_octave + rows / ROWS_PER_OCTAVE
+    low_s, high_s = 2.0**kind.low_octave, 2.0 ** (kind.low_octave + rows / ROWS_PER_OCTAVE)
     fig = new_figure(
         f"{kind.layer} {kind.op}: duration × run (click a run)",
         280,
         x_range=(-0.5, runs - 0.5),
-        y_range=(low, high),
+        y_range=(low_s, high_s),
+        y_axis_type="log",
         name=name,
     )
-    fig.xaxis.axis_label, fig.yaxis.axis_label = "run", "log2 of seconds"
+    _label(fig, data)
     mapper = LinearColorMapper(palette=Viridis256, low=0.0, high=float(np.sqrt(kind.density.max())) or 1.0)
+    # The corners are on the log axis; between them rows are spaced evenly, as octaves are.
     fig.image(
         [np.sqrt(kind.density).astype(np.float32)],
         x=-0.5,
-        y=low,
+        y=low_s,
         dw=runs,
-        dh=high - low,
+        dh=high_s - low_s,
         color_mapper=mapper,  # type: ignore[call-arg]
         name="heat",
     )
-    _mark(fig, data)
+    _mark(fig, data, kind)
     return fig
 
 
-def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: str) -> tuple[figure, Div]:
+def distribution(
+    kind: KindOverRuns, data: ExperimentData, heat: figure, name: str, chosen: int | None = None
+) -> tuple[figure, Div]:
     """Draw the distribution of a run over that of the others before it; a click on the heat map chooses it.
+
+    A page with a function ``ensioChosen`` gets the number of the chosen run.
+
+    Parameters
+    ----------
+    kind : KindOverRuns
+    data : ExperimentData
+    heat : figure
+        From `heat_map`.
+    name : str
+        Name of the figure.
+    chosen : int, optional
+        Position of the run that is shown first. Default: the latest.
 
     Returns
     -------
@@ -135,18 +169,29 @@ def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: s
     """
     rows, runs = kind.density.shape
     centre = kind.low_octave + (np.arange(rows) + 0.5) / ROWS_PER_OCTAVE
-    baseline = kind.density[:, max(0, runs - 21) : max(1, runs - 1)].mean(axis=1)
-    source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, -1], "baseline": baseline})
+    at = runs - 1 if chosen is None else chosen
+    before = kind.density[:, max(0, at - BASELINE) : at]
+    baseline = before.mean(axis=1) if at else np.full(rows, np.nan)
+    source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, at], "baseline": baseline})
     fig = new_figure(f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name)
     fig.xaxis.axis_label, fig.yaxis.axis_label = "seconds", "share of the calls"
-    fig.step("t_s", "baseline", source=source, mode="center", color="#7f7f7f", legend_label="20 runs before")
+    fig.step(
+        "t_s",
+        "baseline",
+        source=source,
+        mode="center",
+        color="#7f7f7f",
+        legend_label=f"{BASELINE} runs before",
+    )
     fig.step("t_s", "run", source=source, mode="center", color=op_colour(kind.op), legend_label="run")
     texts = [_text(data, at) for at in range(runs)]
-    said = Div(text=texts[-1], render_as_text=True, name=f"{name} text")
+    said = Div(text=texts[at], render_as_text=True, name=f"{name} text")
     arguments: dict[str, Any] = {
         "source": source,
         "said": said,
         "texts": texts,
+        "ids": [run.id for run in data.runs],
+        "before": BASELINE,
         "columns": ColumnDataSource({str(at): kind.density[:, at] for at in range(runs)}),
     }
     heat.js_on_event(
@@ -157,7 +202,7 @@ def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: s
             const n = texts.length;
             const at = Math.max(0, Math.min(n - 1, Math.round(cb_obj.x)));
             const run = Array.from(columns.data[String(at)]);
-            const first = Math.max(0, at - 20);
+            const first = Math.max(0, at - before);
             const baseline = run.map((_, row) => {
                 let sum = 0;
                 for (let k = first; k < at; k++) { sum += columns.data[String(k)][row]; }
@@ -165,6 +210,7 @@ def distribution(kind: KindOverRuns, data: ExperimentData, heat: figure, name: s
             });
             source.data = {t_s: source.data.t_s, run, baseline};
             said.text = texts[at];
+            if (typeof ensioChosen === "function") { ensioChosen(ids[at]); }
             """,
         ),
     )

@@ -214,6 +214,10 @@ class SpoolSource:
         """
         return self._summaries[1] if self.has_summary else None
 
+    def kept(self, key: str) -> None:
+        """Return None: results of passes are kept beside the run."""
+        return
+
     @cached_property
     def _summaries(self) -> tuple[CellSummary, RankTable]:
         return self._summary.read(self.metadata)

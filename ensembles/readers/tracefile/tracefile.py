@@ -26,6 +26,7 @@ from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
+from ensembles.passes.kept import NotKept, name_of, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.columns import LATEST_NS, LIMITS, ReusedColumns, unsound
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
@@ -42,12 +43,13 @@ from ensembles.readers.tracefile.checked_parts import (
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
 from ensembles.readers.tracefile.index import TraceIndex
+from ensembles.readers.tracefile.kept import read_kept
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
 
 _PARTS = (
-    *("calls", "environment", "events", "file_facts", "files", "flights", "hosts", "index", "losses"),
+    *("calls", "environment", "events", "file_facts", "files", "flights", "hosts", "index", "kept", "losses"),
     *("mounts", "notes", "processes", "ranks", "regions", "sites", "spools", "summary", "surroundings"),
 )
 
@@ -267,6 +269,23 @@ class TraceFileSource:
             table = RankTable(self.metadata.calls)
             table.add_rows(self.metadata.calls, rows)
             return table
+
+    def kept(self, key: str) -> bytes | None:
+        """Return the result of a pass that was kept in the file; None: there is none, or it is damaged."""
+        identity, sealed = self._kept
+        found = sealed.get(name_of(identity, key))
+        try:
+            return None if found is None else unseal(identity, key, found)
+        except NotKept:
+            return None
+
+    @cached_property
+    def _kept(self) -> tuple[bytes, dict[str, bytes]]:
+        try:
+            with h5py.File(self.path, "r") as file:
+                return read_kept(file)
+        except DAMAGE:
+            return b"", {}
 
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:

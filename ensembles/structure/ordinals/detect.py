@@ -35,6 +35,7 @@ class Operations(Summary):
     """
 
     columns = ("call", "depth", "duration")
+    results = ("time_ns", "layers", "nested")
 
     def __init__(self, _: Any = None) -> None:
         self.time_ns: Counter[str] = Counter()
@@ -93,6 +94,8 @@ class OrdinalSummary(Summary):
     ----------
     ensembles : OrdinalEnsembles
     """
+
+    results = ("ensembles",)
 
     def __init__(
         self,

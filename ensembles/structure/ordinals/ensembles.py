@@ -137,6 +137,8 @@ class OrdinalEnsembles:
     (array([5., 7.]), array([0.5, 1. ]))
     """
 
+    results = ("_parts", "_bins", "_low", "_high", "_n", "_sum", "_min", "_max", "_by_rank", "n_unknown")
+
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
         self._parts: list[tuple[np.ndarray, np.ndarray]] | None = []

@@ -36,6 +36,7 @@ class Barriers(Summary):
 
     columns = ("call", "duration", "rank", "requested", "start")
     requires = ANY_ORDER
+    results = ("_calls", "_parts")
 
     def __init__(self) -> None:
         self._parts: list[tuple[np.ndarray, ...]] = []

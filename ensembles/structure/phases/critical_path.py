@@ -51,6 +51,7 @@ class CriticalIo(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
+    results = ("_rows",)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases

@@ -11,7 +11,8 @@ Phases are found by the first of these rules that applies:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers
 from ensembles.structure.phases.gap_rule import TopLevelCalls, infer_phases
-from ensembles.structure.phases.result import RULES, AnnotatedPhases, Phases
+from ensembles.structure.phases.result import RULES, AnnotatedPhases, KeptPhases, Phases
 from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
 
 if TYPE_CHECKING:
@@ -148,6 +149,23 @@ def detect_phases(
     _refuse_named(rule)
     if most_events is None:
         most_events = min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
+    request = SummaryRequest(ignoring_run(partial(_no_phases, rule, most_events)))
+    known = KeptPhases()
+    if run.kept.find(request, known) and known.phases is not None:
+        return known.phases
+    phases = _detect(run, rule, most_events, some, beside)
+    run.kept.put({request: KeptPhases(phases)})
+    return phases
+
+
+def _no_phases(rule: str | None, most_events: int) -> NoReturn:
+    """Describe a detection of phases, which is not a summary of one pass."""
+    raise NotImplementedError
+
+
+def _detect(
+    run: Run, rule: str | None, most_events: int, some: Events | None, beside: ExtraSummary | None
+) -> Phases:
     if run.most_events > most_events:
         return detect_phases_in_sample(run, rule, most_events, some, beside)
     wanted = {"meetings": Barriers, "calls": TopLevelCalls}

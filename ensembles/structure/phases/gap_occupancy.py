@@ -55,6 +55,7 @@ class GapOccupancy(Summary):
 
     columns = ("call", "depth", "start", "duration")
     requires = ANY_ORDER
+    results = ("arrays",)
 
     def __init__(self, gap_from: np.ndarray, gap_to: np.ndarray) -> None:
         self.gap_from = np.ascontiguousarray(gap_from, np.int64)

@@ -45,6 +45,8 @@ class TopLevelCalls(Summary):
         Number of calls of each rank.
     """
 
+    results = ("of_rank", "_parts")
+
     def __init__(self) -> None:
         self.of_rank = np.zeros(0, np.int64)
         self._parts: list[tuple[np.ndarray, ...]] = []

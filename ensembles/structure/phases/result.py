@@ -35,6 +35,11 @@ class AnnotatedPhases:
         self.names = names
         self._rank, self._start, self._end, self._number = rank, start, end, number
 
+    @property
+    def described(self) -> tuple[object, ...]:
+        """All that phases are made of, for keys of kept summaries (`ensembles.passes.kept.key_of`)."""
+        return self.names, self._rank, self._start, self._end, self._number
+
     @classmethod
     def from_regions(cls, regions: RegionTable) -> AnnotatedPhases | None:
         """Make the phases from the regions of a run.
@@ -190,6 +195,22 @@ class Phases:
     def names(self) -> tuple[str, ...] | None:
         """Names of the phases by number, if the program named them; else None."""
         return None if self.named is None else self.named.names
+
+
+class KeptPhases:
+    """Holder of phases for `ensembles.passes.kept`.
+
+    Parameters
+    ----------
+    phases : Phases, optional
+        Phases that were detected; none: they are to be found.
+    """
+
+    results = ("phases",)
+    result_types = (Phases,)
+
+    def __init__(self, phases: Phases | None = None) -> None:
+        self.phases = phases
 
 
 def _no_cuts() -> tuple[np.ndarray, np.ndarray]:

@@ -182,6 +182,7 @@ class _StartCounts(Summary):
 
     columns = ("call", "start")
     requires = ANY_ORDER
+    results = ("used",)
 
     def __init__(self, cuts_ns: np.ndarray) -> None:
         self._cuts_ns = cuts_ns

@@ -107,6 +107,8 @@ class PhaseTable(Summary):
     """
 
     columns = ("rank", "call", "carried", "file", "moved", "start", "duration")
+    results = ("_calls", "_bytes", "_start", "_ends", "_last", "outside")
+    result_types = (CriticalCall,)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases

@@ -48,6 +48,10 @@ class StridedReads(Summary):
 
     columns = COLUMNS
     requires = BY_RANK
+    results = (
+        *("reads", "reads_with_offset", "io_time_ns", "read_time_ns", "first_ns"),
+        *("last_ns", "bytes_by_layer", "share", "_columns"),
+    )
 
     def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
         self.reads = self.reads_with_offset = 0
@@ -92,6 +96,17 @@ class StridedReads(Summary):
         self._parts += other._parts
         self._held += other._held
         self._choose(always=True)
+
+    @property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return self.to_arrays()
+
+    @_columns.setter
+    def _columns(self, columns: dict[str, np.ndarray]) -> None:
+        rows = np.empty(len(columns["rank"]), ROW)
+        for name in ROW.names or ():
+            rows[name] = columns[name]
+        self._parts, self._held = [rows], len(rows)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns of `ROW`, sorted by rank, layer, file, run and position."""

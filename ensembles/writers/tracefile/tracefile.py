@@ -32,6 +32,7 @@ from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.tracefile.columns import put_column, put_texts
 from ensembles.writers.tracefile.events import CHUNK_ROWS, write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
+from ensembles.writers.tracefile.kept import FilledOnTheWay, write_kept
 from ensembles.writers.tracefile.run_metadata import write_metadata
 
 
@@ -62,6 +63,7 @@ def write_trace_file(
     readers: Readership = OWNER,
     compression: Filter = GZIP,
     follow: bool = True,
+    summaries: FilledOnTheWay | None = None,
 ) -> int:
     """Write a run to a file that appears as `path` when it is complete.
 
@@ -76,6 +78,8 @@ def write_trace_file(
     compression : Filter
     follow : bool
         Whether to follow a symbolic link at `path`, which is safe only if a user chose the name.
+    summaries : FilledOnTheWay, optional
+        Summaries to fill with the events, and to keep in the file.
 
     Returns
     -------
@@ -93,6 +97,8 @@ def write_trace_file(
     with target as descriptor, _created(descriptor) as file:
         damage = DamageReport()
         chunks = source.chunks(ReadRequest(CHUNK_ROWS), damage)
+        if summaries is not None:
+            chunks = summaries.watch(chunks)
         count = write_events(file, chunks, source.capacity, compression, _scratch_folder(path))
         for sentence in damage.sentences:
             source.metadata.note(sentence)
@@ -105,6 +111,8 @@ def write_trace_file(
         write_metadata(file, source.metadata, source.is_complete, source.spool_identities)
         _write_regions(file.create_group("regions"), source.regions())
         _write_surroundings(file, surroundings_of(source))
+        if summaries is not None:
+            write_kept(file, summaries)
         return count
 
 

@@ -279,3 +279,41 @@ def test_synthetic_runs_of_one_kind_are_not_different(tmp_path):
         synthetic_run(tmp_path / str(seed), 8, 42, seed=seed)
     sides = [[en.open(tmp_path / str(seed)) for seed in seeds] for seeds in (range(4), range(4, 8))]
     assert en.compare(*sides).verdict != "different"
+
+
+def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
+    groups = [
+        [
+            write_run(tmp_path / f"{name}{number}", 100 * g + number, factor, phases=4, calls=2)
+            for number in range(5)
+        ]
+        for g, (name, factor) in enumerate((("fast", 1.0), ("slow", 1.6), ("alike", 1.0)))
+    ]
+    command = [sys.executable, "-m", "ensembles.cli.main", "compare", *map(str, groups[0])]
+    for group in groups[1:]:
+        command += ["--with", *map(str, group)]
+    found = json.loads(
+        subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout
+    )
+    tests = {(test["scope"], test["what"]): test for test in found["run_tests"]}
+    assert {"io_time_s", "span_s"} <= {what for scope, what in tests if scope == "run"}
+    assert [what for scope, what in tests if scope == "step"] == [f"phase {k}" for k in range(1, 5)]
+    of_io = tests["run", "io_time_s"]
+    assert (of_io["method"], [group["runs"] for group in of_io["groups"]]) == ("Kruskal-Wallis", [5, 5, 5])
+    assert of_io["p"] < 0.01
+    fast_slow, fast_alike, slow_alike = of_io["pairs"]
+    assert fast_slow["holm_p"] < 0.05 < 0.2 < fast_alike["holm_p"]
+    assert slow_alike["p"] < 0.05
+    assert (fast_slow["cliffs_delta"], slow_alike["cliffs_delta"]) == (1.0, -1.0)
+    io_s = [[en.open(str(path)).events.duration.sum() * 1e-9 for path in group] for group in groups]
+    assert [group["median_s"] for group in of_io["groups"]] == pytest.approx(np.median(io_s, axis=1))
+    in_steps_s = sum(test["groups"][1]["high_s"] for (scope, _), test in tests.items() if scope == "step")
+    assert in_steps_s >= max(io_s[1]) * (1 - 1e-9)
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Kruskal-Wallis test, the run as unit (5 + 5 + 5)" in text
+    assert "Dunn's test of time in I/O, all tasks, with Holm's correction:" in text
+
+
+def test_single_runs_have_no_test_on_runs(tmp_path: Path) -> None:
+    found = en.compare(*(en.open(str(write_run(tmp_path / name, seed))) for seed, name in enumerate("ab")))
+    assert found.run_tests == []

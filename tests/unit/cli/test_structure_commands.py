@@ -226,7 +226,7 @@ def test_a_run_without_calls_is_no_failure_or_a_plain_sentence(tmp_path: Path, c
 
 
 def test_ordinals_are_of_one_layer_and_name_the_others(tmp_path: Path) -> None:
-    """Writes of a file by one layer, and of a log by another: their n-th calls do not form an ensemble."""
+    """The n-th write of a file by one layer and that of a log by another do not form an ensemble."""
     fprintf = max(POSIX_CALLS) + 1
     calls = np.tile([PWRITE, fprintf], 20)
     starts = np.arange(40) * 2_000_000

@@ -75,6 +75,26 @@ def test_pages_name_what_changed_and_escape_texts(site: Path) -> None:
         assert not re.search(r'(src|href)="(https?:)?//', path.read_text())
 
 
+def test_lines_are_durations_and_marks_are_of_their_kind(history: History) -> None:
+    from bokeh.models.annotations import Span
+
+    from ensembles.viz.history.data import experiment_data
+    from ensembles.viz.history.pages import checked, pictures
+
+    data = experiment_data(history, checked(history)["nightly"])
+    writes = next(kind for kind in data.kinds if kind.op == "write")
+    lines = {line.name: line.value_s for line in writes.lines}
+    assert np.allclose(lines["mode 1"], 1e-3, rtol=0.3)
+    assert np.allclose(lines["mode 2"][:25], 8e-3, rtol=0.3)
+    assert np.allclose(lines["mode 2"][25:], 12e-3, rtol=0.3)
+    drawn = {figure.name: figure for figure in pictures(data)}
+    # The change is of the writes: it begins with the 26th run. Its rate is of all calls, but not of syncs.
+    assert {span.location for span in drawn["lines 1"].select({"type": Span})} == {24.5}
+    assert not list(drawn["lines 2"].select({"type": Span}))
+    heat = drawn["heat 1"].select_one({"name": "heat"}).glyph
+    assert heat.y < 1e-3 < 8e-3 < heat.y + heat.dh
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None,

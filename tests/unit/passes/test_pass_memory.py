@@ -72,6 +72,16 @@ def test_to_take_more_is_an_error() -> None:
     Budget(1 << 20).unwatched().check("run")
 
 
+def test_runs_of_a_process_share_what_is_held_but_not_the_program() -> None:
+    process = resident_bytes()
+    shared = Budget(2 * process).shared_by_runs(8)
+    shared.check("run")
+    assert shared.held_events == Budget(process // 4).held_events
+    with pytest.raises(EnsioError, match="run: the analysis takes more memory"):
+        Budget(process // 2).shared_by_runs(8).check("run")
+    assert Budget(1 << 40).shared_by_runs(8).shared_by(4) == Budget(1 << 35)
+
+
 def test_chunks_become_smaller_with_the_memory() -> None:
     assert Budget(1 << 40).chunk_events == 1 << 15
     assert Budget(5 << 24).chunk_events == 20_480

@@ -82,6 +82,26 @@ def test_other_ranks_are_not_read(runs, source, monkeypatch):
     assert sum(read) == EVENTS
 
 
+@pytest.mark.parametrize("source", ["spools", "trace.h5"])
+def test_a_limit_of_events_ends_the_reading(runs, source, monkeypatch, capsys):
+    from ensembles.cli.main import main
+
+    run, read = runs[source], []
+    chunks = type(run.source).chunks
+
+    def counted(self, request, damage):
+        for chunk in chunks(self, request, damage):
+            read.append(len(chunk))
+            yield chunk
+
+    monkeypatch.setattr(type(run.source), "chunks", counted)
+    assert main(["events", str(run.path), "--limit", "7"]) == 0
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 8
+    assert printed.err == "ensio: more events are not shown: raise --limit to see them\n"
+    assert 0 < sum(read) <= 1 << 17
+
+
 def test_other_times_are_hardly_read(runs, monkeypatch):
     run, read = runs["trace.h5"], []
     chunks = type(run.source).chunks

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.summaries import phasecounts
+from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.histogram import LogHistogram
@@ -26,6 +27,7 @@ EXACT = {
     "histogram": LogHistogram,
     "raster": lambda: Raster(TASKS, rows=3, cells=16),
     "rate": lambda: RateCurve(cells=16),
+    "alignment": lambda: Alignment(1),
 }
 
 

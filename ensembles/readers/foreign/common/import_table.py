@@ -180,6 +180,10 @@ class ImportedSource:
         """Return the sums by rank and function, or None."""
         return self._trace.ranks()
 
+    def kept(self, key: str) -> None:
+        """Return None: results of passes are kept beside the run."""
+        return
+
     def _blocks(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the blocks of the trace with all columns; calls with impossible values are left out."""
         for block in self._trace.blocks(1 << 20):

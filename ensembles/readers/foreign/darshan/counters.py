@@ -29,7 +29,7 @@ class CountedSummary(CellSummary):
 
     def __init__(self, calls: Sequence[Call], files: Sequence[str]) -> None:
         super().__init__(calls, files)
-        self.told_sizes: dict[str, list[tuple[int, int, int]]] = {}
+        self.told_sizes: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
 
 
 @dataclass(slots=True)
@@ -256,10 +256,9 @@ class Counters:
             for name, column in rows.items():
                 column.append(cell.get(name, 0))
             sizes = [(low, high, int(n)) for (_, low, high), n in zip(BUCKETS, found.sizes, strict=True) if n]
-            told = summary.told_sizes.setdefault(call.layer, [])
-            told += sizes
+            if sizes:
+                summary.told_sizes.setdefault((call.layer, call.op), []).extend(sizes)
         summary.cells = {name: np.array(rows[name], dtype) for name, dtype in CELL_DTYPES.items()}
-        summary.told_sizes = {layer: _joined(sizes) for layer, sizes in summary.told_sizes.items() if sizes}
         return summary
 
 
@@ -287,14 +286,6 @@ def counter_columns(records: np.ndarray, whole: int, real: int, before: int = 0)
     shape = np.dtype([*fields, ("whole", "i8", (whole,)), ("real", "f8", (real,))])
     table = records.view(shape)
     return table["id"], table["rank"], table["whole"], table["real"]
-
-
-def _joined(sizes: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Add up equal classes of reads and writes; the most frequent comes first."""
-    counts: dict[tuple[int, int], int] = {}
-    for low, high, count in sizes:
-        counts[low, high] = counts.get((low, high), 0) + count
-    return sorted(((low, high, count) for (low, high), count in counts.items()), key=lambda entry: -entry[2])
 
 
 def _bounds(found: _Sum) -> tuple[int, int]:

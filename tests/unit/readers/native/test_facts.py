@@ -13,6 +13,7 @@ from ensembles.model.c_layout import CONSTANTS
 from ensembles.model.lustre import Component, decode_layout
 from ensembles.model.metadata import Mount
 from ensembles.run.collect import collect
+from ensembles.run.storage import hints_of
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
 MOUNTS = r"""/ ext4 /dev/vda1
@@ -212,3 +213,36 @@ def test_info_tells_user_mpi_and_where_the_files_lie(directory, capsys):
     assert (system["type"], system["point"], system["files"]) == ("lustre", "/scratch", 1)
     assert system["stripes"] == [{"stripe_count": 4, "stripe_bytes": 1 << 20, "files": 1}]
     assert (information["user"], information["clock_error_s"]) == ("ann", None)
+
+
+def test_info_and_report_have_hints_and_stripings(tmp_path, capsys):
+    directory = tmp_path / "run"
+    facts = {
+        1: {
+            "lustre.lov": plain(1 << 20, [4, 0]).hex(),
+            "hint.cb_nodes": "4",
+            "hint.romio_ds_write": "disable",
+        },
+    }
+    spool(directory / "0.spool", 0, facts, mounts=MOUNTS, user="ann", job="77", mpi="MPICH  Version: 4.0")
+    assert main(["info", str(directory)]) == 0
+    text = capsys.readouterr().out
+    assert "hints      cb_nodes=4, romio_ds_write=disable (1 file)\n" in text
+    assert main(["info", "--json", str(directory)]) == 0
+    information = json.loads(capsys.readouterr().out)
+    assert information["hints"] == [{"hints": {"cb_nodes": "4", "romio_ds_write": "disable"}, "files": 1}]
+    page = directory.parent / "page.html"
+    assert main(["report", str(directory), "-o", str(page)]) == 0
+    shown = page.read_text()
+    assert "cb_nodes=4, romio_ds_write=disable (1 file)" in shown
+    assert "lustre at /scratch" in shown
+    assert "stripe count 2, stripe size 1 MiB (1 file)" in shown
+
+
+def test_files_with_the_same_hints_are_counted_together(tmp_path):
+    directory = tmp_path / "run"
+    both = {"hint.cb_nodes": "4"}
+    spool(directory / "0.spool", 0, {1: both, 2: both, 3: {"mount": "/scratch"}})
+    run = ensembles.open(directory)
+    assert hints_of(run, run.file_facts) == [{"hints": {"cb_nodes": "4"}, "files": 2}]
+    assert hints_of(run, []) == []

@@ -42,6 +42,9 @@ class EventsSource:
         )
         self.capacity, self.spool_identities = len(events), {}
 
+    def kept(self, key: str) -> None:
+        return None
+
     def rank_sizes(self) -> RankSizes:
         return RankSizes(*np.unique(self._events.rank, return_counts=True))
 

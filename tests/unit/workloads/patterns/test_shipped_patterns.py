@@ -32,17 +32,17 @@ WHOLE = {
     "hacc": ({"tasks": 3, "particles": 7}, ["hacc-soa.dat", "hacc-aos.dat"]),
     "benchio": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
-        ["benchio-mpiio-0.dat", "benchio-hdf5-0.h5"],
+        ["benchio-mpiio-0.dat", "benchio-hdf5.h5"],
     ),
     "benchio-netcdf": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
-        ["benchio-netcdf-0.nc"],
+        ["benchio-netcdf.nc"],
     ),
     "s3dio": (
         {"tasks": 12, "block_x": 2, "block_y": 3, "block_z": 1, "fields": 3, "checkpoints": 2},
         ["s3dio-0.nc", "s3dio-1.nc"],
     ),
-    "twophase": ({"tasks": 7, "aggregators": 3}, ["twophase.dat"]),
+    "twophase": ({"tasks": 7}, ["twophase.dat"]),
 }
 # Those that leave gaps: how many bytes of the file are written.
 GAPS = {
@@ -261,7 +261,7 @@ def test_benchio_blocks_are_those_of_an_array():
     across = (2, 2, 3)  # 12 = 3 x 2 x 2, the most along the slowest axis
     owner = np.empty((across[2] * z, across[1] * y, across[0] * x), dtype=int)
     for rank in range(12):
-        i, j, k = rank % 2, rank // 2 % 2, rank // 4
+        i, j, k = rank // 6, rank // 3 % 2, rank % 3
         owner[k * z : (k + 1) * z, j * y : (j + 1) * y, i * x : (i + 1) * x] = rank
     owner = np.repeat(owner.ravel(), 8)
     for call in ("mpiio.write_at_all", "hdf5.write_all"):
@@ -275,7 +275,7 @@ def test_benchio_blocks_are_those_of_an_array():
             assert (owner[places] == rank).all()
 
 
-def test_twophase_sends_every_request_to_the_aggregator_that_writes_it():
+def test_twophase_has_one_aggregator_below_a_stripe_and_all_tasks_send_to_it():
     plan = plan_of("twophase", paper=True)
     assert [step.phase for step in plan.steps] == [
         "open",
@@ -287,15 +287,38 @@ def test_twophase_sends_every_request_to_the_aggregator_that_writes_it():
         "close",
     ]
     sent = calls_named(plan, "mpi.exchange")
-    for phase, size in (("3-offsets", 16), ("4-data", 1312)):
+    for phase, size, messages in (("3-offsets", 4, 2), ("4-data", 1312, 1)):
         step = next(number for number, step in enumerate(plan.steps) if step.phase == phase)
         own = sent[sent[:, 1] == step]
         sends, receives = own[own[:, 5] > 0], own[own[:, 5] < 0]
         assert set(sends[:, 5].tolist()) == {size}
+        assert Counter(sends[:, 0].tolist()) == dict.fromkeys(range(240), messages)  # the aggregator, too
         assert sorted(zip(sends[:, 0], sends[:, 4], sends[:, 5], strict=True)) == sorted(
             zip(receives[:, 4], receives[:, 0], -receives[:, 5], strict=True)
         )
-        assert Counter(receives[:, 0].tolist()) == dict.fromkeys(range(0, 240, 24), 23)
+        assert Counter(receives[:, 0].tolist()) == {0: 240 * messages}
+    for call in ("mpi.allgather", "mpi.allreduce"):
+        found = calls_named(plan, call)
+        assert Counter(found[:, 0].tolist()) == dict.fromkeys(range(240), 2)
+        assert set(found[:, 5].tolist()) == {4}
     written = calls_named(plan, "mpiio.write_at")
-    assert written[:, 0].tolist() == list(range(0, 240, 24))
-    assert set(written[:, 5].tolist()) == {24 * 1312}
+    assert (written[:, 0].tolist(), written[:, 5].tolist()) == ([0], [240 * 1312])
+
+
+def test_twophase_of_several_stripes_has_an_aggregator_for_each():
+    """As the loops of the microbenchmark assign requests to aggregators."""
+    tasks, each, stripe, size = 96, 24, 1 << 20, 40_000
+    plan = plan_of("twophase", {"tasks": tasks, "request_bytes": size, "rounds": 1})
+    nodes = tasks // each
+    to = [rank * size // stripe % nodes * each for rank in range(tasks)]
+    sent = calls_named(plan, "mpi.exchange")
+    sent = sent[sent[:, 5] == size]
+    assert dict(sent[:, [0, 4]].tolist()) == dict(enumerate(to))
+    expected = {
+        number * each: min(stripe, size * to.count(number * each))
+        for number in range(nodes)
+        if number * stripe < tasks * size
+    }
+    written = calls_named(plan, "mpiio.write_at")
+    assert dict(written[:, [0, 5]].tolist()) == expected
+    assert (written[:, 4] == written[:, 0] // each * stripe).all()

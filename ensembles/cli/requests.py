@@ -1,0 +1,135 @@
+"""``ensio requests``: show the sizes of reads and of writes of each API."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensembles.cli.options import (
+    FILTERS,
+    add_filter_arguments,
+    add_json,
+    add_limit,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    selection_from_args,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from ensembles.run.requests import RequestTotals
+
+NAME = "requests"
+HELP = "show number, sizes and alignment of reads and of writes of each API"
+
+SIZES = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_run(parser)
+    parser.add_argument(
+        "--align",
+        metavar="SIZE",
+        type=_size,
+        help="boundary for misaligned requests, such as 4KiB (default: the stripe size of each file, else "
+        "the block size of its file system)",
+    )
+    add_limit(parser, "sizes of each API", SIZES)
+    add_json(parser)
+    add_filter_arguments(parser)
+    add_scale_arguments(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the requests."""
+    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.run.requests import MOST_SIZES, requests_of_run
+
+    run = open_run(args, args.run)
+    filters: Any = {name: getattr(args, name) for name in FILTERS if getattr(args, name)}
+    found = requests_of_run(run, args.align, max(args.limit, MOST_SIZES), **filters)
+    refuse_nothing(run, selection_from_args(args), len(found))
+    if args.json:
+        result = {
+            "run": run.path,
+            "align_bytes": args.align,
+            "requests": [row.to_json() for row in found],
+            "complete": not run.notes,
+            "notes": run.notes,
+        }
+        print(json.dumps(result, indent=2))
+    else:
+        print(_text(found, args.limit))
+    for note in run.notes:
+        warn(f"note: {note}")
+    return 0
+
+
+def _size(text: str) -> int:
+    from ensembles.model.errors import EnsioError
+    from ensembles.model.filters import parse_size
+
+    try:
+        size = parse_size(text)
+    except EnsioError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if size < 1:
+        raise argparse.ArgumentTypeError("the boundary must be at least 1 B")
+    return size
+
+
+def _text(found: Sequence[RequestTotals], limit: int) -> str:
+    from ensembles.cli.table import table_text
+    from ensembles.model.units import bytes_text, seconds_text, size_text
+
+    if not found:
+        return "No read or write was recorded."
+    totals = [
+        (
+            row.layer,
+            row.op,
+            f"{row.count:,}",
+            bytes_text(row.bytes),
+            seconds_text(row.time_s),
+            "" if row.collective is None else f"{row.collective:,}",
+            _part(row.misaligned, row.located),
+            _part(row.crossing, row.located),
+        )
+        for row in found
+    ]
+    headers = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing")
+    sizes = [
+        (
+            row.layer if number == 0 else "",
+            row.op if number == 0 else "",
+            size_text(size.low_bytes)
+            if size.low_bytes == size.high_bytes
+            else f"{size_text(size.low_bytes)} to {size_text(size.high_bytes)}",
+            f"{size.count:,}",
+            f"{100 * size.share:.1f} %",
+        )
+        for row in found
+        for number, size in enumerate(row.sizes[:limit])
+    ]
+    parts = [table_text(headers, totals, left=2)]
+    parts.append(table_text(("API", "op", "request size", "count", "share"), sizes, left=2))
+    notes = []
+    uncertain = [f"{row.layer} {row.op} {row.uncertainty:,}" for row in found if row.uncertainty]
+    if uncertain:
+        notes.append(f"counts of sizes may be too low by up to: {', '.join(uncertain)}")
+    if any(row.located is None for row in found):
+        notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
+    elif any(row.located != row.count for row in found):
+        notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
+    return "\n\n".join([*parts, *notes])
+
+
+def _part(count: int | None, whole: int | None) -> str:
+    """Return a number of requests with its share; "" if it is unknown."""
+    if count is None or not whole:
+        return ""
+    return f"{count:,} ({100 * count / whole:.3g} %)"

@@ -1,0 +1,93 @@
+"""The tests on times of runs as text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tabulate import tabulate
+
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.comparison.report import Comparison
+    from ensembles.comparison.run_tests import RunTest
+
+_WIDTH = 96
+_MOST_ROWS = 20
+_LABELS = {"io_time_s": "time in I/O, all tasks", "wait_time_s": "waiting, all tasks", "span_s": "span"}
+
+
+def without_common_folder(names: Sequence[str]) -> list[str]:
+    """Return the names of groups, without the folder that all of them are in."""
+    first, *others = (name.split("/")[:-1] for name in names)
+    common = 0
+    while common < len(first) and all(folders[common : common + 1] == [first[common]] for folders in others):
+        common += 1
+    return [sanitize_text("/".join(name.split("/")[common:])) for name in names]
+
+
+def run_tests_text(found: Comparison) -> str:
+    """Return the tests on the times of runs as tables; "" if there are none."""
+    tests = found.run_tests
+    if not tests:
+        return ""
+    names = without_common_folder([group.name for group in tests[0].groups])
+    shown = [test for test in tests if test.scope == "run"]
+    others = sorted((test for test in tests if test.scope != "run"), key=lambda test: test.holm_p)
+    shown += others[: _MOST_ROWS - len(shown)]
+    rows = [
+        (
+            _LABELS.get(test.what, test.what),
+            *(seconds_text(group.median_s) for group in test.groups),
+            _normality(test),
+            f"{test.p:.2g}",
+            f"{test.holm_p:.2g}",
+            _effect(test),
+        )
+        for test in shown
+    ]
+    headers = ("medians of runs", *names, "Shapiro p", "p", "Holm p", "effect")
+    table: str = tabulate(rows, headers, "simple", disable_numparse=True)
+    sizes = " + ".join(str(group.runs) for group in tests[0].groups)
+    effect = "Cliff's delta" if tests[0].epsilon_squared is None else "epsilon squared"
+    about = (
+        f"{tests[0].method} test, the run as unit ({sizes}); Holm p: for all times of whole runs, kinds of "
+        f"calls, or phases; Shapiro p: the least of the groups, small if not normal; effect: {effect}"
+    )
+    lines = textwrap.wrap(about, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    if tests[0].epsilon_squared is not None:
+        lines += _pair_lines(shown, names)
+    more = len(tests) - len(shown)
+    if more:
+        lines.append(f"  {more:,} more tests: see run_tests of --json")
+    return table + "\n\n" + "\n".join(lines)
+
+
+def _normality(test: RunTest) -> str:
+    known = [group.shapiro_p for group in test.groups if group.shapiro_p is not None]
+    return f"{min(known):.2g}" if known else ""
+
+
+def _effect(test: RunTest) -> str:
+    if test.epsilon_squared is None:
+        return f"{test.pairs[0].cliffs_delta:+.2f}"
+    return f"{test.epsilon_squared:.2f}"
+
+
+def _pair_lines(shown: Sequence[RunTest], names: Sequence[str]) -> list[str]:
+    """Return Dunn's pairs of the time in I/O."""
+    of_io = [test for test in shown if test.what == "io_time_s"]
+    lines = []
+    short = dict(zip((group.name for group in shown[0].groups), names, strict=True))
+    for test in of_io:
+        lines.append(f"  Dunn's test of {_LABELS[test.what]}, with Holm's correction:")
+        lines += [
+            f"    {short[pair.groups[0]]} and {short[pair.groups[1]]}: p {pair.holm_p:.2g}, difference "
+            f"{'-' if pair.difference_s < 0 else '+'}{seconds_text(abs(pair.difference_s))}, Cliff's delta "
+            f"{pair.cliffs_delta:+.2f}"
+            for pair in test.pairs
+        ]
+    return lines

@@ -1,0 +1,135 @@
+"""Files of the user that may be lost: kept results, in ``$XDG_CACHE_HOME/ensio``.
+
+Nothing here fails: what cannot be read is not there, and what cannot be written is not kept. The folder can
+be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+MOST_BYTES = 256 << 20
+"""Size of all files; the oldest are removed above it."""
+
+SWITCH = "ENSIO_CACHE"
+"""Environment variable: 0 switches the cache off."""
+
+_FOLDER = "ensio"
+_PRIVATE = 0o700
+_OTHERS_WRITE = 0o022
+
+
+def is_switched_off() -> bool:
+    """Whether the user wants no results to be kept."""
+    return os.environ.get(SWITCH, "") in ("0", "off", "no")
+
+
+def read_cached(name: str, most_bytes: int) -> bytes | None:
+    """Read a file.
+
+    Parameters
+    ----------
+    name : str
+        Name without folders.
+    most_bytes : int
+        Longer files are not read.
+
+    Returns
+    -------
+    bytes or None
+        None: there is no such file of this user.
+    """
+    with suppress(OSError), _opened_folder(create=False) as folder:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                return None
+            if status.st_size > most_bytes:
+                return None
+            content = file.read(most_bytes + 1)
+            with suppress(OSError):
+                os.utime(descriptor)  # the least recently used files are removed first
+            return content
+    return None
+
+
+def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> bool:
+    """Write a file: completely under a temporary name, which is then changed.
+
+    Parameters
+    ----------
+    name : str
+        Name without folders.
+    content : bytes
+    most_bytes : int
+        Size of all files; the oldest are removed above it.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+    """
+    with suppress(OSError), _opened_folder(create=True) as folder:
+        if not _make_room(folder, len(content), most_bytes):
+            return False
+        temporary = f".{os.urandom(8).hex()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+        return True
+    return False
+
+
+@contextmanager
+def _opened_folder(create: bool) -> Iterator[int]:
+    """Open the folder; raise OSError if there is none, or it is not this user's alone."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(base):
+        raise FileNotFoundError(base)
+    path = os.path.join(base, _FOLDER)
+    if create:
+        for each in (base, path):
+            # As root with the settings of a user, nothing is made in the user's folders.
+            if os.stat(os.path.dirname(each)).st_uid == os.geteuid():
+                with suppress(FileExistsError):
+                    os.mkdir(each, _PRIVATE)
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(folder)
+        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+            raise PermissionError(path)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _make_room(folder: int, length: int, most_bytes: int) -> bool:
+    """Remove the oldest files until there is room for another one."""
+    if length > most_bytes:
+        return False
+    found = []
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime_ns, status.st_size, name))
+    whole = sum(size for _, size, _ in found) + length
+    for _, size, name in sorted(found):
+        if whole <= most_bytes:
+            break
+        os.unlink(name, dir_fd=folder)
+        whole -= size
+    return True

@@ -1,0 +1,103 @@
+"""Kept summaries in a ``trace.h5``: the group ``kept``, one column of bytes for each request.
+
+They are sealed (`ensembles.passes.kept.seal`) with the identity of the rest of the file: its attributes, and
+types, sizes and samples of all other columns. If any of these has changed, the summaries are not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+import h5py
+import numpy as np
+
+from ensembles.passes.kept import MOST_BYTES
+from ensembles.readers.tracefile.checked_parts import has_part, open_column, open_group
+
+GROUP = "kept"
+
+MOST_KEPT_BYTES = 10 << 20
+"""Size of all kept summaries of a file, bytes."""
+
+_SAMPLE_BYTES = 1 << 12
+
+
+def content_identity(file: h5py.File, is_own: bool = False) -> bytes:
+    """Compute what identifies the run in a file.
+
+    Parameters
+    ----------
+    file : h5py.File
+        Open, with all parts but the kept summaries.
+    is_own : bool
+        Whether this process is writing the file, so that its parts need no check.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    KeyError, ValueError, OSError, RuntimeError
+        A part is damaged.
+    """
+    digest = blake2b(digest_size=16)
+    for name in sorted(file.attrs):
+        digest.update(f"{name!r} {file.attrs[name]!r}".encode("utf-8", "surrogateescape"))
+    for path, column in _columns(file, is_own):
+        if is_own:
+            column.flush()  # of the file, it would write the beginning, which an unfinished file lacks
+        stored_bytes = column.id.get_storage_size()
+        digest.update(f"{path} {column.dtype.str} {column.shape} {stored_bytes}".encode())
+        if column.chunks is None or not column.shape[0]:
+            continue
+        last = (column.shape[0] - 1) // column.chunks[0]
+        for number in sorted({0, last // 2, last}):
+            _, data = column.id.read_direct_chunk((number * column.chunks[0],))
+            digest.update(f"{number} {len(data)}".encode() + data[:_SAMPLE_BYTES] + data[-_SAMPLE_BYTES:])
+    return digest.digest()
+
+
+def _columns(file: h5py.File, is_own: bool) -> Iterator[tuple[str, h5py.Dataset]]:
+    """Yield the columns of all groups but that of the kept summaries, and those of the file itself."""
+    for name in sorted(file):
+        if name == GROUP:
+            continue
+        if file.get(name, getclass=True) is h5py.Group:
+            group = file[name] if is_own else open_group(file, name)
+            for each in sorted(group):
+                yield f"{name}/{each}", group[each] if is_own else open_column(group, each)
+        else:
+            yield name, file[name] if is_own else open_column(file, name)
+
+
+def read_kept(file: h5py.File) -> tuple[bytes, dict[str, bytes]]:
+    """Read the sealed summaries of a file.
+
+    Parameters
+    ----------
+    file : h5py.File
+
+    Returns
+    -------
+    identity : bytes
+        By `content_identity`.
+    sealed : dict of str to bytes
+        By name (`ensembles.passes.kept.name_of`). Empty: the file has none.
+
+    Raises
+    ------
+    KeyError, ValueError, OSError, RuntimeError
+        A part is damaged.
+    """
+    if not has_part(file, GROUP):
+        return b"", {}
+    group = open_group(file, GROUP)
+    found: dict[str, bytes] = {}
+    for name in group:
+        column = open_column(group, name)
+        if column.dtype != np.uint8 or column.shape[0] > 2 * MOST_BYTES:
+            raise ValueError(f"its column {name} is not a kept summary")
+        found[name] = column[:].tobytes()
+    return content_identity(file), found

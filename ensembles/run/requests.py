@@ -1,0 +1,213 @@
+"""Requests of a run by API: sizes of reads and of writes, collective calls, misaligned requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.selection import Filters, Selection
+from ensembles.summaries.alignment import Alignment
+from ensembles.summaries.callsums import operations_of_transfers
+from ensembles.summaries.calltable import CallTable, CallTotals
+from ensembles.summaries.from_cells import sizes_from_cells, table_from_cells
+from ensembles.summaries.sizes import SizeTable
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+MOST_SIZES = 10
+"""Sizes of an API that are listed, unless the caller asks for more."""
+
+_COLLECTIVE = ("_all", "_all_begin", "_all_end", "_ordered", "_ordered_begin", "_ordered_end")
+_WITH_COLLECTIVE = ("mpiio", "pnetcdf")
+
+
+@dataclass(frozen=True, slots=True)
+class SizeCount:
+    """Requests of one size, or of a class of sizes.
+
+    Attributes
+    ----------
+    low_bytes, high_bytes : int
+        The size, twice; or the least and largest size of a class whose sizes are not known one by one.
+    count : int
+    share : float
+        Share of the requests of the API and direction.
+    """
+
+    low_bytes: int
+    high_bytes: int
+    count: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTotals:
+    """The reads or the writes of one API.
+
+    Attributes
+    ----------
+    layer, op : str
+        The API, and ``read`` or ``write``.
+    count, errors : int
+        Number of requests, and of failed ones.
+    bytes : int
+        Bytes moved.
+    time_s : float
+        Time in these calls, summed over tasks; calls inside other calls included.
+    collective : int or None
+        Number of collective calls; None: the layer does not show which calls are.
+    located : int or None
+        Requests whose offset and boundary are known; None: not every call is an event.
+    misaligned : int or None
+        Those of them whose offset is not a multiple of the boundary.
+    crossing : int or None
+        Those of them that would fit between two boundaries, and touch both sides of one.
+    sizes : tuple of SizeCount
+        The most frequent sizes.
+    uncertainty : int
+        Each count of a size may be too low by up to this number.
+    functions : dict of str to int
+        Number of calls by function.
+    """
+
+    layer: str
+    op: str
+    count: int
+    errors: int
+    bytes: int
+    time_s: float
+    collective: int | None
+    located: int | None
+    misaligned: int | None
+    crossing: int | None
+    sizes: tuple[SizeCount, ...]
+    uncertainty: int
+    functions: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes, and shares of the located requests."""
+        shares = {
+            f"{name}_share": count / self.located if count is not None and self.located else None
+            for name, count in (("misaligned", self.misaligned), ("crossing", self.crossing))
+        }
+        return asdict(self) | shares
+
+
+def requests_of_run(
+    run: Run, align_bytes: int | None = None, most: int = MOST_SIZES, **filters: Unpack[Filters]
+) -> list[RequestTotals]:
+    """Compute the requests of a run by API, reads and writes apart.
+
+    Parameters
+    ----------
+    run : Run
+    align_bytes : int, optional
+        Boundary for misaligned requests. Default: of each file its Lustre stripe size, else the block size of
+        its file system, as far as the run records them.
+    most : int
+        Largest number of sizes of each.
+    **filters
+        As for `Run.select`.
+
+    Returns
+    -------
+    list of RequestTotals
+        The one with the most requests first.
+
+    Raises
+    ------
+    EnsioError
+        A filter is malformed or needs events that the run does not keep, `align_bytes` is not positive, or a
+        file cannot be read.
+
+    Examples
+    --------
+    >>> from ensembles.run.requests import requests_of_run
+    >>> reads, writes = requests_of_run(en.open("ensio-ior"))
+    >>> writes.op, writes.count, writes.sizes[0].low_bytes, reads.op
+    ('write', 160, 1048576, 'read')
+    """
+    if align_bytes is not None and align_bytes < 1:
+        raise EnsioError("the boundary of aligned requests must be at least 1 byte")
+    if run.has_all_events:
+        boundary = _boundaries(run) if align_bytes is None else align_bytes
+        wanted = {
+            "calls": SummaryRequest(ignoring_run(CallTable)),
+            "sizes": SummaryRequest(ignoring_run(partial(SizeTable, operations_of_transfers))),
+            "alignment": SummaryRequest(ignoring_run(partial(Alignment, boundary))),
+        }
+        found = run.summarize(wanted, selection=Selection.parse(**filters).for_run(run)).summaries
+        return _requests(found["calls"], found["sizes"], {}, found["alignment"], most)
+    if Selection.parse(**filters) != Selection():
+        raise EnsioError(
+            f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
+            "the whole run with ensio run --mode trace"
+        )
+    sizes, classes = sizes_from_cells(run.summary, by_operation=True)
+    return _requests(table_from_cells(run.summary, run.files), sizes, classes, None, most)
+
+
+def _boundaries(run: Run) -> np.ndarray:
+    """Return the boundary of each file in bytes; 0: unknown."""
+    return np.array([boundary_of(run, path) for path in run.files], np.int64)
+
+
+def boundary_of(run: Run, path: str) -> int:
+    """Return the Lustre stripe size of a file, else the block size of its file system; 0: unknown."""
+    striping = run.striping_of(path)
+    if striping is not None:
+        return striping.stripe_bytes
+    mount = run.filesystem_of(path) if path else None
+    return 0 if mount is None else mount.block_bytes
+
+
+def _requests(
+    table: CallTable,
+    sizes: SizeTable,
+    classes: Mapping[str, list[tuple[int, int, int]]],
+    alignment: Alignment | None,
+    most: int,
+) -> list[RequestTotals]:
+    calls: dict[tuple[str, str], dict[Call, CallTotals]] = {}
+    for call, totals in table.totals.items():
+        if call.op in ("read", "write"):
+            calls.setdefault((call.layer, call.op), {})[call] = totals
+    found = []
+    for (layer, op), functions in calls.items():
+        name, count = f"{layer} {op}", sum(totals.count for totals in functions.values())
+        entries = [(size, size, n) for size, n in sizes.frequent(name, most)] + list(classes.get(name, ()))
+        entries = sorted(entries, key=lambda entry: (-entry[2], -entry[0]))[:most]
+        where: list[int | None] = [None] * 3
+        if alignment is not None:
+            counted = (alignment.known, alignment.misaligned, alignment.crossing)
+            where = [counts.get(name, 0) for counts in counted]
+        collective = None
+        if layer in _WITH_COLLECTIVE:
+            collective = sum(t.count for call, t in functions.items() if call.name.endswith(_COLLECTIVE))
+        found.append(
+            RequestTotals(
+                layer=layer,
+                op=op,
+                count=count,
+                errors=sum(totals.errors for totals in functions.values()),
+                bytes=sum(totals.bytes for totals in functions.values()),
+                time_s=sum(totals.time_ns for totals in functions.values()) * 1e-9,
+                collective=collective,
+                located=where[0],
+                misaligned=where[1],
+                crossing=where[2],
+                sizes=tuple(SizeCount(low, high, n, n / count) for low, high, n in entries),
+                uncertainty=sizes.uncertainty.get(name, 0),
+                functions={call.name: totals.count for call, totals in functions.items()},
+            )
+        )
+    return sorted(found, key=lambda row: (-row.count, row.layer, row.op))

@@ -1,0 +1,95 @@
+"""What is answered from kept summaries is what a pass over the events gives: JSON and text, of every run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ensembles.run import kept
+from ensembles.run.run import Run
+
+from .answers import ANSWERS, Answer, NotThereError, _executed
+from .commands import lines_of
+from .declared import RUNS, Declared
+from .test_frozen import QUICK
+
+CASES = [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in RUNS]
+OTHERS = ("events", "export", "collect", "report")
+
+
+def lines(run: Declared) -> list[str]:
+    """Command lines that print an answer made of summaries, as JSON and as text."""
+    found = [line for line in lines_of(run) if line.split()[0] not in OTHERS]
+    found.append(f"sites {run.name} --json")
+    texts = [line.removesuffix(" --json") for line in found if "--op" not in line]
+    return [*found, *texts]
+
+
+def answers(wanted: list[str]) -> dict[str, Answer]:
+    """Execute command lines, each in turn."""
+    found = {line: _executed(line.split(), ANSWERS.folder) for line in wanted}
+    for answer in found.values():
+        answer.seconds = 0.0
+    return found
+
+
+@pytest.fixture
+def passes(monkeypatch, tmp_path):
+    """Keep what is computed of any run, however small and new; yields the names of summaries of each pass."""
+    monkeypatch.setattr(kept, "LEAST_FILE_BYTES", 1)
+    monkeypatch.setattr(kept, "SETTLED_NS", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made: list[list[str]] = []
+    whole = Run._pass
+
+    def counted(run, requests, selection):
+        made.append(sorted(requests))
+        return whole(run, requests, selection)
+
+    monkeypatch.setattr(Run, "_pass", counted)
+    return made
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_kept_answers_are_those_of_a_pass(run: Declared, passes, monkeypatch) -> None:
+    try:
+        ANSWERS.place(run.name)
+    except NotThereError as error:
+        pytest.skip(str(error))
+    wanted = lines(run)
+    with monkeypatch.context() as off:
+        off.setenv("ENSIO_CACHE", "0")
+        expected = answers(wanted)
+    fresh = len(passes)
+    assert answers(wanted) == expected
+    first = len(passes) - fresh
+    assert first <= fresh
+    assert answers(wanted) == expected
+    again = len(passes) - fresh - first
+    may_record = not ANSWERS.opened(run.name).is_final
+    assert again == fresh if may_record else again <= fresh / 4
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_collected_runs_keep_what_info_says(run: Declared, passes, monkeypatch) -> None:
+    try:
+        source = ANSWERS.place(run.name)
+    except NotThereError as error:
+        pytest.skip(str(error))
+    if not os.path.isdir(source):
+        return
+    name = f"kept-{run.name}.h5"
+    made = _executed(["collect", run.name, "-o", name], ANSWERS.folder)
+    path = Path(ANSWERS.folder, name)
+    try:
+        wanted = [f"info {name} --json", f"info {name}"]
+        del passes[:]
+        found = answers(wanted)
+        known = [names for names in passes if "table" in names]
+        monkeypatch.setenv("ENSIO_CACHE", "0")
+        assert answers(wanted) == found
+        assert made.exit != 0 or not known
+    finally:
+        path.unlink(missing_ok=True)

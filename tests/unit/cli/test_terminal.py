@@ -1,0 +1,125 @@
+"""What a terminal gets: colours, a progress bar, whole words in messages; and completion in a real bash."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensembles.cli.wrapped import WIDTH, with_wrapped_lines
+from ensembles.workloads.synthetic import synthetic_run
+
+ESCAPE = "\x1b["
+PYTHON = [sys.executable, "-c"]
+AT_ONCE = (
+    "import sys; import ensembles.cli.terminal as terminal; terminal._QUIET_S = -1.0; "
+    "from ensembles.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def on_terminal(*arguments: object, program: str = AT_ONCE, **environment: str) -> tuple[int, str]:
+    """Exit status of ensio on a new terminal, and what the terminal got."""
+    main, other = pty.openpty()
+    settings = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLUMNS": "80"} | environment
+    process = subprocess.Popen(
+        [*PYTHON, program, *map(str, arguments)], stdin=other, stdout=other, stderr=other, env=settings
+    )
+    os.close(other)
+    got = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # the terminal was closed by its last user
+            break
+        if not part:
+            break
+        got += part
+    os.close(main)
+    return process.wait(timeout=60), got.decode()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("terminal") / "run"
+    synthetic_run(path, 4, 5000)
+    return path
+
+
+def test_severities_have_colours_on_a_terminal_only() -> None:
+    text = "critical: small-requests\nnote: not-io\nposix write: different"
+    program = f"from ensembles.cli.terminal import print_coloured; print_coloured({text!r})"
+    _, coloured = on_terminal(program=program)
+    marked = re.findall(r"\x1b\[[0-9;]+m(\w+)\x1b\[0m", coloured)
+    assert marked == ["critical", "note", "different"]
+    assert re.sub(r"\x1b\[[0-9;]*m|\r", "", coloured).strip() == text
+    plain = subprocess.run([*PYTHON, program], capture_output=True, text=True, check=True)
+    assert plain.stdout == f"{text}\n"
+    for setting in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        _, coloured = on_terminal(program=program, **setting)
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", coloured)
+
+
+def test_a_pass_shows_how_far_it_is(run: Path) -> None:
+    _, text = on_terminal("modes", run, "--op", "write")
+    assert "reading run" in text
+    assert re.search(r"\b[\d,]+ of 21,828 events", text)
+    _, text = on_terminal("modes", run, "--op", "write", TERM="dumb")
+    assert "reading run" not in text
+    short = "import sys; from ensembles.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    _, text = on_terminal("ranks", run, program=short)
+    assert "reading run" not in text
+
+
+def test_messages_keep_words_whole_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("no trace")
+    status, text = on_terminal("info", tmp_path / "bad", COLUMNS="60")
+    assert status == 2
+    lines = text.replace("\r", "").strip().split("\n")
+    assert len(lines) > 1
+    assert all(len(line) <= 60 or " " not in line.removeprefix("ensio: ") for line in lines)
+
+
+def test_sentences_are_broken_and_tables_are_not() -> None:
+    table = "  ".join(["column"] * 20)
+    text = f"  where   {'a sentence ' * 12}\n{table}"
+    *broken, last = with_wrapped_lines(text).split("\n")
+    assert last == table
+    assert len(broken) > 1
+    assert all(len(line) <= WIDTH for line in broken)
+    assert all(line.startswith(" " * 10) for line in broken[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ensio", "mo"], "modes"),
+        (["ensio", "modes", "--ra"], "--rank"),
+        (["ensio", "history", "check", "--jun"], "--junit"),
+        (["ensio", "diagnose", "--fail-on", "cr"], "critical"),
+        (["ensio", "info", "a-ru"], "a-run"),
+    ],
+)
+def test_bash_completes(words: list[str], expected: str, tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash: its completion is not tried")
+    (tmp_path / "a-run").touch()
+    made = subprocess.run(
+        [sys.executable, "-m", "ensembles.cli.main", "completion", "bash"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    asked = " ".join(words)
+    program = (
+        f"{made}\nCOMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; COMP_LINE='{asked}'; "
+        'COMP_POINT=${#COMP_LINE}; _shtab_ensio; echo "${COMPREPLY[*]}"'
+    )
+    done = subprocess.run([bash, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert expected in done.stdout.split()

@@ -1,0 +1,9 @@
+"""Tests of passes make each pass: nothing that an earlier test computed is taken."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept(monkeypatch):
+    """Switch the cache off, also for the programs that a test starts."""
+    monkeypatch.setenv("ENSIO_CACHE", "0")
