@@ -46,7 +46,11 @@ def histogram_text(ensemble: Ensemble, places_s: Sequence[float] = (), rows: int
     >>> from ensembles.cli.histogram_text import histogram_text
     >>> ensemble = en.Ensemble(np.repeat([0.001, 0.002, 0.004], [10, 40, 20]))
     >>> for line in histogram_text(ensemble, [0.002], rows=2).splitlines():
-    ...     print(line.rstrip())
+    ...     print("|" + line.rstrip())
+    |                                  ████████
+    |  ▄▄▄▄▄▄▄▄                        ████████                        ████████
+    |                                       1
+    |       1.00 ms                         2.00 ms
     """
     for per_octave in _PER_OCTAVE:
         found = ensemble.histogram(bins=per_octave)

@@ -14,9 +14,6 @@ from contextlib import contextmanager, suppress
 MOST_BYTES = 256 << 20
 """Size of all files; the oldest are removed above it."""
 
-SWITCH = "ENSIO_CACHE"
-"""Environment variable: 0 switches the cache off."""
-
 _FOLDER = "ensio"
 _PRIVATE = 0o700
 _OTHERS_WRITE = 0o022
@@ -24,7 +21,7 @@ _OTHERS_WRITE = 0o022
 
 def is_switched_off() -> bool:
     """Whether the user wants no results to be kept."""
-    return os.environ.get(SWITCH, "") in ("0", "off", "no")
+    return os.environ.get("ENSIO_CACHE", "") in ("0", "off", "no")
 
 
 def read_cached(name: str, most_bytes: int) -> bytes | None:

@@ -22,6 +22,10 @@ OUTSIDE = {
     ("GCRM", "rate of metadata with aligned records"): (
         "metadata are not aligned in the model, and a small write costs the same before and after"
     ),
+    ("SDumont", "share of the write in the five steps (not most of the time)"): (
+        "a sync of the model writes to targets of disks, and a message takes microseconds; on the machine "
+        "messages took most of the time"
+    ),
     ("SDumont", "step 3 of the five, relative to step 4 (longer)"): (
         "the paper attributes it to how MPI implementations handle small messages; in the model a message "
         "costs its latency and its bytes, whatever the implementation"

@@ -100,10 +100,9 @@ static void finish(struct simulation *simulation, int32_t number, int64_t now_ns
 }
 
 /* Whether the other end had arrived: the task that waited for it, else -1. */
-static int32_t post(struct exchange *exchange, int32_t number, int32_t from, int32_t to)
+static int32_t post(struct exchange *exchange, int32_t number, int32_t peer, uint8_t sends)
 {
-    struct pair *pair = pair_of(exchange, from, to);
-    const uint8_t sends = number == from;
+    struct pair *pair = sends ? pair_of(exchange, number, peer) : pair_of(exchange, peer, number);
     if (pair->first >= 0 && pair->are_sends != sends) {
         const int32_t met = pair->first;
         pair->first = exchange->messages[met].next;
@@ -137,14 +136,16 @@ void exchange(struct simulation *simulation, int32_t number, int64_t now_ns)
             break;
         task->next_operation++;
         const int64_t peer = operation.offset;
-        if (peer < 0 || peer >= simulation->plan.tasks || peer == number)
-            fail(EXIT_USAGE, "task %" PRId32 " exchanges with task %" PRId64 ", which is none of the others", number,
-                 peer);
-        const int sends = operation.bytes >= 0;
-        *(sends ? &out : &in) += sends ? operation.bytes : -operation.bytes;
-        const int32_t met = post(exchange, number, sends ? number : (int32_t)peer, sends ? (int32_t)peer : number);
+        if (peer < 0 || peer >= simulation->plan.tasks)
+            fail(EXIT_USAGE, "task %" PRId32 " exchanges with task %" PRId64 ", which does not exist", number, peer);
+        const uint8_t sends = operation.bytes >= 0;
+        if (peer != number) /* a message of a task to itself is a copy in memory */
+            *(sends ? &out : &in) += sends ? operation.bytes : -operation.bytes;
+        const int32_t met = post(exchange, number, (int32_t)peer, sends);
         if (met < 0)
             missing++;
+        else if (met == number)
+            missing--;
         else if (--exchange->missing[met] == 0)
             finish(simulation, met, now_ns);
     }

@@ -137,4 +137,6 @@ def test_info_gives_their_totals(recorder, tmp_path, capsys):
     assert around["samples"] >= 2
     assert 50 * MIB <= around["process"]["written_by_calls"] < 51 * MIB
     assert around["dirty_bytes"] > 0
-    assert 0 <= around["io_full_share"] <= around["io_some_share"] <= 1
+    # The kernel adds the two times up one after the other: "full" can be some microseconds ahead of "some".
+    assert 0 <= around["io_full_share"] <= around["io_some_share"] + 0.01
+    assert around["io_some_share"] <= 1

@@ -258,13 +258,23 @@ def test_what_a_full_cache_does_not_take_waits_for_the_targets(tmp_path):
     assert of_links.span_s >= per_node * size / 20e6
 
 
+def test_a_task_exchanges_with_itself_without_the_network(tmp_path):
+    def messages(size):
+        return [[(0, "mpi.exchange", -1, 0, size), (0, "mpi.exchange", -1, 0, -size)], []]
+
+    _, of_one_byte = simulated(tmp_path, HandmadePlan(messages(1)))
+    _, of_many = simulated(tmp_path, HandmadePlan(messages(1 << 30)))
+    assert of_many.span_s == of_one_byte.span_s < 0.01
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
         ([[(0, "mpi.allgather", -1, 0, 8)], []], "make different collective calls in step"),
         ([[(0, "mpi.barrier", -1, 0, 0)], []], "wait without end, in step 0"),
         ([[(0, "mpi.exchange", -1, 1, 8)], []], "wait without end, in step 0"),
-        ([[(0, "mpi.exchange", -1, 0, 8)], []], "exchanges with task 0, which is none of the others"),
+        ([[(0, "mpi.exchange", -1, 0, 8)], []], "wait without end, in step 0"),
+        ([[(0, "mpi.exchange", -1, 2, 8)], []], "exchanges with task 2, which does not exist"),
         ([[(0, "posix.aio_read", 0, 0, 8)], []], "names the call posix.aio_read, which this ensio-simulate"),
     ],
 )

@@ -147,6 +147,18 @@ run_quick_tests() {
     return "$status"
 }
 
+# Tries up to three failed tests once more, with nothing else at work. What passes then met a busy machine or depends on its
+# neighbours. It is named at the end, for it is a defect, though none of the change under test.
+try_alone() {
+    local failed
+    failed=$(grep -E '^(FAILED|ERROR) ' "$log/pytest.log" | sed -E 's/^(FAILED|ERROR) //; s/ - .*//' | sort -u)
+    (($(wc -l <<<"$failed") <= 3)) || return 1
+    say "once more, alone: ${failed//$'\n'/, }"
+    python -m pytest --last-failed --last-failed-no-failures none tests/corpus tests/unit tests/end_to_end --nbmake notebooks |
+        tee "$log/pytest-alone.log" || return 1
+    unsteady=${failed//$'\n'/, }
+}
+
 run_all_tests() {
     set_up_all_tests
     local ctest_status=0 pytest_status=0
@@ -155,8 +167,12 @@ run_all_tests() {
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
     python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/unit tests/end_to_end --nbmake notebooks |
         tee "$log/pytest.log" || pytest_status=$?
+    if ((pytest_status == 1)); then
+        try_alone && pytest_status=0
+    fi
     say "in short"
     grep -E 'tests passed|tests failed' "$log/ctest.log" || echo "ctest: no closing line; see build/log/ctest.log"
     tail -n 1 "$log/pytest.log"
+    [[ -z ${unsteady-} ]] || printf 'unsteady, to be mended: failed among others, passed alone: %s\n' "$unsteady"
     ((ctest_status == 0 && pytest_status == 0))
 }

@@ -138,8 +138,9 @@ class Split:
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
-                "upper bound: speedup if every task took the mean time of a call; spread: coefficient of",
-                f"variation of the time of one task. Correlation of calls: {alike}.",
+                "upper bound: speedup if every task took the mean time of a call; spread:",
+                "coefficient of variation of the time of one task.",
+                f"Correlation of calls: {alike}.",
                 *(f"{one.calls} calls: {one.refused}." for one in self.splits if one.refused),
             ]
         )

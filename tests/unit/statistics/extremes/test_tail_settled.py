@@ -46,7 +46,7 @@ def test_a_run_that_drifts_or_has_just_changed_says_so(location, what):
     assert found.refused is None
     assert what in found.unsettled
     assert found.unsettled in str(found)
-    assert found.unsettled in tail_text(found)
+    assert found.unsettled in " ".join(tail_text(found).split())
     assert found.to_json()["unsettled"] == found.unsettled
 
 
