@@ -19,6 +19,7 @@ SOURCES = """
     structure/strides/_strides
     summaries/_callsums
     summaries/_counts
+    summaries/_groups
     summaries/_spread
 """
 
@@ -54,6 +55,7 @@ def compiled(
         # aligned, as else what one costs changes by a third with the code that happens to lie before it.
         extra_compile_args=[
             "-std=c11",
+            "-Werror=implicit-function-declaration",
             "-O3",
             "-ffp-contract=off",
             "-falign-loops=32",

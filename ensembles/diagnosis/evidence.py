@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.events import OPS, Events, is_io_of_calls, op_of_calls
+from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import RANK_ORDER, Summary
-from ensembles.summaries.keyed_sums import KeyedSums
+from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, previous_of_group
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
@@ -92,46 +93,64 @@ class Evidence(Summary):
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
-        io = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call])
-        if not len(io):
+        io = _chosen(is_io_of_calls(chunk.calls)[chunk.call])
+        rank, call = chunk.rank[io].astype(np.int64), chunk.call[io].astype(np.int64)
+        if not len(rank):
             return
         own_ns = chunk.duration if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
-        rank, call = chunk.rank[io].astype(np.int64), chunk.call[io].astype(np.int64)
-        file, duration = chunk.file[io].astype(np.int64), np.maximum(chunk.duration[io], 1)
-        phase = np.zeros(len(io), np.int64)
+        file, log2 = chunk.file[io].astype(np.int64), np.log2(np.maximum(chunk.duration[io], 1))
+        phase = np.zeros(len(rank), np.int64)
         if self._phases is not None:
             phase = np.maximum(self._phases.phase_index(chunk)[io], 0)
         size, moved = size_classes(chunk.requested[io]), np.maximum(chunk.moved[io], 0)
-        by_call = np.lexsort((call, rank))
-        again = np.zeros(len(io), np.int64)
-        alike = [column[by_call][1:] == column[by_call][:-1] for column in (rank, call, file)]
-        again[by_call[1:]] = alike[0] & alike[1] & alike[2]
+        group, first = groups_of_rows([rank, call])
+        before = previous_of_group(group, len(first))
+        again = ((before >= 0) & (file[before] == file)).astype(np.int64)
         rows: dict[str, Any] = {
             "phase": phase,
             "rank": rank,
             "call": call,
             "size": size,
             "depth": (chunk.depth[io] > 0).astype(np.int64),
-            "n": np.ones(len(io), np.int64),
+            "n": np.ones(len(rank), np.int64),
             "bytes": moved,
             "time_ns": own_ns[io],
-            "log_ns": np.log(duration),
+            "log_ns": log2 * np.log(2),
             "repeats": again,
             "start_ns": chunk.start[io],
             "end_ns": chunk.start[io] + chunk.duration[io],
         }
         self.calls.add(rows)
-        rows["bin"] = (np.log2(duration) * BINS_PER_OCTAVE).astype(np.int64)
+        rows["bin"] = (log2 * BINS_PER_OCTAVE).astype(np.int64)
         self.durations.add(rows)
-        op = op_of_calls(chunk.calls)[call]
-        placed = np.flatnonzero(((op == _READ) | (op == _WRITE)) & (chunk.offset[io] >= 0) & (moved > 0))
-        if len(placed):
-            rows = {name: column[placed] for name, column in rows.items()}
-            self._add_placed(rows, file[placed], chunk.offset[io[placed]], op[placed] == _READ)
+        op, offset = op_of_calls(chunk.calls)[call], chunk.offset[io]
+        order = order_by_start(chunk)
+        place = None
+        if order is not None:
+            place = np.empty(len(chunk), np.int64)
+            place[order] = np.arange(len(chunk))
+            place = place[io]
+        placed = _chosen(((op == _READ) | (op == _WRITE)) & (offset >= 0) & (moved > 0))
+        rows = {
+            name: column[placed]
+            for name, column in rows.items()
+            if name not in ("repeats", "depth", "end_ns")
+        }
+        self._add_placed(
+            rows, file[placed], offset[placed], op[placed] == _READ, place if place is None else place[placed]
+        )
 
     def _add_placed(
-        self, rows: dict[str, Any], file: np.ndarray, offset: np.ndarray, read: np.ndarray
+        self,
+        rows: dict[str, Any],
+        file: np.ndarray,
+        offset: np.ndarray,
+        read: np.ndarray,
+        place: np.ndarray | None,
     ) -> None:
+        """Add transfers with known offsets; `place`: where they are in the order of rank and start."""
+        if not len(file):
+            return
         end = offset + rows["bytes"]
         stripe, count, first, listed = self.stripes[np.minimum(file, len(self.stripes) - 1)].T
         known = np.flatnonzero(stripe > 0)
@@ -146,19 +165,15 @@ class Evidence(Summary):
             target = (first[known] + number % np.maximum(count[known], 1)) % np.maximum(listed[known], 1)
             at = np.flatnonzero(single)
             self.targets.add({name: column[at] for name, column in mine.items()} | {"target": target[at]})
-        reads = np.flatnonzero(read)
-        if not len(reads):
+        if not read.any():
             return
+        reads = _chosen(read) if place is None else np.flatnonzero(read)[np.argsort(place[read])]
         mine = {name: column[reads] for name, column in rows.items()}
         file, low, high = file[reads], offset[reads], end[reads]
         self.extents.add(mine | {"file": file, "low": low, "high": high})
-        order = np.lexsort((mine["start_ns"], file, mine["rank"]))
-        jumps = np.ones(len(order), np.int64)
-        same = (mine["rank"][order][1:] == mine["rank"][order][:-1]) & (file[order][1:] == file[order][:-1])
-        jumps[1:] = ~same | (low[order][1:] != high[order][:-1])
-        jumped = np.empty(len(order), np.int64)
-        jumped[order] = jumps
-        self.order.add(mine | {"jumps": jumped})
+        group, first = groups_of_rows([mine["rank"], file])
+        before = previous_of_group(group, len(first))
+        self.order.add(mine | {"jumps": ((before < 0) | (low != high[before])).astype(np.int64)})
 
     @staticmethod
     def bin_ns(number: np.ndarray) -> np.ndarray:
@@ -178,6 +193,11 @@ class Evidence(Summary):
             for table in _TABLES
             for name, column in getattr(self, table).columns().items()
         }
+
+
+def _chosen(mask: np.ndarray) -> np.ndarray | slice:
+    """Return what selects the rows of a mask; all rows by a slice, which copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 def stripes_of(run: Run) -> np.ndarray:

@@ -141,7 +141,7 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
         run.keeps_all_calls
         and selections
         and is_long(run)
-        and not any(each.needs_whole_run for each in selections)
+        and not any(each.needs_whole_run or each.ranks is not None for each in selections)
     ):
         return _in_one_pass(run, selections, per)
     return [ensemble_from_run(run, selection, per) for selection in selections]
@@ -149,9 +149,11 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
 
 def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
     """Make the ensembles of one selection, or of several without phases and ordinals."""
-    some = sample_ranks(run, min(SOME_EVENTS, run.budget.held_events // 4))
+    most_events = min(SOME_EVENTS, run.budget.held_events // 4)
+    among = selections[0].read_ranks if len(selections) == 1 else None
+    some = sample_ranks(run, most_events, among)
     run.budget.check(run.path)
-    phases, found, number = _phases_and_counts(run, selections, per, some)
+    phases, found, number = _phases_and_counts(run, selections, per, some if among is None else None)
     return [
         _ensemble_of_counts(
             run, selection, per, some, phases, CountedDurations.from_phase_counts(counts, number)

@@ -18,6 +18,7 @@ from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.summaries.classes import size_class
+from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -95,17 +96,21 @@ class CallGroups(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        if self._outermost:
+        if self._outermost and chunk.depth.any():
             chunk = chunk[chunk.depth == 0]
         call, requested, duration = chunk.call, chunk.requested, chunk.duration
         moved = np.maximum(chunk.moved, 0)
-        key = call.astype(np.int32) << 7 | size_class(requested).astype(np.int32)
-        counts = np.bincount(key)
-        for group in np.flatnonzero(counts).tolist():
-            mine = key == group
-            sizes = requested[mine]
-            sums = [counts[group], moved[mine].sum(), duration[mine].sum(), sizes.min(), sizes.max()]
-            self._put((chunk.calls[group >> 7], group & 127), np.array(sums, dtype=object))
+        key = call.astype(np.int64) << 7 | size_class(requested)
+        group, first = groups_of_rows([key])
+        low, high = requested[first], requested[first]
+        np.minimum.at(low, group, requested)
+        np.maximum.at(high, group, requested)
+        bytes_, time_ns = np.zeros((2, len(first)), np.int64)
+        np.add.at(bytes_, group, moved)
+        np.add.at(time_ns, group, duration)
+        columns = (np.bincount(group, minlength=len(first)), bytes_, time_ns, low, high)
+        for number, *sums in zip(key[first].tolist(), *(column.tolist() for column in columns), strict=True):
+            self._put((chunk.calls[number >> 7], number & 127), np.array(sums, dtype=object))
 
     def merge(self, other: CallGroups) -> None:
         """Add other sums."""

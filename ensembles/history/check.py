@@ -13,7 +13,7 @@ from ensembles.comparison.components import PLACE, TAIL, WEIGHT
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import MARGIN
 from ensembles.history.record import RunRecord
-from ensembles.history.series import CALLS, COMMON, RATE, Part, Series, make_series
+from ensembles.history.series import CALLS, COMMON, RATE, SLOW, Part, Series, make_series
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
@@ -299,7 +299,7 @@ def _of_reference(series: Series, seen: Tested) -> Tested:
 
 
 def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
-    size = one.absolute if part.what not in (COMMON, WEIGHT, TAIL) else one.change
+    size = one.absolute if part.what not in (COMMON, WEIGHT, TAIL, SLOW) else one.change
     direction = "slower" if size * part.slower > 0 else "faster"
     before = float(np.nanmean(series.absolute[:first, one.part])) if first else float("nan")
     after = float(np.nanmean(series.absolute[first:, one.part]))
@@ -307,7 +307,9 @@ def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
     if part.what == CALLS:
         text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
         return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
-    if part.what == WEIGHT:
+    if part.what == SLOW:
+        text = f"{after**2:.2%} of the calls take longer than {_time(part.t_s)} instead of {before**2:.2%}"
+    elif part.what == WEIGHT:
         text = f"{part.name}, at {_time(part.t_s)}: {after:.1%} of the calls instead of {before:.1%}"
     elif part.what == TAIL:
         text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"

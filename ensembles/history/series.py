@@ -14,15 +14,18 @@ import numpy as np
 
 from ensembles.comparison.compare import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import values_of_runs
-from ensembles.comparison.components import PLACE, RATIO, WEIGHT
+from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT
 from ensembles.history.record import KindRecord, RunRecord
+from ensembles.summaries.bins import bin_edges_s
 
 COMMON, PHASE, RATE, CALLS = "common factor", "phase time", "rate", "calls"
+SLOW = "share of slow calls"
 
 LEAST_TIME = 0.01
 """Least share of the time in I/O that a kind of calls takes to be checked."""
 
 _MOST_PHASES = 16
+_SLOW_GRAIN = 0.05  # of the square root: a tenth of the share
 _WEIGHT_GRAIN = 0.002  # a change of a share that is never one
 
 
@@ -33,7 +36,7 @@ class Part:
     Attributes
     ----------
     what : str
-        `COMMON`, ``mode place``, ``mode weight``, ``tail``, `PHASE`, `RATE` or `CALLS`.
+        `COMMON`, ``mode place``, ``mode weight``, ``tail``, `SLOW`, `PHASE`, `RATE` or `CALLS`.
     name : str
         As in texts: ``mode 2 place``, ``phase 3 time``.
     layer, op : str or None
@@ -68,8 +71,8 @@ class Series:
         m parts; the first is `COMMON` if there are locations.
     value : ndarray of float64, shape (r, m)
         Locations as log2 of their ratio to the part's, times in seconds and rates in bytes/s as log2, all
-        relative to the common factor; weights as shares; calls as numbers. nan: the run does not have the
-        part.
+        relative to the common factor; weights as shares; shares of slow calls as their square roots, whose
+        variance does not depend on the share; calls as numbers. nan: the run does not have the part.
     absolute : ndarray of float64, shape (r, m)
         The same, not relative.
     reference : int or None
@@ -157,7 +160,29 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tu
         grain = _WEIGHT_GRAIN if part.what == WEIGHT else part.grain_octaves
         many = part.weight * float(calls.sum())
         columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value))
+    tail = next((part for part in found.parts if part.what == TAIL), None)
+    places = [(part.t_s or 0.0, value) for part, value in columns if part.what == PLACE]
+    if tail is not None and places:
+        _, last_mode = max(places, key=lambda each: each[0])
+        roots = _roots_of_slow_shares(kept, made, tail.t_s, last_mode)
+        grain = _SLOW_GRAIN * float(np.nanmean(roots))
+        columns.append((Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain), roots))
     return columns
+
+
+def _roots_of_slow_shares(
+    kinds: Sequence[KindRecord], made: Sequence[int], from_s: float, last_mode: np.ndarray
+) -> np.ndarray:
+    """Compute the root of the share of calls beyond the beginning of the tail, which moves with the last
+    mode."""
+    found = np.full(len(last_mode), np.nan)
+    edges_s = bin_edges_s()
+    for kind, run in zip(kinds, made, strict=True):
+        bins, counts = np.array(kind.bins), np.array(kind.counts, np.float64)
+        low, high = edges_s[bins], edges_s[bins + 1]
+        inside = np.clip((high - from_s * 2.0 ** last_mode[run]) / (high - low), 0, 1)
+        found[run] = np.sqrt((counts * inside).sum() / counts.sum())
+    return found
 
 
 def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:

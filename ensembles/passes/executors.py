@@ -25,7 +25,8 @@ from ensembles.passes.progress import announced
 from ensembles.passes.reading import divide
 from ensembles.passes.spec import Partial, PassRun, PassSpec, run_partition
 
-THREADS = min(4, len(os.sched_getaffinity(0)))
+THREADS = min(2, len(os.sched_getaffinity(0)))
+"""More threads wait for the lock of Python as long as they work."""
 
 _FEW_EVENTS = 1 << 18
 """Runs with fewer events are read by one thread, as starting others would take longer."""
@@ -62,8 +63,8 @@ class ThreadExecutor:
     Parameters
     ----------
     threads : int
-        Largest number of threads. Default: one for each processor that this process may use, at most 4. A
-        small memory budget allows fewer.
+        Largest number of threads. Default: one for each processor that this process may use, at most
+        `THREADS`. A small memory budget allows one.
     """
 
     def __init__(self, threads: int = THREADS) -> None:

@@ -105,6 +105,11 @@ class RankSizes(NamedTuple):
     events: np.ndarray
 
 
+def sample_size(ranks: int, events: int, most_events: int, least_ranks: int) -> int:
+    """Return how many ranks of a run have about the wanted number of events, at least `least_ranks`."""
+    return max(least_ranks, int(ranks * most_events / max(events, 1)))
+
+
 class ChunkSource(Protocol):
     """An object that reads events in chunks.
 

@@ -15,6 +15,8 @@ from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ensembles.files.names import split_launch
 from ensembles.files.user_cache import is_switched_off, read_cached, write_cached
 from ensembles.model.errors import EnsioError
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from ensembles.model.events import Events
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
+    from ensembles.structure.phases.result import KeptPhases
+    from ensembles.structure.phases.sampled_ranks import Search
 
 LEAST_FILE_BYTES = 1 << 20
 """Smaller runs are not cached: reading them takes little more than finding what is kept."""
@@ -252,8 +256,48 @@ class KeptInFile:
         from ensembles.run.information import sums_requests
 
         self._run = run
-        self._requests = sums_requests(run) if run.has_all_events and not is_switched_off() else {}
-        self._group = SummaryGroup(self._requests, run)
+        is_wanted = run.has_all_events and not is_switched_off()
+        self._requests = sums_requests(run) if is_wanted else {}
+        self._search, wanted = self._begun_search() if is_wanted else (None, {})
+        self._group = SummaryGroup(self._requests | wanted, run)
+        self._events = 0
+        self._ranks: set[int] = set()
+
+    def _begun_search(self) -> tuple[Search | None, dict[str, SummaryRequest]]:
+        """Begin to search the phases of a long run; return the search and what it needs of all events."""
+        from ensembles.structure.phases.detect import most_events_held
+        from ensembles.structure.phases.result import AnnotatedPhases
+        from ensembles.structure.phases.sampled_ranks import search_in_sample
+
+        most_events = most_events_held(self._run)
+        if self._run.most_events <= most_events or AnnotatedPhases.from_regions(self._run.regions):
+            return None, {}
+        search = search_in_sample(self._run, None, most_events)
+        try:
+            return search, next(search)
+        except EnsioError:  # a few tasks do not fit into memory
+            return None, {}
+
+    def _found_phases(self) -> dict[SummaryRequest, KeptPhases]:
+        """Return the phases, if the search needs no second pass.
+
+        The tasks that the search looks at depend on the number of events that are expected. The file has the
+        exact number, with which the search would look at others.
+        """
+        from ensembles.structure.phases.detect import most_events_held, request_of_phases
+        from ensembles.structure.phases.result import KeptPhases
+        from ensembles.structure.phases.sampled_ranks import is_sample_of
+
+        most_events = most_events_held(self._run)
+        if self._search is None or not self._requests:
+            return {}
+        if not is_sample_of(self._run, most_events, self._events, len(self._ranks)):
+            return {}
+        try:
+            self._search.send(self._group)
+        except StopIteration as ended:
+            return {request_of_phases(None, most_events): KeptPhases(ended.value)}
+        return {}
 
     def watch(self, chunks: Iterator[Events]) -> Iterator[Events]:
         """Yield the chunks unchanged, and add them to the summaries.
@@ -261,6 +305,8 @@ class KeptInFile:
         If a summary refuses an event, nothing is kept: the file is written anyway.
         """
         for chunk in chunks:
+            self._events += len(chunk)
+            self._ranks.update(np.unique(chunk.rank).tolist())
             try:
                 for summary in self._group.summaries.values():
                     summary.add(chunk)
@@ -274,11 +320,12 @@ class KeptInFile:
     def sealed(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
         """Return the summaries by name, the shortest first, up to a number of bytes."""
         found: dict[str, bytes] = {}
-        for name, request in self._requests.items():
+        filled = {request: self._group[name] for name, request in self._requests.items()}
+        for request, result in (filled | self._found_phases()).items():
             key = key_of(request)
             with suppress(NotKept):
                 assert key is not None  # functions and classes of modules
-                found[name_of(identity, key)] = seal(identity, key, to_bytes(self._group[name], self._run))
+                found[name_of(identity, key)] = seal(identity, key, to_bytes(result, self._run))
         kept = {}
         for name in sorted(found, key=lambda name: len(found[name])):
             most_bytes -= len(found[name])

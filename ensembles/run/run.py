@@ -12,6 +12,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
+from ensembles.model.filters import within_ranges
 from ensembles.model.metadata import Process
 from ensembles.model.regions import KINDS, RegionTable
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
@@ -19,7 +20,7 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
-from ensembles.passes.reading import ReadRequest, ascending_ranges
+from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
 from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
 from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
@@ -149,7 +150,7 @@ class Run(RunWithTotals):
         """Upper bound of the number of events, known without reading them."""
         return self._source.capacity
 
-    def some_ranks(self, most_events: int, least_ranks: int = 3) -> Events:
+    def some_ranks(self, most_events: int, least_ranks: int = 3, among: Ranges | None = None) -> Events:
         """Read all events of some ranks, evenly spaced among all ranks.
 
         Parameters
@@ -158,6 +159,8 @@ class Run(RunWithTotals):
             Approximate number of events wanted.
         least_ranks : int
             Smallest number of ranks, even if they have more events.
+        among : sequence of (int, int), optional
+            Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
 
         Returns
         -------
@@ -173,7 +176,9 @@ class Run(RunWithTotals):
         what = f"all calls of {least_ranks} tasks, which phase detection needs"
         self.budget.check_events(self.path, share, what)
         ranks = self._source.rank_sizes().rank
-        wanted = max(least_ranks, int(len(ranks) * most_events / max(self.most_events, 1)))
+        wanted = sample_size(len(ranks), self.most_events, most_events, least_ranks)
+        if among is not None:
+            ranks = ranks[within_ranges(ranks, among)]
         places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
         chosen = ascending_ranges([(rank, rank) for rank in ranks[places].tolist()])
         request = ReadRequest(is_ordered=False, ranks=chosen)

@@ -210,7 +210,44 @@ done:
     return result;
 }
 
-PyMethodDef count_functions[] = {{"count_bins", count_bins, METH_VARARGS, NULL},
-                                 {"count_groups", count_groups, METH_VARARGS, NULL},
-                                 {"count_seconds", count_seconds, METH_VARARGS, NULL},
-                                 {NULL, NULL, 0, NULL}};
+/* Give the bins, or else the bit lengths, of numbers. */
+static PyObject *numbers_of(PyObject *args, int bins)
+{
+    enum { VALUE, OUT, ARRAYS };
+    static const array_kind wanted[ARRAYS] = {{"value", 8, 0}, {"out", 8, WRITTEN}};
+    Py_buffer views[ARRAYS] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, ARRAYS, ARRAYS) == 0) {
+        const uint64_t *value = views[VALUE].buf;
+        int64_t *out = views[OUT].buf;
+        const Py_ssize_t count = length_of(&views[VALUE]);
+        Py_BEGIN_ALLOW_THREADS
+        if (bins)
+            for (Py_ssize_t i = 0; i < count; i++)
+                out[i] = ensio_bin(value[i]);
+        else
+            for (Py_ssize_t i = 0; i < count; i++)
+                out[i] = value[i] ? 64 - __builtin_clzll(value[i]) : 0;
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    release_arrays(views, ARRAYS);
+    return result;
+}
+
+static PyObject *bin_indices(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return numbers_of(args, 1);
+}
+
+static PyObject *bit_lengths(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return numbers_of(args, 0);
+}
+
+PyMethodDef count_functions[] = {
+    {"bin_indices", bin_indices, METH_VARARGS, NULL},     {"bit_lengths", bit_lengths, METH_VARARGS, NULL},
+    {"count_bins", count_bins, METH_VARARGS, NULL},       {"count_groups", count_groups, METH_VARARGS, NULL},
+    {"count_seconds", count_seconds, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.c_layout import BIN_CONSTANTS
 
 BIN_BITS = BIN_CONSTANTS["ENSIO_BIN_BITS"]
@@ -39,9 +40,9 @@ def bin_index(duration_ns: np.ndarray) -> np.ndarray:
     >>> bin_low_ns()[bins]
     array([     0,     63,     64,     64, 999424], dtype=uint64)
     """
-    value = np.asarray(duration_ns).astype(np.uint64)
-    octave = np.maximum(bit_length(value) - (BIN_BITS + 1), 0)
-    index: np.ndarray = (octave << BIN_BITS) + (value >> octave.astype(np.uint64)).astype(np.int64)
+    value = np.ascontiguousarray(duration_ns).astype(np.uint64, copy=False)
+    index = np.empty(value.shape, np.int64)
+    _compiled.bin_indices(value, index)
     return index
 
 
@@ -84,10 +85,7 @@ def bit_length(value: np.ndarray) -> np.ndarray:
     >>> bit_length(np.array([0, 1, 255, 256], dtype=np.uint64))
     array([0, 1, 8, 9])
     """
-    length = np.zeros(value.shape, dtype=np.int64)
-    rest = value.copy()
-    for step in (32, 16, 8, 4, 2, 1):
-        high = rest >= np.uint64(1) << np.uint64(step)
-        length += high * step
-        rest = np.where(high, rest >> np.uint64(step), rest)
-    return length + (rest > 0)
+    value = np.ascontiguousarray(value).astype(np.uint64, copy=False)
+    length = np.empty(value.shape, np.int64)
+    _compiled.bit_lengths(value, length)
+    return length

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.callsums import SUM_COLUMNS
-from ensembles.summaries.keyed_sums import sorted_groups
+from ensembles.summaries.keyed_sums import groups_of_rows
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
 
@@ -112,28 +112,32 @@ class BySite(Summary):
             return
         inner_ns = self._nesting.inner_ns(chunk)
         site, number = chunk.site.astype(np.int64), chunk.call.astype(np.int64)
-        order, first = sorted_groups([site, number])
+        group, first = groups_of_rows([site, number])
         moved = np.where(counted_elsewhere(chunk), 0, np.maximum(chunk.moved, 0))
 
         def sums(values: np.ndarray) -> list[int]:
-            return list(map(int, np.add.reduceat(values[order].astype(np.int64), first)))
+            found = np.zeros(len(first), np.int64)
+            np.add.at(found, group, values.astype(np.int64))
+            return found.tolist()
 
         time_ns = sums(chunk.duration)
+        longest_ns = chunk.duration[first]
+        np.maximum.at(longest_ns, group, chunk.duration)
         columns = zip(
-            site[order[first]].tolist(),
-            number[order[first]].tolist(),
-            np.diff(first, append=len(order)).tolist(),
+            site[first].tolist(),
+            number[first].tolist(),
+            np.bincount(group).tolist(),
             sums(chunk.moved < 0),
             sums(moved),
             time_ns,
             time_ns if inner_ns is None else sums(chunk.duration - inner_ns),
-            np.maximum.reduceat(chunk.duration[order], first).tolist(),
+            longest_ns.tolist(),
             strict=True,
         )
-        for place, function, count, errors, bytes_, whole_ns, exclusive_ns, longest_ns in columns:
+        for place, function, count, errors, bytes_, whole_ns, exclusive_ns, most_ns in columns:
             call = chunk.calls[function]
             bytes_ = bytes_ if call.op in _TRANSFERS else 0
-            totals = SiteCalls(count, errors, bytes_, whole_ns, exclusive_ns, longest_ns)
+            totals = SiteCalls(count, errors, bytes_, whole_ns, exclusive_ns, most_ns)
             self.rows.setdefault((place, call), SiteCalls()).add(totals)
 
     def merge(self, other: BySite) -> None:

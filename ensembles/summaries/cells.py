@@ -17,6 +17,7 @@ from ensembles.model.events import COLUMNS, MISSING, Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_index
 from ensembles.summaries.classes import UNKNOWN_ORDINAL, Ordinals, ordinal_class, size_class
+from ensembles.summaries.keyed_sums import groups_of_rows, unique_counts
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
 
@@ -297,16 +298,29 @@ def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> Ce
     """Summarize events with known ordinal classes and inner times."""
     size = size_class(chunk.requested)
     key = chunk.call.astype(np.int64) << 16 | size << 8 | ordinal
-    unique, cell = np.unique(key, return_inverse=True)
-    n = len(unique)
-    order = np.argsort(cell, kind="stable")
-    first = np.searchsorted(cell[order], np.arange(n))
+    group, first = groups_of_rows([key])
+    order = np.argsort(key[first])
+    first, n = first[order], len(first)
+    unique = key[first]
+    cell = np.argsort(order)[group]
     outer = chunk.depth == 0
     moved = np.maximum(chunk.moved, 0)
     duration = chunk.duration
 
     def total(values: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(values[order].astype(np.int64), first)
+        found = np.zeros(n, np.int64)
+        np.add.at(found, cell, values.astype(np.int64, copy=False))
+        return found
+
+    def least(values: np.ndarray) -> np.ndarray:
+        found: np.ndarray = values[first]
+        np.minimum.at(found, cell, values)
+        return found
+
+    def most(values: np.ndarray) -> np.ndarray:
+        found: np.ndarray = values[first]
+        np.maximum.at(found, cell, values)
+        return found
 
     count = np.bincount(cell, minlength=n)
     mean = total(duration) / count
@@ -325,16 +339,28 @@ def _part(chunk: Events, ordinal: np.ndarray, inner_ns: np.ndarray | None) -> Ce
         "inner_ns": np.zeros(n, np.int64) if inner_ns is None else total(inner_ns),
         "outer_ns": total(duration * outer),
         "without_bin": np.zeros(n, np.int64),
-        "min_ns": np.minimum.reduceat(duration[order], first),
-        "max_ns": np.maximum.reduceat(duration[order], first),
-        "min_requested": np.minimum.reduceat(chunk.requested[order], first),
-        "max_requested": np.maximum.reduceat(chunk.requested[order], first),
-        "start_ns": np.minimum.reduceat(chunk.start[order], first),
-        "end_ns": np.maximum.reduceat(chunk.end[order], first),
+        "min_ns": least(duration),
+        "max_ns": most(duration),
+        "min_requested": least(chunk.requested),
+        "max_requested": most(chunk.requested),
+        "start_ns": least(chunk.start),
+        "end_ns": most(chunk.end),
         "mean_ns": mean,
         **{f"m{power}": np.bincount(cell, beyond**power, n) for power in (2, 3, 4)},
     }
-    place, bin_count = np.unique(cell * BIN_COUNT + bin_index(duration), return_counts=True)
+    number = bin_index(duration)
+    place, bin_count = unique_counts(cell * BIN_COUNT + number)
     part.histogram = (place // BIN_COUNT, place % BIN_COUNT, bin_count)
-    part.longest = _longest(cell, chunk)
+    may_be = np.flatnonzero(number >= _least_bin_of_longest(n, *part.histogram)[cell])
+    part.longest = _longest(cell[may_be], chunk[may_be])
     return part
+
+
+def _least_bin_of_longest(cells: int, cell: np.ndarray, number: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the bin of each cell from which on there are at least `LARGEST` calls, or else 0."""
+    least = np.zeros(cells, np.int64)
+    above = np.cumsum(count[::-1])[::-1]  # calls in this bin and all later ones, of this cell and later cells
+    later = np.append(above, 0)[np.searchsorted(cell, cell, side="right")]
+    enough = np.flatnonzero(above - later >= LARGEST)
+    least[cell[enough]] = number[enough]  # the last, and so the highest, of each cell counts
+    return least

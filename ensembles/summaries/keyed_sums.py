@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ensembles import _compiled
+
 _LEAST_ROWS = 1 << 14
 """Rows of new parts up to which they are not joined with the first."""
 
@@ -70,51 +72,94 @@ class KeyedSums:
         return dict(self._parts[0]) if self._parts else {name: np.empty(0, np.int64) for name in names}
 
     def _grouped(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        order, first = sorted_groups([np.asarray(columns[name], np.int64) for name in self.keys])
-        found = {name: np.asarray(columns[name], np.int64)[order[first]] for name in self.keys}
+        keys = [np.asarray(columns[name], np.int64) for name in self.keys]
+        group, first = groups_of_rows(keys)
+        found = {name: key[first] for name, key in zip(self.keys, keys, strict=True)}
         for name, way in self._ways.items():
-            found[name] = way.reduceat(columns[name][order], first)
-        return found
+            values = columns[name]
+            found[name] = np.zeros(len(first), values.dtype) if way is np.add else values[first]
+            way.at(found[name], group, values)
+        order = np.lexsort([found[name] for name in reversed(self.keys)])
+        return {name: column[order] for name, column in found.items()}
 
 
-def sorted_groups(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sort rows by keys.
+def groups_of_rows(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Number the groups of rows with equal keys, in the order in which they appear.
 
     Parameters
     ----------
     keys : list of ndarray of int64, shape (n,)
-        At least one; n is at least 1. The first is the most significant.
+        One to eight.
 
     Returns
     -------
-    order, first : ndarray of int64
-        The order, and where in it each group of equal keys begins.
+    group : ndarray of int64, shape (n,)
+        Group of each row.
+    first : ndarray of int64, shape (m,)
+        First row of each group.
 
     Examples
     --------
-    >>> from ensembles.summaries.keyed_sums import sorted_groups
-    >>> order, first = sorted_groups([np.array([5, 3, 5])])
-    >>> order.tolist(), first.tolist()
-    ([1, 0, 2], [0, 1])
+    >>> from ensembles.summaries.keyed_sums import groups_of_rows
+    >>> group, first = groups_of_rows([np.array([5, 3, 5])])
+    >>> group.tolist(), first.tolist()
+    ([0, 1, 0], [0, 1])
     """
-    packed = _packed(keys)
-    order = np.lexsort(keys[::-1]) if packed is None else np.argsort(packed, kind="stable")
-    new = np.zeros(len(order), bool)
-    new[0] = True
-    for key in keys if packed is None else [packed]:
-        new[1:] |= key[order][1:] != key[order][:-1]
-    return order, np.flatnonzero(new)
+    rows = len(keys[0])
+    group, first = np.empty(rows, np.int32), np.empty(rows, np.int64)
+    count = _compiled.group_rows(group, first, *map(np.ascontiguousarray, keys))
+    return group.astype(np.int64), first[:count].copy()
 
 
-def _packed(keys: list[np.ndarray]) -> np.ndarray | None:
-    """Pack keys into one number; None: they need more than 63 bits."""
-    total, bits = np.zeros(len(keys[0]), np.int64), 0
-    for key in keys:
-        low = int(key.min())
-        width = (int(key.max()) - low).bit_length()
-        bits += width
-        if bits > 63:
-            return None
-        total = (total << width) | (key - low)
-    # NumPy sorts numbers of 16 bits by radix, which is several times as fast.
-    return total.astype(np.uint16) if bits <= 16 else total
+def previous_of_group(group: np.ndarray, groups: int) -> np.ndarray:
+    """Find the row before each row in its group.
+
+    Parameters
+    ----------
+    group : ndarray of int64, shape (n,)
+        Group of each row, as of `groups_of_rows`.
+    groups : int
+        Number of groups.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        -1: the row is the first of its group.
+
+    Raises
+    ------
+    IndexError
+        A group is negative or too large.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.keyed_sums import previous_of_group
+    >>> previous_of_group(np.array([0, 1, 0, 0]), 2).tolist()
+    [-1, -1, 0, 2]
+    """
+    previous = np.empty(len(group), np.int64)
+    _compiled.previous_rows(np.ascontiguousarray(group), previous, np.empty(groups, np.int64))
+    return previous
+
+
+def unique_counts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find the values that occur, and how often, as `numpy.unique` does, without sorting all of them.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    values, counts : ndarray of int64, shape (m,)
+        Values rise.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.keyed_sums import unique_counts
+    >>> unique_counts(np.array([5, 3, 5]))
+    (array([3, 5]), array([1, 2]))
+    """
+    group, first = groups_of_rows([values])
+    order = np.argsort(values[first])
+    return values[first][order], np.bincount(group, minlength=len(first))[order]

@@ -12,6 +12,7 @@ from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT
 from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.keyed_sums import groups_of_rows
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
@@ -100,12 +101,10 @@ class TotalsBy(Summary):
         inner_ns = self._nesting.inner_ns(chunk)
         direction = direction_of_events(chunk)
         key = getattr(chunk, self._key).astype(np.int64)
-        rows = np.empty((len(_ROWS), len(chunk)), np.int64)
-        rows[0], rows[1], rows[2], rows[3] = key, chunk.call, 1, chunk.moved < 0
-        rows[4] = np.where(direction >= 0, chunk.moved, 0)
-        rows[5] = chunk.duration - (0 if inner_ns is None else inner_ns)
-        rows[6], rows[7], rows[8] = chunk.duration, chunk.start, chunk.end
-        self._add_rows(chunk.calls, _joined(rows))
+        moved = np.where(direction >= 0, chunk.moved, 0)
+        own_ns = chunk.duration if inner_ns is None else chunk.duration - inner_ns
+        columns = [key, chunk.call.astype(np.int64), np.ones(len(chunk), np.int64), chunk.moved < 0, moved]
+        self._add_rows(chunk.calls, _joined([*columns, own_ns, chunk.duration, chunk.start, chunk.end]))
         self._count_tasks(key, chunk.rank.astype(np.int64))
         moves = np.flatnonzero(direction >= 0)
         if len(moves):
@@ -126,14 +125,14 @@ class TotalsBy(Summary):
 
     def _join(self) -> np.ndarray:
         if self._waiting:
-            self._rows = _joined(np.concatenate([self._rows, *self._waiting], axis=1))
+            self._rows = _joined(list(np.concatenate([self._rows, *self._waiting], axis=1)))
             self._waiting = []
         return self._rows
 
     def _count_tasks(self, key: np.ndarray, rank: np.ndarray) -> None:
         """Count the ranks of each key; ranks come one after the other."""
-        pair = np.unique(key << 32 | rank)
-        pairs = np.stack([pair >> 32, pair & 0xFFFFFFFF])
+        _, first = groups_of_rows([key, rank])
+        pairs = np.stack([key[first], rank[first]])
         more = max(int(pairs[0].max()) + 1 - len(self._tasks), 0)
         self._tasks = np.append(self._tasks, np.zeros(more, np.int64))
         self._last_rank = np.append(self._last_rank, np.full(more, -1))
@@ -239,16 +238,14 @@ class TotalsBy(Summary):
         }
 
 
-def _joined(rows: np.ndarray) -> np.ndarray:
-    """Join the rows of equal key and function."""
-    if not rows.shape[1]:
-        return rows
-    rows = rows[:, np.lexsort((rows[1], rows[0]))]
-    first = np.flatnonzero(np.append(True, (np.diff(rows[:2], axis=1) != 0).any(axis=0)))
-    joined = rows[:, first]
+def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Join the rows of equal key and function: int64, shape (9, m), sorted by these."""
+    group, first = groups_of_rows(list(columns[:2]))
+    joined = np.stack([column[first].astype(np.int64) for column in columns])
+    joined[2:6] = 0
     for row in range(2, 6):
-        joined[row] = np.add.reduceat(rows[row], first)
-    joined[6] = np.maximum.reduceat(rows[6], first)
-    joined[7] = np.minimum.reduceat(rows[7], first)
-    joined[8] = np.maximum.reduceat(rows[8], first)
-    return joined
+        np.add.at(joined[row], group, columns[row].astype(np.int64, copy=False))
+    np.maximum.at(joined[6], group, columns[6])
+    np.minimum.at(joined[7], group, columns[7])
+    np.maximum.at(joined[8], group, columns[8])
+    return joined[:, np.lexsort((joined[1], joined[0]))]

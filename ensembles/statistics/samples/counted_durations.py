@@ -15,6 +15,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.summaries import kernels
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
+from ensembles.summaries.keyed_sums import unique_counts
 from ensembles.summaries.phasecounts import PhaseCounts
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def bin_phase_index(group: np.ndarray, groups: int, duration_ns: np.ndarray) -> 
         Group times BIN_COUNT plus bin, of those with calls, increasing; and the number of calls.
     """
     if groups > MOST_DENSE:
-        return np.unique(group * BIN_COUNT + bin_index(duration_ns), return_counts=True)
+        return unique_counts(group * BIN_COUNT + bin_index(duration_ns))
     found = PhaseCounts(np.arange(1, groups))
     kernels.count_groups(group, duration_ns, None, found.cuts, found.arrays)
     counts = found.arrays["counts"].reshape(-1)

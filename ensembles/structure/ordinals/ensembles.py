@@ -11,6 +11,7 @@ from ensembles.structure.ordinals.trend import Trend, fit_trend
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
+from ensembles.summaries.keyed_sums import groups_of_rows, unique_counts
 
 APART = 1024
 """Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""
@@ -171,14 +172,12 @@ class OrdinalEnsembles:
         self._sum += np.bincount(number, duration_ns, minlength=len(self._n))
         np.minimum.at(self._min, number, duration_ns)
         np.maximum.at(self._max, number, duration_ns)
-        place, count = np.unique(number * BIN_COUNT + bin_index(duration_ns), return_counts=True)
-        self._add_bins(place, count)
+        self._add_bins(*unique_counts(number * BIN_COUNT + bin_index(duration_ns)))
         key = np.asarray(rank, np.int64) << 16 | number
-        order = np.argsort(key, kind="stable")
-        first = np.flatnonzero(np.diff(key[order], prepend=-1))
-        logs = np.log(np.maximum(duration_ns, 1))[order]
-        counts = np.diff(np.append(first, len(key)))
-        self._by_rank.append((key[order][first], counts, np.add.reduceat(logs, first)))
+        group, first = groups_of_rows([key])
+        order = np.argsort(key[first])
+        logs = np.bincount(group, np.log(np.maximum(duration_ns, 1)))
+        self._by_rank.append((key[first][order], np.bincount(group)[order], logs[order]))
         self._join_if_many()
         if self._parts is not None:
             self._parts.append((number, duration_ns))

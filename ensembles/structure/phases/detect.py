@@ -148,14 +148,24 @@ def detect_phases(
         return Phases.from_annotated(named)
     _refuse_named(rule)
     if most_events is None:
-        most_events = min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
-    request = SummaryRequest(ignoring_run(partial(_no_phases, rule, most_events)))
+        most_events = most_events_held(run)
+    request = request_of_phases(rule, most_events)
     known = KeptPhases()
     if run.kept.find(request, known) and known.phases is not None:
         return known.phases
     phases = _detect(run, rule, most_events, some, beside)
     run.kept.put({request: KeptPhases(phases)})
     return phases
+
+
+def most_events_held(run: Run) -> int:
+    """Return the number of events above which the phases of a run are detected in some ranks."""
+    return min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
+
+
+def request_of_phases(rule: str | None, most_events: int) -> SummaryRequest:
+    """Describe a detection of phases, for `ensembles.run.kept`."""
+    return SummaryRequest(ignoring_run(partial(_no_phases, rule, most_events)))
 
 
 def _no_phases(rule: str | None, most_events: int) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +11,8 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events, is_io_of_calls
-from ensembles.passes.group import SummaryRequest
+from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.reading import Ranges, sample_size
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.structure.phases.barriers import NEARLY_ALL, NO_BARRIERS, Barriers
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
@@ -21,6 +22,9 @@ from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+
+Search = Generator[dict[str, SummaryRequest], SummaryGroup, Phases]
+"""A search for phases: it yields requests of passes, is sent their results, and returns phases."""
 
 LEAST_RANKS = 2
 """Least number of ranks that represent all."""
@@ -33,7 +37,7 @@ MOST_EXTRA_SUMMARIES = 4096
 """With more gaps, no extra summaries are counted: 30 KiB each."""
 
 
-def sample_ranks(run: Run, most_events: int) -> Events | None:
+def sample_ranks(run: Run, most_events: int, among: Ranges | None = None) -> Events | None:
     """Read the calls of some whole ranks, evenly spaced among all ranks.
 
     Parameters
@@ -42,16 +46,35 @@ def sample_ranks(run: Run, most_events: int) -> Events | None:
         The run.
     most_events : int
         Approximate number of events wanted.
+    among : sequence of (int, int), optional
+        As for `Run.some_ranks`.
 
     Returns
     -------
     Events or None
         None: `LEAST_RANKS` ranks made too many calls to hold.
     """
-    least = min(LEAST_RANKS, run.tasks)
-    if least * run.most_events > LARGEST_PART * most_events * max(run.tasks, 1):
+    if not _may_hold(run.tasks, run.most_events, most_events):
         return None
-    return run.some_ranks(most_events, least)
+    return run.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among)
+
+
+def is_sample_of(run: Run, most_events: int, events: int, ranks: int) -> bool:
+    """Tell whether the sample for `search_in_sample` is that of a run with these numbers of events and ranks.
+
+    What a source expects before it reads can differ from what it has.
+    """
+    known = run.source.rank_sizes().rank
+    return len(known) == ranks and all(
+        _may_hold(run.tasks, whole, most_events // 2)
+        and sample_size(ranks, whole, most_events // 2, min(LEAST_RANKS, run.tasks))
+        == sample_size(ranks, events, most_events // 2, min(LEAST_RANKS, run.tasks))
+        for whole in (run.most_events, events)
+    )
+
+
+def _may_hold(tasks: int, events: int, most_events: int) -> bool:
+    return min(LEAST_RANKS, tasks) * events <= LARGEST_PART * most_events * max(tasks, 1)
 
 
 class ExtraSummary:
@@ -106,10 +129,32 @@ def detect_phases_in_sample(
     EnsioError
         The rule does not apply, or a file cannot be read any more.
     """
-    some = sample_ranks(run, most_events // 2) if some is None else some
+    search = search_in_sample(run, rule, most_events, some, beside)
+    requests = next(search)
+    while True:
+        try:
+            requests = search.send(run.summarize(requests))
+        except StopIteration as ended:
+            phases: Phases = ended.value
+            return phases
+
+
+def search_in_sample(
+    run: Run,
+    rule: str | None,
+    most_events: int,
+    some: Events | None = None,
+    beside: ExtraSummary | None = None,
+) -> Search:
+    """Search phases as `detect_phases_in_sample`, where the caller makes the passes over all events.
+
+    There is at least one pass.
+    """
+    if some is None:
+        some = sample_ranks(run, most_events // 2)
     if some is None:
         return replace(
-            _one_phase(run),
+            (yield from _one_phase()),
             sentence=f"phases were not detected: the calls of {LEAST_RANKS} tasks must fit into memory, and "
             f"{run.most_events:,} calls of {run.tasks:,} tasks are too many",
         )
@@ -118,19 +163,21 @@ def detect_phases_in_sample(
     calls.add(some)
     if rule in (None, "barriers"):
         if meetings:
-            met = run.summarize(ignoring_run(Barriers))
+            found = yield {"met": SummaryRequest(ignoring_run(Barriers))}
+            met = found["met"]
             cuts_ns = met.moments_ns(_ranks_with_io(run, some, calls), run.clock_error_ns)
             if len(cuts_ns):
-                return _between_barriers(run, cuts_ns, calls)
+                return (yield from _between_barriers(cuts_ns, calls))
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     if not calls.total:
-        return _one_phase(run)
+        return (yield from _one_phase())
     rank, start, end, op = calls.transfers
     steps = infer_phases(rank, start, end, op)
     ranks = len(np.unique(some.rank))
     looked_at = f"; detected in {ranks:,} of {run.tasks:,} tasks"
-    gaps, counts = _gaps_and_counts(run, steps.gap_from, steps.gap_to, beside)
+    found = yield _gaps_and_counts(steps.gap_from, steps.gap_to, beside)
+    gaps, counts = found["gaps"], found.summaries.get("counts")
     before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
     expected = np.diff(before, prepend=0) * (run.tasks / ranks)
     cuts_ns = cuts_in(*gaps.found(int((1 - NEARLY_ALL) * run.tasks + 1e-9), expected))
@@ -143,20 +190,24 @@ def detect_phases_in_sample(
 
 
 def _gaps_and_counts(
-    run: Run, gap_from: np.ndarray, gap_to: np.ndarray, beside: ExtraSummary | None
-) -> tuple[GapOccupancy, CountsOfSeveral | None]:
+    gap_from: np.ndarray, gap_to: np.ndarray, beside: ExtraSummary | None
+) -> dict[str, SummaryRequest]:
     ends = np.stack([gap_from, gap_to], axis=1).reshape(-1)
     make = ignoring_run(partial(GapOccupancy, gap_from, gap_to))
     requests = {"gaps": SummaryRequest(make)}
     if beside is not None and len(gap_from) <= MOST_EXTRA_SUMMARIES and (np.diff(ends) >= 0).all():
         requests["counts"] = SummaryRequest(ignoring_run(partial(beside.make, ends)), beside.columns)
-    found = run.summarize(requests)
-    return found["gaps"], found.summaries.get("counts")
+    return requests
 
 
-def _one_phase(run: Run) -> Phases:
+def _begun(cuts_ns: np.ndarray) -> dict[str, SummaryRequest]:
+    return {"begun": SummaryRequest(ignoring_run(partial(_StartCounts, cuts_ns)))}
+
+
+def _one_phase() -> Search:
     nowhere = np.empty(0, np.int64)
-    begun = run.summarize(ignoring_run(partial(_StartCounts, nowhere)))
+    found = yield _begun(nowhere)
+    begun = found["begun"]
     if not begun.used.any():
         return Phases.without_io()
     return Phases.between("none", 0.0, nowhere, [begun.example_ns])
@@ -168,13 +219,13 @@ def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
     return round(run.tasks * calls.ranks / looked_at)
 
 
-def _between_barriers(run: Run, cuts_ns: np.ndarray, calls: TopLevelCalls) -> Phases:
+def _between_barriers(cuts_ns: np.ndarray, calls: TopLevelCalls) -> Search:
     if calls.total:
         of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if of_some.count == len(cuts_ns) + 1:
             return of_some
-    begun = run.summarize(ignoring_run(partial(_StartCounts, cuts_ns)))
-    return Phases.between("barriers", 1.0, cuts_ns, [begun.example_ns])
+    found = yield _begun(cuts_ns)
+    return Phases.between("barriers", 1.0, cuts_ns, [found["begun"].example_ns])
 
 
 class _StartCounts(Summary):

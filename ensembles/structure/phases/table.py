@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
+from ensembles.summaries.keyed_sums import groups_of_rows
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
 _NS_PER_S = 1e9
@@ -129,27 +130,28 @@ class PhaseTable(Summary):
         phase = self._phases.phase_index(chunk)
         io = is_io_of_calls(chunk.calls)[chunk.call]
         self.outside += int(np.count_nonzero(io & (phase < 0)))
-        mine = np.flatnonzero(io & (phase > 0))
-        if not len(mine):
+        counted = io & (phase > 0)
+        events = chunk
+        if not counted.all():
+            mine = np.flatnonzero(counted)
+            phase, events = phase[mine], chunk[mine]
+        if not len(events):
             return
-        phase, events = phase[mine], chunk[mine]
-        size = len(self._calls)
-        self._calls += np.bincount(phase, minlength=size)
+        self._calls += np.bincount(phase, minlength=len(self._calls))
         np.minimum.at(self._start, phase, events.start)
         direction = direction_of_events(events)
         for row in range(len(DIRECTIONS)):
             moved = direction == row
             np.add.at(self._bytes[row], phase[moved], events.moved[moved])
         end = events.end
-        order = np.lexsort((end, events.rank, phase))
-        # The last entry of each phase and rank is the call that ends last.
-        last = np.flatnonzero(
-            np.append(
-                (np.diff(phase[order]) != 0) | (np.diff(events.rank[order].astype(np.int64)) != 0), True
-            )
-        )
-        self._ends.append((phase[order][last], events.rank[order][last], end[order][last]))
-        self._keep_last(events, phase, end)
+        group, first = groups_of_rows([phase, events.rank.astype(np.int64)])
+        ends = end[first]
+        np.maximum.at(ends, group, end)
+        self._ends.append((phase[first], events.rank[first], ends))
+        latest = np.full(len(self._calls), np.iinfo(np.int64).min)
+        np.maximum.at(latest, phase[first], ends)
+        last = np.flatnonzero(end == latest[phase])
+        self._keep_last(events[last], phase[last], end[last])
 
     def _keep_last(self, events: Events, phase: np.ndarray, end: np.ndarray) -> None:
         # Of calls that end together, the outermost and longest counts, then that of the lowest rank.

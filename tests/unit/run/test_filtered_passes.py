@@ -104,6 +104,7 @@ def test_a_limit_of_events_ends_the_reading(runs, source, monkeypatch, capsys):
 
 def test_other_times_are_hardly_read(runs, monkeypatch):
     run, read = runs["trace.h5"], []
+    start_s = run.events.start * 1e-9
     chunks = type(run.source).chunks
 
     def counted(self, request, damage):
@@ -112,7 +113,6 @@ def test_other_times_are_hardly_read(runs, monkeypatch):
             yield chunk
 
     monkeypatch.setattr(type(run.source), "chunks", counted)
-    start_s = run.events.start * 1e-9
     low, high = np.percentile(start_s, [40, 41])
     selection = Selection.parse(time=f"{low}..{high}").for_run(run)
     found = run.summarize(ignoring_run(CallTable), selection=selection).events

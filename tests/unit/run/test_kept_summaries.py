@@ -25,6 +25,7 @@ from ensembles.run import kept
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.structure.phases import detect
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
@@ -250,6 +251,22 @@ def test_a_trace_file_holds_what_info_needs(directory, cache, passes, tmp_path):
     assert collected.table.totals == fresh.table.totals
     assert collected.table.files == fresh.table.files
     assert collected.totals.io_time_ns == fresh.totals.io_time_ns
+
+
+@pytest.mark.parametrize("meetings", [("begin", "end"), ()], ids=["phases", "other phases"])
+def test_a_trace_file_holds_the_phases_of_a_long_run(tmp_path, cache, passes, monkeypatch, meetings):
+    monkeypatch.setattr(detect, "MOST_EVENTS", 1600)
+    synthetic_run(tmp_path / "run", 8, 300, seed=5, tasks_per_node=2, phases=3, meetings=meetings)
+    path, _ = collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))
+    kept_phases = en.open(path).phases
+    assert not passes
+    monkeypatch.setenv("ENSIO_CACHE", "0")
+    found = en.open(path).phases
+    assert passes
+    assert (kept_phases.rule, kept_phases.sentence) == (found.rule, found.sentence)
+    assert kept_phases.count == found.count > 1
+    np.testing.assert_array_equal(kept_phases.cuts_ns, found.cuts_ns)
+    np.testing.assert_array_equal(kept_phases.number, found.number)
 
 
 def test_a_run_is_collected_although_a_summary_refuses_it(directory, cache, tmp_path, monkeypatch):
