@@ -190,7 +190,9 @@ class Case:
         calls = np.maximum(np.bincount(at, self.rows["n"], len(names)), 1)
         mean_bytes = np.bincount(at, self.rows["bytes"], len(names)) / calls
         fast = mean_bytes[where] >= LEAST_ABSORBED_BYTES_PER_NS * self.evidence.bin_ns(table["bin"])
-        fast |= table["size"] <= SMALL_CLASS  # their time is a cost of each call, and says nothing of the bytes
+        fast |= (
+            table["size"] <= SMALL_CLASS
+        )  # their time is a cost of each call, and says nothing of the bytes
         share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
         found: np.ndarray = share[at]
         return found
@@ -199,7 +201,11 @@ class Case:
         """Take off what a close or sync would wait for instead: bytes left the cache while other calls ran."""
         posix = self.layer == "posix"
         writes = posix & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
-        flushes = posix & np.isin(self.op, ("close", "sync")) & np.isin(self.rows["rank"], self.rows["rank"][writes])
+        flushes = (
+            posix
+            & np.isin(self.op, ("close", "sync"))
+            & np.isin(self.rows["rank"], self.rows["rank"][writes])
+        )
         tasks = len(self.ranks)
         flush = np.bincount(self.task, np.where(flushes & (saved_ns <= 0), self.rows["time_ns"], 0), tasks)
         saved = np.bincount(self.task, saved_ns, tasks)

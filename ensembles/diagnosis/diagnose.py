@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
+    small_requests.seek_heavy,  # the more specific one of two that gain the same
     small_requests.small_requests,
     small_requests.stdio_buffer,
     small_requests.serialised_metadata,
-    small_requests.seek_heavy,
     repeated_metadata.rule,
     sync_per_write.rule,
     imbalance.rule,

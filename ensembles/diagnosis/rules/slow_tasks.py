@@ -126,6 +126,8 @@ def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:
     mean = slower.mean(axis=0)
     counts = np.bincount(node)
     worst = int(np.argmax(np.bincount(node, mean) / counts))
+    if node[int(np.argmax(mean))] != worst:
+        return False
     mine = np.sort(mean[node == worst])
     return len(mine) > 1 and len(counts) > 1 and bool(np.median(mine[:-1]) > _MATES * mine[-1] > 0)
 

@@ -52,19 +52,17 @@ def _find(case: Case, cause: str) -> Remedy | None:
     few = np.unique(rows_of["rank"][outermost])
     is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
     jumping = outermost & (case.op == "read") & _jumps(case)
+    single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     chosen = {
         "stdio-buffer": stdio,
-        "serialised-metadata": outermost & is_few,
-        "seek-heavy": jumping & ~np.full(len(case), is_few),
-        "small-requests": outermost & (not is_few),
+        "serialised-metadata": single,
+        "seek-heavy": jumping & ~single,
+        "small-requests": outermost & ~single,
     }[cause]
-    if cause == "small-requests" and not is_few:
-        chosen &= ~_of_single_tasks(case, chosen)
     if not chosen.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    shares = (0.1, 0.35) if cause == "seek-heavy" else (0.25, 0.5)
-    floors = [*map(case.quartile_ns, shares), mean_ns]
+    floors = [*map(case.quartile_ns, (0.25, 0.5)), mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
     # Copying matters for the larger of them only; the others cost the entry into the kernel.
@@ -100,7 +98,7 @@ def _find(case: Case, cause: str) -> Remedy | None:
         "seek-heavy": "reads jump through the file",
         "stdio-buffer": "small writes through the C library's buffer",
         "serialised-metadata": (
-            f"{len(few)} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
+            f"{len(np.unique(rows_of['rank'][rows]))} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
         ),
         "small-requests": "small requests",
     }[cause]

@@ -53,7 +53,7 @@ def test_it_is_silent_where_reads_without_writes_between_get_slow_too():
     assert [check.name for check in found.checks if check.holds is False] == ["only-with-writes-between"]
 
 
-@pytest.mark.parametrize("onset", [2, 3, 5, 6])
+@pytest.mark.parametrize("onset", [2, 3, 6, 7])
 def test_it_is_silent_where_slow_reads_begin_elsewhere(onset):
     program = Program(TASKS, FileSystem(), seed=1)
     stride = 301 * MIB
