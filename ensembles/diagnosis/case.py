@@ -6,7 +6,7 @@ A remedy takes time off calls; the gain is by how much the last arrival of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +139,7 @@ class Case:
     def most_s(self, time_ns: np.ndarray) -> float:
         """Add up over the windows the largest sum of a task.
 
-        It is what calls can cost at most if tasks wait for each other in them: the calls of one task slow down
+        It is what calls can cost at most if tasks wait for each other: the calls of one task slow down
         those of others, so that the change of the last arrival alone is no bound.
         """
         return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
@@ -198,7 +198,7 @@ class Case:
         return found
 
     def kept_after_flush(self, saved_ns: np.ndarray) -> np.ndarray:
-        """Take off what a close or sync would wait for instead: bytes left the cache while other calls ran."""
+        """Take off what a close or sync would wait for instead: bytes leave the cache during other calls."""
         posix = self.layer == "posix"
         writes = posix & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
         flushes = (
@@ -218,22 +218,32 @@ class Case:
         A row is compared with the median over the tasks of the same phase, function and size class; what
         larger requests would explain is taken off. Shape (windows, tasks), 0 where nothing compares.
         """
-        rows = np.flatnonzero(chosen)
-        total, weight = np.zeros(self.present.shape), np.zeros(self.present.shape)
-        if not len(rows):
-            return total
-        columns = [self.rows[name][rows] for name in ("phase", "call", "size", "depth")]
-        group = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
-        values = self.mean_log_ns[rows]
-        sizes = np.log(np.maximum(self.rows["bytes"][rows], 1) / self.rows["n"][rows])
-        values = values - _from_median(values, group)
-        larger = np.maximum(sizes - _from_median(sizes, group), 0)
-        values = np.where(np.bincount(group)[group] >= least_tasks, values - larger, 0.0)
-        time_ns = self.rows["time_ns"][rows]
-        at = (self._window[rows], self.task[rows])
-        np.add.at(total, at, values * time_ns)
-        np.add.at(weight, at, time_ns)
-        return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+        rows = {name: column[chosen] for name, column in self.rows.items()}
+        keys = [rows[name] for name in ("phase", "call", "size", "depth")]
+        at = (self._window[chosen], self.task[chosen])
+        return _residuals(rows, keys, at, self.present.shape, least_tasks)[0]
+
+    def residuals_of_quarters(
+        self, chosen: np.ndarray, least_tasks: int = 4
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the residuals of the quarters of phases, and the time of the calls that are compared.
+
+        Both have the shape (quarters of phases, tasks). A run with few long phases shows with its quarters
+        whether a task is slow all the time.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool, shape (n,)
+            Rows whose functions are compared.
+        """
+        table = self.evidence.quarters.columns()
+        mine = np.isin(table["call"], np.unique(self.rows["call"][chosen]))
+        rows = {name: column[mine] for name, column in table.items()}
+        keys = [rows[name] for name in ("phase", "call", "size", "depth", "quarter")]
+        window = np.unique(4 * rows["phase"] + rows["quarter"], return_inverse=True)[1].reshape(-1)
+        task = np.searchsorted(self.ranks, rows["rank"])
+        shape = (int(window.max(initial=-1)) + 1, len(self.ranks))
+        return _residuals(rows, keys, (window, task), shape, least_tasks)
 
     def nodes_of_tasks(self) -> np.ndarray | None:
         """Return the number of the node of each task; None: not known, or there is one node only."""
@@ -242,6 +252,28 @@ class Case:
         if "" in names or len(set(names)) < 2:
             return None
         return np.unique(names, return_inverse=True)[1]
+
+
+def _residuals(
+    rows: Mapping[str, np.ndarray],
+    keys: Sequence[np.ndarray],
+    at: tuple[np.ndarray, np.ndarray],
+    shape: tuple[int, int],
+    least_tasks: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute how much slower rows are than others of equal keys; means by place, and the time in them."""
+    total, weight = np.zeros(shape), np.zeros(shape)
+    if not len(rows["n"]):
+        return total, weight
+    group = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
+    values = rows["log_ns"] / rows["n"]
+    sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
+    values = values - _from_median(values, group)
+    larger = np.maximum(sizes - _from_median(sizes, group), 0)
+    values = np.where(np.bincount(group)[group] >= least_tasks, values - larger, 0.0)
+    np.add.at(total, at, values * rows["time_ns"])
+    np.add.at(weight, at, rows["time_ns"])
+    return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight
 
 
 def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ LEAST_CLOSES = 3
 _MOST_FLUSH = 0.5
 
 ADVICE = (
-    "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close it "
-    "(one file for a node), or sync before the close in a place where the program does not wait"
+    "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close "
+    "it (one file for a node), or sync before the close in a place where the program does not wait"
 )
 
 

@@ -94,11 +94,12 @@ def _find(case: Case, cause: str) -> Remedy | None:
         ),
         Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
     )
+    makers = len(np.unique(rows_of["rank"][rows]))
     told = {
         "seek-heavy": "reads jump through the file",
         "stdio-buffer": "small writes through the C library's buffer",
         "serialised-metadata": (
-            f"{len(np.unique(rows_of['rank'][rows]))} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
+            f"{makers} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
         ),
         "small-requests": "small requests",
     }[cause]

@@ -31,8 +31,8 @@ STEADY = 0.6
 """Largest range of the reads before, as a share of the rise (logarithms)."""
 
 FIRST_SLOW = (HEALTHY_READS + 1, HEALTHY_READS + 2)
-"""Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the memory of
-the client is full only then."""
+"""Reads with which the slow ones may begin: as soon as the stride is recognised, or one later, if the
+memory of the client is full only then."""
 
 MOST_GROUPS = 64
 """Largest number of groups whose positions are permuted."""
@@ -138,8 +138,11 @@ def _judged(mixed: StridedRuns, plain: StridedRuns, numbers: object, tests: int)
 
 @dataclass(frozen=True)
 class _Onset:
-    """Whether reads become slow with a certain one: logarithms of its time, and of the median of the later ones,
-    relative to the slowest before, and the range of those before."""
+    """Whether reads become slow with a certain one.
+
+    Logarithms: its time, and the median of the later ones, relative to the slowest before; the range of those
+    before.
+    """
 
     first: int
     step: float
