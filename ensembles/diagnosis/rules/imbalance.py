@@ -9,6 +9,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.units import count_text
 
 LEAST_RATIO = 1.25
 _MOVING = 0.5
@@ -58,11 +59,12 @@ def _find(case: Case) -> Remedy | None:
         np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
         for bound in bounds
     )
+    move = "moves" if len(tasks) == 1 else "move"
     checks = (
         Check(
             "more-bytes",
             True,
-            f"{len(tasks)} tasks ({spans_text(find_spans(tasks))}) move up to {most:.3g} times the "
+            f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) {move} up to {most:.3g} times the "
             "mean of all tasks in a phase",
         ),
         Check(
@@ -74,7 +76,7 @@ def _find(case: Case) -> Remedy | None:
     return Remedy(
         rows,
         saved,
-        f"{len(tasks)} of {len(case.ranks)} tasks move up to {most:.3g} times the mean, and the "
+        f"{len(tasks)} of {len(case.ranks)} tasks {move} up to {most:.3g} times the mean, and the "
         "others wait for them",
         ADVICE,
         checks,

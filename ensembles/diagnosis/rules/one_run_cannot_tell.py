@@ -63,7 +63,10 @@ def transfers_of_shared_files(case: Case, least_tasks: int) -> np.ndarray:
 
 
 def _writes_of_many(case: Case) -> np.ndarray:
-    return transfers_of_shared_files(case, MANY_WRITERS) & (case.op == "write")
+    """Find what writes to files of many tasks, and what makes their bytes leave the cache."""
+    writes = transfers_of_shared_files(case, MANY_WRITERS) & (case.op == "write")
+    flushes = np.isin(case.op, ("close", "sync")) & np.isin(case.rows["rank"], case.rows["rank"][writes])
+    return writes | flushes
 
 
 def _few_calls(case: Case) -> np.ndarray:

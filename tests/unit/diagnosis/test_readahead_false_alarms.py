@@ -64,6 +64,19 @@ def test_it_is_silent_where_slow_reads_begin_elsewhere(onset):
     assert not judged(program.events).holds
 
 
+@pytest.mark.parametrize("onset", [4, 5])
+def test_slow_reads_that_begin_with_the_fourth_or_fifth_are_found(onset):
+    program = Program(TASKS, FileSystem(), seed=1)
+    stride = 301 * MIB
+    place = np.arange(TASKS) * 10 * stride
+    for k in range(10):
+        program.call("read", place + k * stride, 300 * MIB, factor=1 + 2 * max(k + 2 - onset, 0))
+        program.call("write", place + k * stride, 300 * MIB)
+    found = judged(program.events)
+    assert found.holds
+    assert found.numbers["first_slow_read"] == onset
+
+
 def test_random_healthy_runs_hardly_ever_alarm():
     """Gross errors only: ./dev calibrate readahead counts the alarms of many more."""
     alarms = [seed for seed in range(60) if judged_run(*random_healthy(seed), seed=seed).holds]
