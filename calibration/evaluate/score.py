@@ -10,6 +10,9 @@ import numpy as np
 
 from calibration.page import say, show
 
+SMALL = 0.02
+"""Share of the run from which a habit is a cause."""
+
 LARGE = 0.10
 """Share of the run from which a cause must be the first finding."""
 
@@ -49,10 +52,10 @@ def report(judged: list[Judged]) -> None:
             "90 %",
         ),
         ("causes of 10 % or more that are named", _named(planted, LARGE, 2), "95 %"),
-        ("causes of 2 to 10 % that are named", _named(planted, 0.02, LARGE), "60 %"),
+        ("causes of 2 to 10 % that are named", _named(planted, SMALL, LARGE), "60 %"),
         (
             "causes that are named, or refused with advice",
-            _named(planted, 0.02, 2, refused=True),
+            _named(planted, SMALL, 2, refused=True),
             "95 %",
         ),
         ("pairs of causes of 5 % or more each: both named", _pairs(planted), "85 %"),
@@ -81,7 +84,14 @@ def _first(run: Judged) -> bool:
 
 
 def _is_named(run: Judged, cause: str, refused: bool = False) -> bool:
-    return any(finding["id"] == cause for finding in run.loud) or (refused and cause in run.refused)
+    """Whether a finding above ``note`` names a cause, or names it as a symptom of another measured cause."""
+    if any(finding["id"] == cause for finding in run.loud) or (refused and cause in run.refused):
+        return True
+    least_s = SMALL * run.truth["span_s"]
+    left_s = next((each["left_s"] for each in run.truth["causes"] if each["id"] == cause), {})
+    return any(
+        cause in finding["symptoms"] and left_s.get(finding["id"], least_s) < least_s for finding in run.loud
+    )
 
 
 def _named(runs: list[Judged], least: float, below: float, refused: bool = False) -> str:

@@ -3,12 +3,58 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from itertools import combinations
 from pathlib import Path
 
-from calibration.evaluate.draw import Drawn, draw
+import numpy as np
+
+from calibration.evaluate.draw import Drawn, Habit, draw
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.simulation.scenarios import LEAST_SHARE
 from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
+
+REPLICATES = 5
+"""Simulations that measure a cost: a program with other calls has other noise, and one difference is mostly that."""
+
+_LEAST_T = 2.0
+
+
+class Costs:
+    """Spans of a drawn run with and without its habits, with the same noise wherever the calls are the same.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    folder : Path
+        Where the pattern is written.
+    """
+
+    def __init__(self, drawn: Drawn, folder: Path) -> None:
+        self._drawn, self._pattern = drawn, drawn.pattern(folder)
+        self.plan = expand(self._pattern, drawn.parameters)
+        self._spans_s = cache(self._simulated)
+
+    def _simulated(self, parameters: tuple[tuple[str, int], ...], faults: tuple[str, ...]) -> np.ndarray:
+        plan = expand(self._pattern, {**self._drawn.parameters, **dict(parameters)})
+        model = self._drawn.model(faults)
+        return np.array(
+            [simulated_span_s(plan, model, self._drawn.seed + number) for number in range(REPLICATES)]
+        )
+
+    def without(self, *habits: Habit) -> np.ndarray:
+        """Return the spans without some habits: shape (`REPLICATES`,), the drawn run first."""
+        parameters = {name: value for habit in habits for name, value in habit.parameters.items()}
+        faults = {name for habit in habits for name in habit.faults}
+        return self._spans_s(tuple(sorted(parameters.items())), tuple(sorted(faults)))
+
+    def cost_s(self, habit: Habit, mended: tuple[Habit, ...] = ()) -> float:
+        """Return the mean cost of a habit after others are mended; 0 if it is not distinguished from noise."""
+        lost = self.without(*mended) - self.without(*mended, habit)
+        if habit.faults and not habit.parameters:
+            return float(lost[0])  # the calls are the same, and so is their noise
+        mean, error = float(lost.mean()), float(lost.std(ddof=1)) / REPLICATES**0.5
+        return mean if abs(mean) >= _LEAST_T * error else 0.0
 
 
 def make_run(drawn: Drawn, folder: Path) -> dict:
@@ -23,29 +69,29 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
     Returns
     -------
     dict
-        ``causes`` (``id``, ``alone_s``, ``where``), ``span_s``, ``harmless`` (costs of the other habits).
+        ``causes`` (``id``, ``alone_s``, ``where``, ``left_s``: by cause that is mended first, what this one
+        costs then), ``span_s``, ``harmless`` (costs of the other habits).
     """
     folder.mkdir(parents=True)
     source = folder.parent / f"{folder.name}.pattern"
     source.mkdir()
-    pattern, model = drawn.pattern(source), drawn.model()
-    plan = expand(pattern, drawn.parameters)
+    costs = Costs(drawn, source)
     span_s = simulate(
-        plan, model, folder, "program", drawn.seed, says_how=False, named_phases=drawn.named
+        costs.plan, drawn.model(), folder, "program", drawn.seed, says_how=False, named_phases=drawn.named
     ).span_s
     causes, harmless = [], {}
     for habit in drawn.habits:
-        other = expand(pattern, {**drawn.parameters, **habit.parameters})
-        alone_s = span_s - simulated_span_s(other, drawn.model(habit.faults), drawn.seed)
+        alone_s = costs.cost_s(habit)
         if alone_s >= LEAST_SHARE * span_s:
-            causes.append({"id": habit.id, "alone_s": alone_s, "where": habit.where})
+            causes.append({"id": habit.id, "alone_s": alone_s, "where": habit.where, "left_s": {}})
         else:
             harmless[habit.id] = alone_s
+    _measure_pairs(drawn, costs, causes)
     causes.sort(key=lambda cause: -cause["alone_s"])
     truth = {
         "seed": drawn.seed,
         "kind": drawn.kind,
-        "tasks": plan.tasks,
+        "tasks": costs.plan.tasks,
         "span_s": span_s,
         "causes": causes,
         "harmless": harmless,
@@ -53,6 +99,17 @@ def make_run(drawn: Drawn, folder: Path) -> dict:
     }
     (folder.parent / f"{folder.name}.truth.json").write_text(json.dumps(truth, indent=2) + "\n")
     return truth
+
+
+def _measure_pairs(drawn: Drawn, costs: Costs, causes: list[dict]) -> None:
+    """Measure what each cause costs after another one is mended."""
+    habits = {habit.id: habit for habit in drawn.habits}
+    for one, other in combinations(causes, 2):
+        a, b = habits[one["id"]], habits[other["id"]]
+        if set(a.parameters) & set(b.parameters):
+            continue  # their remedies contradict each other
+        one["left_s"][b.id] = costs.cost_s(a, (b,))
+        other["left_s"][a.id] = costs.cost_s(b, (a,))
 
 
 def make_seeded(seed: int, number: int, folder: Path) -> dict:

@@ -6,13 +6,13 @@ A remedy takes time off calls; the gain is by how much the last arrival of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.evidence import BINS_PER_OCTAVE, Evidence
+from ensembles.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -25,6 +25,12 @@ MOST_STEPS_UNKNOWN = 3
 
 MARGIN = 0.1
 """Least relative margin of a gain to each side: calls of other tasks change too."""
+
+LEAST_ABSORBED_BYTES_PER_NS = 0.1
+"""At this rate or faster, a cache that many tasks share may have absorbed a write."""
+
+SMALL_CLASS = 18
+"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
 _NORMAL_90 = 1.645
 
@@ -109,6 +115,10 @@ class Case:
         np.add.at(total, (self._window, self.task), values)
         return total
 
+    def cell_of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of window and task of chosen rows."""
+        return self._window[rows], self.task[rows]
+
     def of_cells(self, values: np.ndarray) -> np.ndarray:
         """Return the value of the cell of each row."""
         return values[self._window, self.task]
@@ -125,6 +135,24 @@ class Case:
     def gain_s(self, saved_ns: np.ndarray) -> float:
         """Compute by how much the run would be shorter."""
         return float(self.gains_s(saved_ns).sum())
+
+    def most_s(self, time_ns: np.ndarray) -> float:
+        """Add up over the windows the largest sum of a task.
+
+        It is what calls can cost at most if tasks wait for each other: the calls of one task slow down
+        those of others, so that the change of the last arrival alone is no bound.
+        """
+        return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
+
+    def spread_ns(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Let all tasks of a window save what the tasks save on average: they wait at the same servers."""
+        saved = self.by_cell(saved_ns)
+        number = np.maximum(self.present.sum(axis=1), 1)
+        missing = np.maximum(saved.sum(axis=1)[:, None] / number[:, None] - saved, 0.0)
+        left = np.maximum(self.rows["time_ns"] - saved_ns, 0.0)
+        whole = np.maximum(self.by_cell(left), 1.0)
+        spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
+        return spread
 
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
@@ -149,8 +177,40 @@ class Case:
         for number, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
             counts = np.cumsum(table["n"][first:last])
             at = int(np.searchsorted(counts, share * counts[-1]))
-            found[number] = 2 ** ((table["bin"][first + at] + 0.5) / BINS_PER_OCTAVE)
+            found[number] = self.evidence.bin_ns(table["bin"][first + at])
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+
+    @cached_property
+    def absorbed_share(self) -> np.ndarray:
+        """Which share of the calls of each row's function and size class memory may have absorbed."""
+        table = self.evidence.durations.columns()
+        key = table["call"] * 128 + table["size"]
+        names, where = np.unique(key, return_inverse=True)
+        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
+        calls = np.maximum(np.bincount(at, self.rows["n"], len(names)), 1)
+        mean_bytes = np.bincount(at, self.rows["bytes"], len(names)) / calls
+        fast = mean_bytes[where] >= LEAST_ABSORBED_BYTES_PER_NS * self.evidence.bin_ns(table["bin"])
+        fast |= (
+            table["size"] <= SMALL_CLASS
+        )  # their time is a cost of each call, and says nothing of the bytes
+        share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
+        found: np.ndarray = share[at]
+        return found
+
+    def kept_after_flush(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Take off what a close or sync would wait for instead: bytes leave the cache during other calls."""
+        posix = self.layer == "posix"
+        writes = posix & (self.op == "write") & (self.rows["bytes"] > 0) & (self.absorbed_share > 0)
+        flushes = (
+            posix
+            & np.isin(self.op, ("close", "sync"))
+            & np.isin(self.rows["rank"], self.rows["rank"][writes])
+        )
+        tasks = len(self.ranks)
+        flush = np.bincount(self.task, np.where(flushes & (saved_ns <= 0), self.rows["time_ns"], 0), tasks)
+        saved = np.bincount(self.task, saved_ns, tasks)
+        kept: np.ndarray = saved_ns * np.maximum(1 - flush / np.maximum(saved, 1), 0)[self.task]
+        return kept
 
     def residuals(self, chosen: np.ndarray, least_tasks: int = 4) -> np.ndarray:
         """Compute by how much the rows of each task are slower than those of others, as logarithms.
@@ -158,22 +218,32 @@ class Case:
         A row is compared with the median over the tasks of the same phase, function and size class; what
         larger requests would explain is taken off. Shape (windows, tasks), 0 where nothing compares.
         """
-        rows = np.flatnonzero(chosen)
-        total, weight = np.zeros(self.present.shape), np.zeros(self.present.shape)
-        if not len(rows):
-            return total
-        columns = [self.rows[name][rows] for name in ("phase", "call", "size", "depth")]
-        group = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
-        values = self.mean_log_ns[rows]
-        sizes = np.log(np.maximum(self.rows["bytes"][rows], 1) / self.rows["n"][rows])
-        values = values - _from_median(values, group)
-        larger = np.maximum(sizes - _from_median(sizes, group), 0)
-        values = np.where(np.bincount(group)[group] >= least_tasks, values - larger, 0.0)
-        time_ns = self.rows["time_ns"][rows]
-        at = (self._window[rows], self.task[rows])
-        np.add.at(total, at, values * time_ns)
-        np.add.at(weight, at, time_ns)
-        return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+        rows = {name: column[chosen] for name, column in self.rows.items()}
+        keys = [rows[name] for name in ("phase", "call", "size", "depth")]
+        at = (self._window[chosen], self.task[chosen])
+        return _residuals(rows, keys, at, self.present.shape, least_tasks)[0]
+
+    def residuals_of_quarters(
+        self, chosen: np.ndarray, least_tasks: int = 4
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the residuals of the quarters of phases, and the time of the calls that are compared.
+
+        Both have the shape (quarters of phases, tasks). A run with few long phases shows with its quarters
+        whether a task is slow all the time.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool, shape (n,)
+            Rows whose functions are compared.
+        """
+        table = self.evidence.quarters.columns()
+        mine = np.isin(table["call"], np.unique(self.rows["call"][chosen]))
+        rows = {name: column[mine] for name, column in table.items()}
+        keys = [rows[name] for name in ("phase", "call", "size", "depth", "quarter")]
+        window = np.unique(4 * rows["phase"] + rows["quarter"], return_inverse=True)[1].reshape(-1)
+        task = np.searchsorted(self.ranks, rows["rank"])
+        shape = (int(window.max(initial=-1)) + 1, len(self.ranks))
+        return _residuals(rows, keys, (window, task), shape, least_tasks)
 
     def nodes_of_tasks(self) -> np.ndarray | None:
         """Return the number of the node of each task; None: not known, or there is one node only."""
@@ -182,6 +252,28 @@ class Case:
         if "" in names or len(set(names)) < 2:
             return None
         return np.unique(names, return_inverse=True)[1]
+
+
+def _residuals(
+    rows: Mapping[str, np.ndarray],
+    keys: Sequence[np.ndarray],
+    at: tuple[np.ndarray, np.ndarray],
+    shape: tuple[int, int],
+    least_tasks: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute how much slower rows are than others of equal keys; means by place, and the time in them."""
+    total, weight = np.zeros(shape), np.zeros(shape)
+    if not len(rows["n"]):
+        return total, weight
+    group = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
+    values = rows["log_ns"] / rows["n"]
+    sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
+    values = values - _from_median(values, group)
+    larger = np.maximum(sizes - _from_median(sizes, group), 0)
+    values = np.where(np.bincount(group)[group] >= least_tasks, values - larger, 0.0)
+    np.add.at(total, at, values * rows["time_ns"])
+    np.add.at(weight, at, rows["time_ns"])
+    return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight
 
 
 def _from_median(values: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -11,11 +11,13 @@ from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
+    close_cost,
     collectives,
     hdf5_metadata,
     hdf5_refill,
     imbalance,
     lock_contention,
+    misaligned,
     not_io,
     o_sync,
     one_run_cannot_tell,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
+    small_requests.seek_heavy,  # the more specific one of two that gain the same
     small_requests.small_requests,
     stdio_buffer.rule,
     o_sync.rule,
@@ -49,7 +52,6 @@ RULES: tuple[Rule, ...] = (
     hdf5_refill.rule,
     write_back.rule,
     small_requests.serialised_metadata,
-    small_requests.seek_heavy,
     repeated_metadata.rule,
     sync_per_write.rule,
     imbalance.rule,
@@ -59,6 +61,8 @@ RULES: tuple[Rule, ...] = (
     redundant_reads.rule,
     collectives.coordination,
     collectives.aggregation,
+    misaligned.rule,
+    close_cost.rule,
     *one_run_cannot_tell.RULES,
 )
 """All rules."""

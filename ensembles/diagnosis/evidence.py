@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 BINS_PER_OCTAVE = 4
 """Resolution of the durations by size class."""
 
-_TABLES = ("calls", "durations", "targets", "ends", "order", "uses", "extents")
+MOST_QUARTERED = 24
+"""In runs with more phases, phases are enough to compare tasks, and their quarters are not kept."""
+
+_TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses", "extents")
 
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
 
@@ -55,6 +58,9 @@ class Evidence(Summary):
         By ``phase`` (0: none), ``rank``, ``call``, ``size`` (class) and ``depth`` (0 or 1): ``n``, ``bytes``,
         ``time_ns`` without recorded inner calls, ``log_ns`` (sum of logarithms of durations), ``repeats``
         (calls like the one before: same function, same file), ``start_ns`` and ``end_ns``.
+    quarters : KeyedSums
+        As `calls`, also by ``quarter`` of the time that a task spends in the phase: ``n``, ``log_ns``,
+        ``time_ns`` and ``bytes``. Empty if there are more than `MOST_QUARTERED` phases.
     durations : KeyedSums
         By ``call``, ``size`` and ``bin`` (of log2 ns, `BINS_PER_OCTAVE`): ``n``.
     targets : KeyedSums
@@ -76,7 +82,7 @@ class Evidence(Summary):
     requires = RANK_ORDER
     case: Case | None = None
     """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
-    results = ("calls", "durations", "targets", "ends", "order", "uses", "extents")
+    results = ("calls", "quarters", "durations", "targets", "ends", "order", "uses", "extents")
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
         self._phases, self.stripes = phases, stripes
@@ -84,6 +90,7 @@ class Evidence(Summary):
         logs = ("n", "log_ns", "time_ns")
         keys = ("phase", "rank", "call", "size", "depth")
         self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
+        self.quarters = KeyedSums((*keys, "quarter"), (*logs, "bytes"))
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
         self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"))
         self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
@@ -127,6 +134,8 @@ class Evidence(Summary):
             "end_ns": chunk.start[io] + chunk.duration[io],
         }
         self.calls.add(rows)
+        if self._phases is None or self._phases.count <= MOST_QUARTERED:
+            self.quarters.add(rows | {"quarter": _quarters(phase, rank, rows["start_ns"])})
         rows["bin"] = (log2 * BINS_PER_OCTAVE).astype(np.int64)
         self.durations.add(rows)
         op, offset = op_of_calls(chunk.calls)[call], chunk.offset[io]
@@ -181,6 +190,12 @@ class Evidence(Summary):
         before = previous_of_group(group, len(first))
         self.order.add(mine | {"jumps": ((before < 0) | (low != high[before])).astype(np.int64)})
 
+    @staticmethod
+    def bin_ns(number: np.ndarray) -> np.ndarray:
+        """Return the duration in the middle of a bin of `durations`."""
+        middle: np.ndarray = 2 ** ((number + 0.5) / BINS_PER_OCTAVE)
+        return middle
+
     def merge(self, other: Evidence) -> None:
         """Add the evidence of other tasks of the run."""
         for name in _TABLES:
@@ -193,6 +208,16 @@ class Evidence(Summary):
             for table in _TABLES
             for name, column in getattr(self, table).columns().items()
         }
+
+
+def _quarters(phase: np.ndarray, rank: np.ndarray, start_ns: np.ndarray) -> np.ndarray:
+    """Return in which quarter of the starts of its task and phase each call begins: 0 to 3."""
+    group, first = groups_of_rows([phase, rank])
+    low, high = start_ns[first], start_ns[first]
+    np.minimum.at(low, group, start_ns)
+    np.maximum.at(high, group, start_ns)
+    span = (high - low + 1).astype(np.float64)
+    return ((start_ns - low[group]) / span[group] * 4).astype(np.int64)
 
 
 def _chosen(mask: np.ndarray) -> np.ndarray | slice:

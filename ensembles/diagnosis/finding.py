@@ -106,7 +106,8 @@ class Where:
             more = self.file_count - len(self.files)
             names = ", ".join(sanitize_text(name) for name in self.files)
             parts.append(f"on {names}" + (f" and {count_text(more, 'more file')}" if more > 0 else ""))
-        parts.append(f"in {count_text(self.tasks, 'task')} ({spans_text(self.ranks)})")
+        ranks = f" ({spans_text(self.ranks)})" if self.ranks else ""
+        parts.append(f"in {count_text(self.tasks, 'task')}{ranks}")
         if self.phases:
             names = ", ".join(map(sanitize_text, dict.fromkeys(self.phase_names or ())))
             many = "s" * (len(self.phases) != 1)

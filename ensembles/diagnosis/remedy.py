@@ -85,8 +85,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     return [
         Finding(
             id=cause,
-            # The lower end: what the remedy gains at least.
-            severity=rate_severity(interval[0] / max(case.span_s, 1e-9)),
+            severity=_severity(interval, gain_s, case.span_s),
             confidence=confidence,
             where=where,
             evidence=evidence,
@@ -97,3 +96,14 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             saved_ns=remedy.saved_ns,
         )
     ]
+
+
+LIKELY_SHARE = 0.10
+"""Share of the span of a run that a remedy gains, by the best estimate, from which a finding is a warning
+although the lower end of the interval is smaller."""
+
+
+def _severity(interval_s: tuple[float, float], gain_s: float, span_s: float) -> str:
+    """Rate what the remedy gains at least; what it likely gains counts if it is much."""
+    severity = rate_severity(interval_s[0] / max(span_s, 1e-9))
+    return "warning" if severity == "note" and gain_s >= LIKELY_SHARE * span_s else severity

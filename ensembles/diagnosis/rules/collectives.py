@@ -14,11 +14,14 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
 
-NETWORK_BYTES_PER_NS = (0.3, 1.0, 3.0)
-"""Rates at which a node exchanges the bytes of its tasks: slow, usual, fast."""
+NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)
+"""Rates at which a node exchanges the bytes of its tasks: of 10 Gb/s Ethernet, usual, fast."""
 
-LEAST_BYTES = 4 << 20
+LEAST_BYTES = 1 << 20
 """Bytes of a collective call from which one more aggregator is worth its messages."""
+
+MESSAGE_SHARES = (0.5, 0.9, 1.0)
+"""Part of the time beyond storage that is messages to the aggregators: these go to more of them at once."""
 
 _MOST_SHARE_OF_NODES = 0.5
 
@@ -57,12 +60,13 @@ def _find(case: Case, cause: str) -> Remedy | None:
         per_call = case.rows["bytes"][collective].sum() / max(
             case.rows["n"][collective].sum() / len(case.ranks), 1
         )
-        useful = min(nodes, int(per_call // LEAST_BYTES), _stripe_count(case))
+        useful = min(nodes, int(per_call // LEAST_BYTES))
         if aggregators > _MOST_SHARE_OF_NODES * useful:
             return None
         nodes = useful
-        # With more of them, each stores less each, and its messages come from fewer tasks.
-        bounds = tuple((slowest + part * beyond) * (1 - aggregators / nodes) for part in (0.0, 0.5, 1.0))
+        # With more of them, each stores less, as far as there are stripes, and gets fewer messages.
+        stored = slowest * max(1 - aggregators / min(nodes, _stripe_count(case)), 0)
+        bounds = tuple(stored + part * beyond * (1 - aggregators / nodes) for part in MESSAGE_SHARES)
         checks = (
             Check(
                 "few-aggregators",
@@ -78,7 +82,9 @@ def _find(case: Case, cause: str) -> Remedy | None:
             aggregators, nodes
         )
         low, gain, high = (np.maximum(beyond - moved / rate, 0) for rate in NETWORK_BYTES_PER_NS)
-        bounds = (low, gain, high)
+        # Where aggregators wait for each other after each buffer, another one may be the slowest each time.
+        mean = storage.sum(axis=1) / np.maximum((storage > 0).sum(axis=1), 1)
+        bounds = (np.maximum(low - (slowest - mean), 0), gain, high)
         checks = (
             Check(
                 "beyond-storage",

@@ -9,9 +9,11 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.units import count_text
 
 LEAST_RATIO = 1.25
 _MOVING = 0.5
+_MOST_PER_BYTE = 3.0
 
 ADVICE = (
     "give every task the same number of bytes (divide the domain by cost, not by index), "
@@ -49,29 +51,32 @@ def _find(case: Case) -> Remedy | None:
     )
     faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
     alike = float(np.median(faster[heavy]))
+    if alike > _MOST_PER_BYTE:
+        return None  # something else than the bytes makes these tasks slow
     left = 1 / np.maximum(ratio, 1)
     bounds = [left / np.minimum(faster, 1)] * 2 + [left]
     low, saved, high = (
         np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
         for bound in bounds
     )
+    move = "moves" if len(tasks) == 1 else "move"
     checks = (
         Check(
             "more-bytes",
             True,
-            f"{len(tasks)} tasks ({spans_text(find_spans(tasks))}) move up to {most:.3g} times the "
+            f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) {move} up to {most:.3g} times the "
             "mean of all tasks in a phase",
         ),
         Check(
             "same-time-per-byte",
-            None if alike > 3 else True,
+            True,
             f"their time per byte is {alike:.2g} times that of the others",
         ),
     )
     return Remedy(
         rows,
         saved,
-        f"{len(tasks)} of {len(case.ranks)} tasks move up to {most:.3g} times the mean, and the "
+        f"{len(tasks)} of {len(case.ranks)} tasks {move} up to {most:.3g} times the mean, and the "
         "others wait for them",
         ADVICE,
         checks,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of
-from ensembles.diagnosis.finding import SURE, Check, Finding, Where
+from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
 from ensembles.model.units import seconds_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class NotIo(EvidenceRule):
             True,
             f"I/O blocks the critical path for {seconds_text(case.io_s)} of {seconds_text(lasts_s)}",
         )
-        where = Where(tasks=len(case.ranks))
+        where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks))
         return [
             Finding(
                 "not-io",

@@ -10,7 +10,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import seconds_text
 
-LEAST_CALLS = 4
+LEAST_CALLS = 2
 _SHARE = 0.5
 
 ADVICE = (
@@ -43,7 +43,7 @@ def _find(case: Case) -> Remedy | None:
         ADVICE,
         checks,
         {"repeated": again, "mean_s": each_s},
-        0.6 * saved,
+        case.kept_after_flush(0.6 * saved),
     )
 
 

@@ -16,7 +16,11 @@ LEVEL = 0.004
 LEAST_FACTOR = 1.08
 LEAST_PHASES = 3
 LEAST_TASKS = 4
-_SAME_SIGN = 0.75
+ENOUGH_PHASES = 6
+"""With fewer phases, weighted by their length, their quarters are compared."""
+
+_SAME_SIGN = 0.75  # share of the time of the phases
+_SAME_SIGN_OF_QUARTERS = 0.6  # with fewer calls, quarters vary more
 _MATES = 0.4
 _MOST_STRIPES = 16
 
@@ -33,8 +37,15 @@ ADVICE = {
 def _find(case: Case, by_node: bool) -> Remedy | None:
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
-    slower = case.residuals(np.char.find(case.name, "_all") < 0)
-    windows = np.flatnonzero((case.present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
+    alone = np.char.find(case.name, "_all") < 0
+    slower, present, time_ns = case.residuals(alone), case.present, case.by_cell(case.rows["time_ns"])
+    by_quarters = (
+        _effective(slower, time_ns) < ENOUGH_PHASES and len(case.evidence.quarters.columns()["n"]) > 0
+    )
+    if by_quarters:
+        slower, time_ns = case.residuals_of_quarters(alone)
+        present = time_ns > 0
+    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
     if len(windows) < LEAST_PHASES:
         raise NotApplicable(
             f"tasks can be compared in {len(windows)} phases, and {LEAST_PHASES} are needed: "
@@ -42,9 +53,9 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
             "more steps, and the layer mpisync"
         )
     # A phase counts by how long it is: that of opening files says little.
-    weight = np.median(case.by_cell(case.rows["time_ns"])[windows], axis=1)
+    weight = np.median(time_ns[windows], axis=1)
     weight = weight / max(float(weight.mean()), 1e-9)
-    slower, present = slower[windows] * weight[:, None], case.present[windows]
+    slower, present = slower[windows] * weight[:, None], present[windows]
     node = case.nodes_of_tasks()
     worst = int(np.argmax(slower.mean(axis=0)))
     is_node = node is not None and _mates_are_slow(slower, node)
@@ -61,14 +72,14 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     effect = float(slower[:, worst].mean())
     factor, p = float(np.exp(effect)), p_of_largest(slower, present)
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
-    if p > LEVEL or factor < LEAST_FACTOR or same < _SAME_SIGN:
+    if p > LEVEL or factor < LEAST_FACTOR or same < (_SAME_SIGN_OF_QUARTERS if by_quarters else _SAME_SIGN):
         return None
     if not by_node and effect < 1.5 * _load_of(case, int(case.ranks[worst])):
         return None  # its files lie on targets that more tasks use
     members = node == worst if by_node and node is not None else np.arange(len(case.ranks)) == worst
     rows = members[case.task] & (case.op != "seek")
     own = np.zeros(case.present.shape)
-    own[np.ix_(windows, np.flatnonzero(members))] = effect
+    own[:, members] = effect
     saved = np.where(rows, case.rows["time_ns"] * -np.expm1(-case.of_cells(own)), 0.0)
     error = 1.645 * float(slower[:, worst].std(ddof=1)) / len(windows) ** 0.5
     low, high = (
@@ -82,7 +93,11 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
             True,
             f"permutation of {'nodes' if by_node else 'tasks'} within phases: p = {p:.2g}",
         ),
-        Check("in-most-phases", True, f"slower in {same:.0%} of {len(windows)} phases"),
+        Check(
+            "in-most-phases",
+            True,
+            f"slower in {same:.0%} of {len(windows)} {'quarters of phases' if by_quarters else 'phases'}",
+        ),
         Check(
             "per-size",
             True,
@@ -101,6 +116,12 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         low,
         high,
     )
+
+
+def _effective(slower: np.ndarray, time_ns: np.ndarray) -> float:
+    """Return how many phases of equal length would tell as much as those in which tasks can be compared."""
+    weight = np.median(time_ns, axis=1)[np.any(slower != 0, axis=1)]
+    return float(weight.sum() ** 2 / max((weight**2).sum(), 1e-9)) if len(weight) else 0.0
 
 
 def _load_of(case: Case, rank: int) -> float:
@@ -126,6 +147,8 @@ def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:
     mean = slower.mean(axis=0)
     counts = np.bincount(node)
     worst = int(np.argmax(np.bincount(node, mean) / counts))
+    if node[int(np.argmax(mean))] != worst:
+        return False
     mine = np.sort(mean[node == worst])
     return len(mine) > 1 and len(counts) > 1 and bool(np.median(mine[:-1]) > _MATES * mine[-1] > 0)
 

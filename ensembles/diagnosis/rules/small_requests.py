@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, seconds_text
-
-SMALL_CLASS = 18
-"""Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
 MEMORY_BYTES_PER_NS = 1.0
 SHARED_MEMORY_BYTES_PER_NS = 0.25
@@ -47,7 +44,7 @@ ADVICE = {
 
 def _find(case: Case, cause: str) -> Remedy | None:
     rows_of = case.rows
-    small = np.isin(case.op, ("read", "write")) & (rows_of["size"] < SMALL_CLASS) & (rows_of["bytes"] > 0)
+    small = np.isin(case.op, ("read", "write")) & (rows_of["size"] <= SMALL_CLASS) & (rows_of["bytes"] > 0)
     stdio = small & (case.layer == "stdio")
     outermost = small & np.isin(case.layer, ("posix",))
     if not (stdio | outermost).any():
@@ -55,19 +52,17 @@ def _find(case: Case, cause: str) -> Remedy | None:
     few = np.unique(rows_of["rank"][outermost])
     is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
     jumping = outermost & (case.op == "read") & _jumps(case)
+    single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
     chosen = {
         "stdio-buffer": stdio,
-        "serialised-metadata": outermost & is_few,
-        "seek-heavy": jumping & ~np.full(len(case), is_few),
-        "small-requests": outermost & ~jumping & (not is_few),
+        "serialised-metadata": single,
+        "seek-heavy": jumping & ~single,
+        "small-requests": outermost & ~single,
     }[cause]
-    if cause == "small-requests" and not is_few:
-        chosen &= ~_of_single_tasks(case, chosen)
     if not chosen.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    shares = (0.1, 0.35) if cause == "seek-heavy" else (0.25, 0.5)
-    floors = [*map(case.quartile_ns, shares), mean_ns]
+    floors = [*map(case.quartile_ns, (0.25, 0.5)), mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
     # Copying matters for the larger of them only; the others cost the entry into the kernel.
@@ -99,11 +94,12 @@ def _find(case: Case, cause: str) -> Remedy | None:
         ),
         Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
     )
+    makers = len(np.unique(rows_of["rank"][rows]))
     told = {
         "seek-heavy": "reads jump through the file",
         "stdio-buffer": "small writes through the C library's buffer",
         "serialised-metadata": (
-            f"{len(few)} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
+            f"{makers} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
         ),
         "small-requests": "small requests",
     }[cause]

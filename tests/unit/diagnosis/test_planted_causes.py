@@ -28,6 +28,7 @@ FOUND = (
     "redundant-reads",
     "seek-heavy",
     "serialised-metadata",
+    "slow-target",
     "small-requests",
     "straggler-node",
     "straggler-task",
@@ -53,6 +54,15 @@ def test_a_strong_cause_is_the_first_finding_and_its_gain_is_near_the_measured_o
     low, high = first.gain_s
     assert 0.4 * low <= cause["alone_s"] <= 2.5 * high
     assert first.share_s is None or first.share_s <= truth["span_s"]
+
+
+@pytest.mark.parametrize("name", ["cache-cliff", "close-cost", "misaligned-requests", "too-many-writers"])
+def test_what_one_run_cannot_show_is_said_with_its_cost_and_what_to_record(name, tmp_path):
+    found = en.diagnose(planted(name, tmp_path / "run"))
+    assert name not in {finding.id for finding in found.findings if finding.severity != "note"}
+    (reason,) = (each.reason for each in found.not_examined if each.id == name)
+    assert "could cost up to" in reason
+    assert "record" in reason
 
 
 @pytest.mark.parametrize("seed", range(0, 24))

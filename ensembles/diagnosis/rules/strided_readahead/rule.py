@@ -103,7 +103,7 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         gain_s=loss.gain_s,
         title=(
             f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
-            f"interleaved with writes, are slow from the {HEALTHY_READS + 1}th on: "
+            f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "
             f"{found.numbers['slowdown']:.3g} times as long as the first {HEALTHY_READS}; all tasks together "
             f"lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
         ),
