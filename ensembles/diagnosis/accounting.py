@@ -11,6 +11,10 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import FROM_SHARE, Finding, rate_severity
 
 
+ALIKE = 0.9
+"""Findings with this share of the largest gain, or more, gain nearly the same."""
+
+
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float]:
     """Give the lost time to findings, and find symptoms.
 
@@ -34,7 +38,8 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     symptoms: list[Finding] = []
     while rest:
         gains = [case.gain_s(_both(case, mended, finding.saved_ns)) - explained_s for finding in rest]
-        best = int(np.argmax(gains))
+        # Of findings that gain nearly the same, the first is the most specific.
+        best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
         if done and share_s < least_s <= case.gain_s(finding.saved_ns):
             symptoms.append(finding)

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 RULES: tuple[Rule, ...] = (
     not_io.rule,
     strided_readahead,
-    small_requests.seek_heavy,  # the more specific one of two that gain the same
-    small_requests.small_requests,
     stdio_buffer.rule,
     o_sync.rule,
     read_modify_write.rule,
@@ -52,6 +50,8 @@ RULES: tuple[Rule, ...] = (
     hdf5_refill.rule,
     write_back.rule,
     small_requests.serialised_metadata,
+    small_requests.seek_heavy,
+    small_requests.small_requests,
     repeated_metadata.rule,
     sync_per_write.rule,
     imbalance.rule,
@@ -65,7 +65,7 @@ RULES: tuple[Rule, ...] = (
     close_cost.rule,
     *one_run_cannot_tell.RULES,
 )
-"""All rules."""
+"""All rules. Of those that explain the same calls, the more specific ones come first."""
 
 
 def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:

@@ -217,7 +217,8 @@ def _quarters(phase: np.ndarray, rank: np.ndarray, start_ns: np.ndarray) -> np.n
     np.minimum.at(low, group, start_ns)
     np.maximum.at(high, group, start_ns)
     span = (high - low + 1).astype(np.float64)
-    return ((start_ns - low[group]) / span[group] * 4).astype(np.int64)
+    quarter: np.ndarray = ((start_ns - low[group]) / span[group] * 4).astype(np.int64)
+    return quarter
 
 
 def _chosen(mask: np.ndarray) -> np.ndarray | slice:

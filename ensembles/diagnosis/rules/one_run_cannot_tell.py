@@ -51,7 +51,8 @@ def transfers(case: Case) -> np.ndarray:
 
 
 def _buffered(case: Case) -> np.ndarray:
-    return transfers(case) & (case.op == "write") & (case.layer != "stdio")
+    rows: np.ndarray = transfers(case) & (case.op == "write") & (case.layer != "stdio")
+    return rows
 
 
 def transfers_of_shared_files(case: Case, least_tasks: int) -> np.ndarray:
@@ -59,29 +60,32 @@ def transfers_of_shared_files(case: Case, least_tasks: int) -> np.ndarray:
     uses = case.evidence.uses.columns()
     tasks = np.bincount(uses["file"], minlength=1)
     ranks = np.unique(uses["rank"][tasks[uses["file"]] >= least_tasks])
-    return transfers(case) & np.isin(case.rows["rank"], ranks)
+    rows: np.ndarray = transfers(case) & np.isin(case.rows["rank"], ranks)
+    return rows
 
 
 def _writes_of_many(case: Case) -> np.ndarray:
     """Find what writes to files of many tasks, and what makes their bytes leave the cache."""
     writes = transfers_of_shared_files(case, MANY_WRITERS) & (case.op == "write")
     flushes = np.isin(case.op, ("close", "sync")) & np.isin(case.rows["rank"], case.rows["rank"][writes])
-    return writes | flushes
+    rows: np.ndarray = writes | flushes
+    return rows
 
 
 def _few_calls(case: Case) -> np.ndarray:
     """Find transfers of tasks that make one or two of them before they wait for the others."""
     rows = transfers(case)
     count = case.by_cell(np.where(rows, case.rows["n"], 0))
-    return rows & case.of_cells(count <= FEW_CALLS) & (len(case.windows) > 1)
+    rows &= case.of_cells(count <= FEW_CALLS) & (len(case.windows) > 1)
+    return rows
 
 
 def _of_full_nodes(case: Case) -> np.ndarray:
     """Find transfers of tasks that share their node with others."""
     node = case.nodes_of_tasks()
-    if node is None:
-        return transfers(case) & (len(case.ranks) > 1)
-    return transfers(case) & (np.bincount(node)[node] > 1)[case.task]
+    rows = transfers(case)
+    rows &= len(case.ranks) > 1 if node is None else (np.bincount(node)[node] > 1)[case.task]
+    return rows
 
 
 def _rule(cause: str, concerns: Callable[[Case], np.ndarray], advice: str) -> EvidenceRule:

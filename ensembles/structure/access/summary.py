@@ -13,7 +13,7 @@ from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
 from ensembles.structure.access.loops import Loop, find_loops
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
-from ensembles.summaries.keyed_sums import KeyedSums, sorted_groups
+from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows
 
 READ, WRITE, SEEK, SYNC = (OPS.index(op) for op in ("read", "write", "seek", "sync"))
 """Operations of which patterns are made."""
@@ -239,12 +239,9 @@ def _numbered(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Number rows by their keys, in the order of the keys; return the first row of each number too."""
     if not len(keys[0]):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    order, first = sorted_groups(keys)
-    begins = np.zeros(len(order), np.int64)
-    begins[first[1:]] = 1
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(begins)
-    return number, order[first]
+    group, first = groups_of_rows([np.asarray(key, np.int64) for key in keys])
+    order = np.lexsort([key[first] for key in reversed(keys)])
+    return np.argsort(order)[group], first[order]
 
 
 @of_calls
