@@ -15,8 +15,7 @@ from ensembles.workloads.simulation.scenarios import LEAST_SHARE
 from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
 
 REPLICATES = 5
-"""Simulations that measure a cost: a program with other calls has other noise, which is most of one
-difference."""
+"""Simulations that measure a cost: one difference of programs with other calls is mostly noise."""
 
 _LEAST_T = 2.0
 
@@ -50,7 +49,7 @@ class Costs:
         return self._spans_s(tuple(sorted(parameters.items())), tuple(sorted(faults)))
 
     def cost_s(self, habit: Habit, mended: tuple[Habit, ...] = ()) -> float:
-        """Return the mean cost of a habit after others are mended; 0: it is not distinguished from noise."""
+        """Return the mean cost of a habit after others are mended; 0 if noise explains it."""
         lost = self.without(*mended) - self.without(*mended, habit)
         if habit.faults and not habit.parameters:
             return float(lost[0])  # the calls are the same, and so is their noise

@@ -140,7 +140,7 @@ class Case:
         """Add up over the windows the largest sum of a task.
 
         It is what calls can cost at most if tasks wait for each other: the calls of one task slow down
-        those of others, so that the change of the last arrival alone is no bound.
+        those of others, so that the change of the last arrival alone is not a bound.
         """
         return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
 
@@ -192,7 +192,7 @@ class Case:
         fast = mean_bytes[where] >= LEAST_ABSORBED_BYTES_PER_NS * self.evidence.bin_ns(table["bin"])
         fast |= (
             table["size"] <= SMALL_CLASS
-        )  # their time is a cost of each call, and says nothing of the bytes
+        )  # their time is a cost of each call, which does not depend on the bytes
         share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
         found: np.ndarray = share[at]
         return found

@@ -64,8 +64,8 @@ def _find(case: Case) -> Remedy | None:
         Check(
             "more-bytes",
             True,
-            f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) {move} up to {most:.3g} "
-            "times the mean of all tasks in a phase",
+            f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) {move} up to "
+            f"{most:.3g} times the mean of all tasks in a phase",
         ),
         Check(
             "same-time-per-byte",

@@ -33,7 +33,9 @@ def _find(case: Case) -> Remedy | None:
     writes = np.unique(case.rows["call"][rows])
     chosen = np.isin(ends["call"], writes)
     ends = {name: column[chosen] for name, column in ends.items()}
-    if len(stripes) and (stripes[:, 0] > 0).all() and not ends["ragged"].any():
+    files = np.unique(case.evidence.uses.columns()["file"])
+    known = len(files) > 0 and int(files.max()) < len(stripes) and bool((stripes[files, 0] > 0).all())
+    if known and len(ends["ragged"]) and not ends["ragged"].any():
         return None
     at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
     if at_most_s < FROM_SHARE["warning"] * case.span_s:

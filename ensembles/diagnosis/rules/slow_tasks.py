@@ -58,6 +58,9 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     slower, present = slower[windows] * weight[:, None], present[windows]
     node = case.nodes_of_tasks()
     worst = int(np.argmax(slower.mean(axis=0)))
+    nodes = 0 if node is None else int(node.max()) + 1
+    if by_node and 2 <= nodes < LEAST_TASKS:
+        raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
     is_node = node is not None and _mates_are_slow(slower, node)
     if is_node != by_node:
         return None
@@ -67,8 +70,6 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         slower = np.stack([np.bincount(node, row) / counts for row in slower])
         present = np.ones(slower.shape, bool)
         worst = int(np.argmax(slower.mean(axis=0)))
-        if slower.shape[1] < LEAST_TASKS:
-            raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
     effect = float(slower[:, worst].mean())
     factor, p = float(np.exp(effect)), p_of_largest(slower, present)
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())

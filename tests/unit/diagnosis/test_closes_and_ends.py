@@ -1,0 +1,125 @@
+"""What a close costs beyond its flush, and what ends inside stripes cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.rules import close_cost, misaligned
+from ensembles.workloads.patterns import expand
+from ensembles.workloads.patterns.reading import read_pattern
+from ensembles.workloads.simulation.models import read_model
+from ensembles.workloads.simulation.simulate import simulate
+
+STEPS = """
+title = "eight tasks write records to a shared file"
+layer = "posix"
+[parameters]
+tasks = 8
+tasks_per_node = 2
+reopen = 0
+slack = 0
+[files.data]
+path = "data.dat"
+[[phases]]
+name = "open"
+[[phases.operations]]
+call = "open"
+file = "data"
+when = "reopen == 0"
+[[phases]]
+name = "step"
+repetitions = 8
+barrier = "repetition"
+[[phases.operations]]
+call = "open"
+file = "data"
+when = "reopen == 1"
+[[phases.operations]]
+call = "write_at"
+file = "data"
+times = 16
+offset = "((repetition * 16 + call) * tasks + rank) * 2 * MiB"
+size = "MiB + (call % 2) * slack"
+[[phases.operations]]
+call = "close"
+file = "data"
+when = "reopen == 1"
+"""
+
+
+def simulated(
+    folder: Path, settings: dict[str, float], faults: dict[str, float], **parameters: int
+) -> en.Run:
+    folder.mkdir()
+    (folder.parent / "p.toml").write_text(STEPS)
+    plan = expand(read_pattern(folder.parent / "p.toml"), parameters)
+    model = read_model("healthy", [f"{name}={strength}" for name, strength in faults.items()]).with_settings(
+        settings, "test"
+    )
+    simulate(plan, model, folder, seed=3)
+    return en.open(str(folder))
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+def test_a_close_that_costs_more_than_its_flush_is_found(strength: float, tmp_path: Path) -> None:
+    uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
+    run = simulated(tmp_path / "run", uncached, {"close-cost": strength}, reopen=1)
+    found = diagnose(run, [close_cost.rule])
+    assert [finding.id for finding in found.findings] == ["close-cost"] * bool(strength)
+    assert not found.not_examined
+    if strength:
+        spans = [
+            simulated(tmp_path / name, uncached, {"close-cost": cost}, reopen=1)
+            for name, cost in (("with", strength), ("without", 0.0))
+        ]
+        cost_s = (
+            np.subtract(*[np.ptp([each.events.start[0], each.events.end.max()]) for each in spans]) * 1e-9
+        )
+        low, high = found.findings[0].gain_s
+        assert low <= cost_s <= 1.1 * high
+
+
+def test_a_close_after_absorbed_writes_is_refused_with_what_to_record(tmp_path: Path) -> None:
+    cached = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
+    run = simulated(tmp_path / "run", cached, {"close-cost": 1.0}, reopen=1)
+    found = diagnose(run, [close_cost.rule])
+    assert not found.findings
+    (refused,) = found.not_examined
+    assert "record a run that keeps its files open" in refused.reason
+
+
+def test_slopes_are_those_of_the_table() -> None:
+    # exp(0.3) times as long for each end inside a stripe, whatever the phase takes.
+    phase, ragged = np.repeat([1, 2, 3], 3), np.tile([0, 1, 2], 3)
+    n = np.tile([10, 40, 20], 3)
+    ends = {
+        "phase": phase,
+        "call": np.ones(9, np.int64),
+        "size": np.full(9, 21),
+        "ragged": ragged,
+        "n": n,
+        "log_ns": n * (12.0 + phase + 0.3 * ragged),
+    }
+    np.testing.assert_allclose(misaligned._slopes(ends), [0.3] * 3)
+    few = ends | {"n": np.where(ragged == 0, n, 7)}
+    assert not len(misaligned._slopes(few))
+
+
+def test_ends_inside_stripes_are_found_where_a_run_has_both_kinds(tmp_path: Path) -> None:
+    uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
+    fault = {"misaligned-requests": 1.0}
+    found = diagnose(simulated(tmp_path / "run", uncached, fault, slack=4096), [misaligned.rule])
+    assert [finding.id for finding in found.findings] == ["misaligned-requests"]
+    healthy = diagnose(simulated(tmp_path / "healthy", uncached, {}, slack=4096), [misaligned.rule])
+    assert not healthy.findings
+
+
+def test_ends_of_one_kind_are_refused_and_aligned_ones_are_clean(tmp_path: Path) -> None:
+    uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
+    found = diagnose(simulated(tmp_path / "run", uncached, {}), [misaligned.rule])
+    assert (found.findings, found.not_examined) == ((), ())
