@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, get_args
 
 import anywidget
 import bokeh
@@ -23,7 +23,8 @@ from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
 
-_SCRIPTS = ("bokeh", "bokeh-widgets", "bokeh-tables")
+_Script = Literal["bokeh", "bokeh-widgets", "bokeh-tables"]
+_SCRIPTS = get_args(_Script)
 
 
 class ExplorerWidget(anywidget.AnyWidget):
@@ -108,7 +109,7 @@ class ExplorerWidget(anywidget.AnyWidget):
                 self._send_changes()
 
 
-def _script(name: str) -> bytes:
+def _script(name: _Script) -> bytes:
     """Return a part of BokehJS from the installed package."""
     resources = Resources(mode="inline", components=[name])
     return resources.js_raw[0].encode()

@@ -19,10 +19,10 @@ LIBRARIES = ("anywidget", "jupyterlab", "playwright", "PIL")
 if lacking := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
     pytest.skip(f"{lacking[0]} is not installed: JupyterLab is not tried", allow_module_level=True)
 
-from browser import FLAGS, chromium
-from one_port import forwarded
-from playwright.sync_api import sync_playwright
-from test_explorer_server import HOSTILE, TASKS, drag, found
+from browser import FLAGS, chromium  # noqa: E402
+from one_port import forwarded  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from test_explorer_server import HOSTILE, TASKS, drag, found  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -31,7 +31,8 @@ pytestmark = [
 
 CELLS = [
     "import ensembles as en\nfrom ensembles import viz\nexplorer = viz.explore(en.open('run'))\nexplorer",
-    "from dataclasses import replace\nexplorer.view = replace(explorer.view, filters={'op': 'read'}, durations_s=None)",
+    "from dataclasses import replace\n"
+    "explorer.view = replace(explorer.view, filters={'op': 'read'}, durations_s=None)",
     "print('marked', len(explorer.marked), explorer.view.query())",
 ]
 TOKEN = "a-token-of-the-test"
