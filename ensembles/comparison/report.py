@@ -283,7 +283,7 @@ class Comparison:
         return comparison_text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escaped_lines(str(self))}</pre>"
+        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
 
 
 def _plain(value: Any) -> Any:

@@ -209,7 +209,7 @@ class Finding:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escaped_lines(str(self))}</pre>"
+        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Diagnosis:
         return diagnosis_text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escaped_lines(str(self))}</pre>"
+        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
 
 
 MOST_FILES = 5

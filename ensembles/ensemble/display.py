@@ -12,7 +12,7 @@ from ensembles.model.units import count_text, seconds_text
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
 
-_PER_OCTAVE = 4
+_MOST_BARS = 40
 _COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#9467bd"}
 
 
@@ -64,7 +64,8 @@ def durations_svg(ensemble: Ensemble) -> str:
         return ""
     if ensemble.counted.min_s.min() == ensemble.counted.max_s.max():
         return ""
-    found = ensemble.histogram(bins=_PER_OCTAVE)
+    octaves = float(np.log2(ensemble.counted.max_s.max() / ensemble.counted.min_s.min()))
+    found = ensemble.histogram(bins=int(np.clip(_MOST_BARS / octaves, 1, 32)))
     unit = "/MiB" if ensemble.per == "MiB" else ""
     low, high = (f"{seconds_text(float(edge))}{unit}" for edge in (found.edges_s[0], found.edges_s[-1]))
     what = f"durations of {count_text(ensemble.n, 'call')}"
