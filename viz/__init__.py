@@ -13,6 +13,7 @@ Examples
 """
 
 from ensembles.viz.cdf import cdf
+from ensembles.viz.explore import explore
 from ensembles.viz.histogram import histogram
 from ensembles.viz.modes import modes
 from ensembles.viz.moments import moments
@@ -28,6 +29,7 @@ from ensembles.viz.trace_diagram import trace_diagram
 # replace the function by the module.
 __all__ = [
     "cdf",
+    "explore",
     "histogram",
     "modes",
     "moments",

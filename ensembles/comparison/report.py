@@ -8,6 +8,7 @@ from typing import Any
 
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.totals import Total
+from ensembles.model.notebook_html import escaped_lines
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
 
@@ -280,6 +281,9 @@ class Comparison:
         from ensembles.comparison.text import comparison_text
 
         return comparison_text(self)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ensembles.diagnosis.text import diagnosis_text
+from ensembles.model.notebook_html import escaped_lines
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text
 
@@ -208,6 +209,9 @@ class Finding:
         lines.append(f"  advice    {self.advice}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
+
 
 @dataclass(frozen=True)
 class NotExamined:
@@ -267,6 +271,9 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return diagnosis_text(self)
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
 
 
 MOST_FILES = 5

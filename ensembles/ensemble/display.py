@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.notebook_html import bars_svg, escaped, facts_html, notes_html
 from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
+
+_MOST_BARS = 40
+_COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#9467bd"}
 
 
 def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
@@ -49,9 +52,23 @@ def ensemble_text(ensemble: Ensemble) -> str:
 
 
 def ensemble_html(ensemble: Ensemble) -> str:
-    """Return an ensemble as an HTML table with its notes, for notebooks."""
+    """Return an ensemble as an HTML table, a small histogram and its notes, for notebooks."""
     facts = _facts(ensemble)
-    rows = "".join(f"<tr><th>{what}</th><td>{html.escape(text)}</td></tr>" for what, text in facts)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in ensemble.notes)
-    title = html.escape(f"Ensemble of {ensemble.name}" if ensemble.name else "Ensemble")
-    return f"<p><b>{title}</b></p><table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+    title = escaped(f"Ensemble of {ensemble.name}" if ensemble.name else "Ensemble")
+    return f"<p><b>{title}</b></p>{facts_html(facts)}{durations_svg(ensemble)}{notes_html(ensemble.notes)}"
+
+
+def durations_svg(ensemble: Ensemble) -> str:
+    """Draw the histogram of an ensemble on a logarithmic axis; nothing without two different durations."""
+    if ensemble.n < 2 or ensemble.counted.min_s.min() <= 0:
+        return ""
+    if ensemble.counted.min_s.min() == ensemble.counted.max_s.max():
+        return ""
+    octaves = float(np.log2(ensemble.counted.max_s.max() / ensemble.counted.min_s.min()))
+    found = ensemble.histogram(bins=int(np.clip(_MOST_BARS / octaves, 1, 32)))
+    unit = "/MiB" if ensemble.per == "MiB" else ""
+    low, high = (f"{seconds_text(float(edge))}{unit}" for edge in (found.edges_s[0], found.edges_s[-1]))
+    what = f"durations of {count_text(ensemble.n, 'call')}"
+    title = f"{ensemble.name}: {what} (logarithmic)" if ensemble.name else f"{what} (logarithmic)"
+    colour = next((colour for op, colour in _COLOURS.items() if op in (ensemble.name or "")), "#7f7f7f")
+    return bars_svg(found.amounts.tolist(), low, high, title, colour)

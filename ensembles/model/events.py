@@ -526,6 +526,11 @@ class Events:
         span_s = (int(self.end.max()) - int(self.start.min())) * 1e-9
         return f"Events: {count_text(len(self), 'call')} of {count_text(ranks, 'task')} over {span_s:.3f} s"
 
+    def _repr_html_(self) -> str:
+        from ensembles.model.notebook_html import events_html
+
+        return events_html(self)
+
 
 def _same(files: Sequence[str], others: Sequence[str]) -> bool:
     # Chunks of one run share the object: the comparison of long lists is rarely needed.

@@ -89,6 +89,12 @@ class Run(RunWithTotals):
         self.kept = KeptSummaries(self)
         self._is_damaged = False
 
+    def _repr_html_(self) -> str:
+        from ensembles.run.notebook_view import run_facts_html
+
+        facts = run_facts_html(self)  # It reads the run, which may add notes.
+        return super()._repr_html_() + facts
+
     @property
     def source(self) -> EventSource:
         """The reader of the events, for writers that copy a whole run."""

@@ -1,6 +1,7 @@
 """The document of the explorer: linked pictures and tables of the calls of a run.
 
-The same document is served by `ensembles.viz.explorer.server`.
+The same document is served by `ensembles.viz.explorer.server`, and shown in notebooks by
+`ensembles.viz.explorer.widget`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Explorer:
         Read once, and shared by all documents.
     view : View
         What is shown first.
+    in_page : bool
+        The page is the explorer's, and its address becomes the link of the view.
 
     Attributes
     ----------
@@ -96,17 +99,20 @@ class Explorer:
         What is shown now.
     layout : LayoutDOM
         What is added to a document.
+    texts : ColumnDataSource
+        The texts to copy; added to the document too.
     """
 
-    def __init__(self, runs: Sequence[Shown], view: View) -> None:
+    def __init__(self, runs: Sequence[Shown], view: View, *, in_page: bool = True) -> None:
         self.runs = runs
         self.view = view
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
-        self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=_LINK_JS))
+        if in_page:
+            self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=_LINK_JS))
         self._message = Div(name="message", sizing_mode="stretch_width")
         self._found = Div(name="found", sizing_mode="stretch_width")
         self._call = Div(name="call", sizing_mode="stretch_width")
-        self._texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
+        self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
         numbered: list[str | tuple[Any, str]] = [
             (str(number), shown.run.path) for number, shown in enumerate(runs)
         ]
@@ -161,7 +167,7 @@ class Explorer:
             row(self._run, *self._inputs.values(), sizing_mode="stretch_width", styles={"flex-wrap": "wrap"}),
             self._message,
             self._pictures,
-            row(clear, self._modes, *_copy_buttons(self._texts), styles={"flex-wrap": "wrap"}),
+            row(clear, self._modes, *_copy_buttons(self.texts), styles={"flex-wrap": "wrap"}),
             self._found,
             self._of_modes,
             self._call,
@@ -241,7 +247,7 @@ class Explorer:
         self._ranks_source.data = by_rank(events)
         self._found.text = f"<p>{html.escape(_sentence(events, self.shown, marked))}</p>"
         self._of_modes.text = ""
-        self._texts.data = texts
+        self.texts.data = texts
         style = "white-space:pre-wrap;overflow-wrap:anywhere"
         self._call.text = "".join(
             f'<pre style="{style}">{html.escape(text[0])}</pre>' for text in texts.values()

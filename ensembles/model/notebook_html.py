@@ -1,0 +1,106 @@
+"""HTML with which objects show themselves in notebooks: every text is escaped, nothing is loaded."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.model.events import Events
+
+_WIDTH, _HEIGHT = 320, 60
+_MOST_CALLS = 5
+
+
+def escaped(text: str) -> str:
+    """Return a text, which may come from a trace, for a place between tags."""
+    return html.escape(sanitize_text(text))
+
+
+def escaped_lines(text: str) -> str:
+    """Return a text of several lines for an element that keeps lines."""
+    return "\n".join(escaped(line) for line in text.split("\n"))
+
+
+def facts_html(facts: Iterable[tuple[str, str]]) -> str:
+    """Return a table with a row for each name and its value."""
+    rows = "".join(f"<tr><th>{escaped(what)}</th><td>{escaped(text)}</td></tr>" for what, text in facts)
+    return f"<table>{rows}</table>"
+
+
+def notes_html(notes: Iterable[str]) -> str:
+    """Return sentences as a list, or nothing."""
+    items = "".join(f"<li>{escaped(note)}</li>" for note in notes)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def bars_svg(counts: Sequence[float], low: str, high: str, title: str, colour: str = "#1f77b4") -> str:
+    """Draw a histogram of evenly spaced bins as an inline SVG.
+
+    Parameters
+    ----------
+    counts : sequence of float, shape (n,)
+        Height of each bar.
+    low, high : str
+        Labels of the two ends of the axis.
+    title : str
+        For screen readers and as the caption.
+    colour : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from ensembles.model.notebook_html import bars_svg
+    >>> bars_svg([1, 2], "1 s", "2 s", "durations").count("<rect")
+    2
+    """
+    most = max(counts, default=0)
+    if most <= 0:
+        return ""
+    step = _WIDTH / len(counts)
+    bars = "".join(
+        f'<rect x="{step * place:.1f}" y="{_HEIGHT * (1 - count / most):.1f}" width="{0.9 * step:.1f}" '
+        f'height="{_HEIGHT * count / most:.1f}"/>'
+        for place, count in enumerate(counts)
+        if count
+    )
+    return (
+        f'<svg role="img" width="{_WIDTH}" height="{_HEIGHT + 32}" viewBox="0 -14 {_WIDTH} {_HEIGHT + 32}" '
+        f'font-family="sans-serif" font-size="11"><title>{escaped(title)}</title>'
+        f'<g fill="{colour}">{bars}</g><g fill="currentColor"><text y="-3">{escaped(title)}</text>'
+        f'<text y="{_HEIGHT + 13}">{escaped(low)}</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">{escaped(high)}</text></g></svg>'
+    )
+
+
+def events_html(events: Events) -> str:
+    """Return the size of a selection, its calls by function and a histogram of their durations."""
+    import numpy as np
+
+    title = f"<p><b>{escaped(repr(events))}</b></p>"
+    if not len(events):
+        return title
+    counts = np.bincount(events.call, minlength=len(events.calls))
+    facts = []
+    for number in np.argsort(-counts, kind="stable")[:_MOST_CALLS].tolist():
+        if counts[number]:
+            of_call = events.call == number
+            moved = int(np.maximum(events.moved[of_call], 0).sum())
+            size = f", {bytes_text(moved)}" if moved else ""
+            time_s = float(events.duration[of_call].sum()) * 1e-9
+            count = count_text(int(counts[number]), "call")
+            facts.append((events.calls[number].name, f"{count}{size}, {seconds_text(time_s)} of all tasks"))
+    low_s, high_s = (float(value) * 1e-9 for value in (events.duration.min(), events.duration.max()))
+    picture = ""
+    if 0 < low_s < high_s:
+        heights, _ = np.histogram(np.log(events.duration), bins=40)
+        caption = "durations of all calls (logarithmic)"
+        picture = bars_svg(heights.tolist(), seconds_text(low_s), seconds_text(high_s), caption, "#7f7f7f")
+    return title + facts_html(facts) + picture

@@ -1,0 +1,44 @@
+"""How runs show themselves in notebooks: how much, how fast, and a small histogram."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.notebook_html import facts_html
+from ensembles.model.units import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+_MOST_EVENTS = 1 << 21
+
+
+def run_facts_html(run: Run) -> str:
+    """Return the numbers of ``ensio info`` and the durations of the main calls; nothing for long runs."""
+    if run.most_events > _MOST_EVENTS:
+        text = f"up to {count_text(run.most_events, 'call')}: ensio info reads them all"
+        return facts_html([("recorded", text)])
+    from ensembles.ensemble.display import durations_svg
+    from ensembles.run.information import collect_information
+
+    try:
+        information = collect_information(run)
+    except EnsioError as error:
+        return facts_html([("not read", str(error))])
+    calls = count_text(information["recorded_calls"], "call")
+    facts = [
+        ("recorded", f"{calls} on {count_text(information['files'], 'file')}"),
+        ("span", seconds_text(information["span_s"])),
+        ("time in I/O, all tasks", seconds_text(information["io_time_s"])),
+    ]
+    for label, op in (("read", "read"), ("written", "write")):
+        each = information["transfers"][op]
+        rate = each["active_bytes_per_s"]
+        how_fast = "" if rate is None else f", {bytes_text(rate)}/s while data moved"
+        facts.append((label, bytes_text(each["bytes"]) + how_fast))
+    try:
+        ensemble = run.ensemble()
+    except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.
+        return facts_html(facts)
+    return facts_html(facts) + durations_svg(ensemble)

@@ -1,0 +1,81 @@
+"""Objects in notebooks: the numbers of ``ensio info``, hostile names as text, and nothing that is loaded."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from made_runs import run_of
+
+import ensembles as en
+from ensembles.model.notebook_html import bars_svg
+from ensembles.model.units import bytes_text, seconds_text
+from ensembles.run.information import collect_information
+
+HOSTILE = "/scratch/<img src=x onerror=window.hit=1>.out"
+TASKS = [
+    [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
+    [("open", 0.0, 0.02, 0), ("pread", 0.5, 0.5, 1 << 19)],
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> en.Run:
+    return run_of(tmp_path / "<b>run", TASKS, path=HOSTILE)
+
+
+def is_harmless(shown: str) -> bool:
+    ElementTree.fromstring(f"<div>{shown}</div>".replace("<br>", "<br/>"))
+    return (
+        "<img" not in shown
+        and "<b>run" not in shown
+        and "http" not in shown
+        and "src=" not in shown.replace("&lt;img src=", "")
+    )
+
+
+def test_a_run_shows_the_numbers_of_info(run: en.Run) -> None:
+    information = collect_information(run)
+    shown = html.unescape(run._repr_html_())
+    assert f"{information['recorded_calls']} calls on 1 file" in shown
+    assert seconds_text(information["span_s"]) in shown
+    assert seconds_text(information["io_time_s"]) in shown
+    for op in ("read", "write"):
+        each = information["transfers"][op]
+        rate = bytes_text(each["active_bytes_per_s"])
+        assert f"{bytes_text(each['bytes'])}, {rate}/s while data moved" in shown
+    assert "<svg" in shown
+    assert is_harmless(run._repr_html_())
+
+
+def test_events_show_calls_and_durations(run: en.Run) -> None:
+    shown = run.events._repr_html_()
+    assert "5 calls of 2 tasks" in shown
+    assert "2 calls, 2.00 MiB, 520 ms of all tasks" in shown
+    assert "<svg" in shown
+    assert is_harmless(shown)
+    assert "Events: none" in run.events[:0]._repr_html_()
+
+
+def test_an_ensemble_shows_a_histogram(run: en.Run) -> None:
+    shown = run.ensemble(op="write")._repr_html_()
+    assert "<svg" in shown
+    assert is_harmless(shown)
+    assert "<svg" not in en.Ensemble([0.0, 1.0])._repr_html_()
+
+
+def test_a_diagnosis_and_a_comparison_show_their_text(run: en.Run) -> None:
+    for found in (en.diagnose(run), en.compare(run, run)):
+        shown = found._repr_html_()
+        assert is_harmless(shown)
+        assert str(found).split("\n")[0] in html.unescape(shown)
+
+
+def test_bars_are_as_high_as_their_counts() -> None:
+    picture = ElementTree.fromstring(bars_svg([1, 0, 4], "<1 s", "2 s", "a & b"))
+    heights = [float(bar.get("height")) for bar in picture.iter("rect")]
+    assert heights == [15.0, 60.0]
+    assert [text.text for text in picture.iter("text")] == ["a & b", "<1 s", "2 s"]
+    assert bars_svg([], "", "", "") == ""

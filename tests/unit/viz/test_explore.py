@@ -1,0 +1,37 @@
+"""``viz.explore`` without a browser: what it refuses, and what it says outside of Jupyter."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from made_runs import run_of
+
+import ensembles as en
+from ensembles import viz
+
+TASKS = [[("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20)]]
+
+
+def test_a_lacking_anywidget_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "ensembles.viz.explorer.widget", raising=False)
+    with pytest.raises(en.EnsioError, match="anywidget is not installed: pip install"):
+        viz.explore(run_of(tmp_path / "run", TASKS))
+
+
+def test_an_unknown_filter_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    with pytest.raises(en.EnsioError, match='"opp" is not a filter of the explorer'):
+        viz.explore(run_of(tmp_path / "run", TASKS), opp="write")
+
+
+def test_outside_of_jupyter_it_names_the_command(tmp_path: Path) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    explorer = viz.explore(run_of(tmp_path / "run 1", TASKS))
+    assert (
+        repr(explorer)
+        == f"Explorer: shown as the value of a cell in Jupyter; elsewhere: ensio serve '{tmp_path}/run 1'"
+    )
+    assert len(explorer.marked) == 2

@@ -1,0 +1,210 @@
+"""``viz.explore`` in a real JupyterLab: brushing, Python, reloading; all through the port of Jupyter."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from made_runs import run_of
+
+LIBRARIES = ("anywidget", "jupyterlab", "playwright", "PIL")
+if lacking := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
+    pytest.skip(f"{lacking[0]} is not installed: JupyterLab is not tried", allow_module_level=True)
+
+from browser import FLAGS, chromium  # noqa: E402
+from one_port import forwarded  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from test_explorer_server import HOSTILE, TASKS, drag, found  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="no Chromium on PATH: JupyterLab is not tried"),
+]
+
+CELLS = [
+    "import ensembles as en\nfrom ensembles import viz\nexplorer = viz.explore(en.open('run'))\nexplorer",
+    "from dataclasses import replace\n"
+    "explorer.view = replace(explorer.view, filters={'op': 'read'}, durations_s=None)",
+    "print('marked', len(explorer.marked), explorer.view.query())",
+]
+TOKEN = "a-token-of-the-test"
+
+
+def notebook() -> dict:
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"cell{number}",
+            "metadata": {},
+            "outputs": [],
+            "execution_count": None,
+            "source": source,
+        }
+        for number, source in enumerate(CELLS)
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A JupyterLab in its own folders: its address, and the folder of its notebooks."""
+    folder = tmp_path_factory.mktemp("lab")
+    run_of(folder / "run", TASKS, path=HOSTILE)
+    own = {f"JUPYTER_{name}_DIR": str(folder / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [
+        "--no-browser",
+        "--allow-root",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={folder}",
+        f"--IdentityProvider.token={TOKEN}",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.news_url=None",
+        "--LabApp.extension_manager=readonly",
+    ]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options],
+            env={**os.environ, **own, "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}", server, folder / "log")
+        with forwarded(port) as proxy:
+            yield f"http://127.0.0.1:{proxy}", folder
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+
+
+def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
+    for _ in range(600):
+        assert server.poll() is None, log.read_text()
+        try:
+            urllib.request.urlopen(f"{address}/api", timeout=5).close()
+        except OSError:
+            time.sleep(0.2)
+        else:
+            return
+    pytest.fail(log.read_text())
+
+
+class Lab:
+    """A notebook that is open in JupyterLab."""
+
+    def __init__(self, page, address: str) -> None:
+        self.page = page
+        self.problems: list[str] = []
+        page.on("request", lambda request: self._check(request.url, address))
+        page.on("websocket", lambda channel: self._check(channel.url, address.replace("http", "ws")))
+        page.on("console", self._check_console)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.goto(f"{address}/lab/tree/story.ipynb?token={TOKEN}", timeout=120_000)
+        self.ready()
+
+    def _check(self, url: str, address: str) -> None:
+        if not url.startswith(("data:", "blob:", address + "/")):
+            self.problems.append(f"request: {url}")
+
+    def _check_console(self, message) -> None:
+        if message.type == "error":
+            self.problems.append(message.text)
+
+    def ready(self) -> None:
+        self.page.wait_for_function("() => window.jupyterapp", timeout=120_000)
+        self.page.locator(".jp-Notebook .jp-CodeCell").nth(2).wait_for(timeout=120_000)
+        self.page.wait_for_function(
+            "() => jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'",
+            timeout=120_000,
+        )
+
+    def run_cell(self, number: int) -> None:
+        self.page.evaluate(
+            """async (number) => {
+                const content = jupyterapp.shell.currentWidget.content;
+                content.activeCellIndex = number;
+                await jupyterapp.commands.execute('notebook:run-cell');
+            }""",
+            number,
+        )
+
+    def explorer(self) -> None:
+        self.page.wait_for_function(
+            "() => window.Bokeh?.documents.length > 0 && Bokeh.documents[0].is_idle", timeout=120_000
+        )
+
+
+@pytest.fixture
+def opened(lab):
+    address, folder = lab
+    (folder / "story.ipynb").write_text(json.dumps(notebook()), encoding="utf-8")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        page = running.new_page(viewport={"width": 1500, "height": 1600})
+        shown = Lab(page, address)
+        yield shown, folder
+        running.close()
+        assert shown.problems == []
+
+
+def test_the_explorer_works_both_ways_through_one_port(opened) -> None:
+    lab, folder = opened
+    lab.run_cell(0)
+    lab.explorer()
+    page = lab.page
+    found(page, "5 calls are shown")
+    address = page.url
+
+    drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5))
+    dragged = time.perf_counter()
+    found(page, "2 calls are marked, of 2 of 2 ranks")
+    print(f"from the end of the drag to the updated page: {time.perf_counter() - dragged:.3f} s")
+    drawn = "() => Bokeh.documents[0].get_model_by_name('explorer_trace').renderers[1].data_source.data.image"
+    assert page.evaluate(f"{drawn}.length") == 1  # the marked calls in the trace diagram
+    lab.run_cell(2)
+    page.get_by_text("marked 2 marked-durations=").wait_for(timeout=60_000)
+
+    lab.run_cell(1)
+    found(page, "1 calls are shown, of 1 of 2 ranks")
+    lab.run_cell(2)
+    page.get_by_text("marked 1 op=read").wait_for(timeout=60_000)
+    assert page.url == address  # the address is Jupyter's
+    assert page.evaluate("() => window.hit === undefined")
+
+    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function("() => !jupyterapp.shell.currentWidget.context.model.dirty", timeout=60_000)
+    saved = folder / "story.ipynb"
+    assert "widget-view" in saved.read_text(encoding="utf-8")
+    assert saved.stat().st_size < len(json.dumps(notebook())) + 8192
+
+    if os.environ.get("ENSIO_TEST_PICTURES"):
+        page.screenshot(path=f"{os.environ['ENSIO_TEST_PICTURES']}/jupyterlab.png")
+
+
+def test_a_second_view_shows_what_is_marked_now(opened) -> None:
+    lab, _ = opened
+    lab.run_cell(0)
+    lab.explorer()
+    drag(lab.page, "explorer_trace", (0.1, -0.4), (0.6, 0.4))
+    found(lab.page, "1 calls are marked, of 1 of 2 ranks")
+    lab.page.evaluate(
+        "() => jupyterapp.commands.execute('notebook:create-output-view')",
+    )
+    lab.page.wait_for_function("() => Bokeh.documents.length === 2", timeout=60_000)
+    lab.page.wait_for_function(
+        "() => Bokeh.documents[1].get_model_by_name('found')?.text.includes('1 calls are marked')",
+        timeout=60_000,
+    )

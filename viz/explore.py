@@ -1,0 +1,56 @@
+"""The explorer in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ensembles.model.errors import EnsioError
+from ensembles.run.run import Run
+
+if TYPE_CHECKING:
+    from ensembles.viz.explorer.widget import ExplorerWidget
+
+
+def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
+    """Explore one or several runs in a notebook: linked pictures and tables, as in ``ensio serve``.
+
+    Parameters
+    ----------
+    runs : Run or sequence of Run
+    **filters : str
+        What is shown first: ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``phase``,
+        ``ordinal``, written as on the command line.
+
+    Returns
+    -------
+    ExplorerWidget
+        The value of a cell. ``marked`` are the calls that are marked with the mouse, ``view`` is what is
+        shown.
+
+    Raises
+    ------
+    EnsioError
+        anywidget is not installed, a filter is malformed or has another name, or a run has no calls.
+
+    Examples
+    --------
+    >>> explorer = viz.explore(run, op="write")
+    >>> len(explorer.marked) == len(run.select(op="write"))
+    True
+    """
+    from ensembles.viz.explorer.page import shown_runs
+    from ensembles.viz.explorer.view import FILTERS, View
+
+    try:
+        from ensembles.viz.explorer.widget import ExplorerWidget
+    except ModuleNotFoundError as error:
+        if error.name != "anywidget":
+            raise
+        raise EnsioError(
+            "anywidget is not installed: pip install 'ensio[notebook]', or ensio serve"
+        ) from None
+    unknown = sorted(set(filters) - set(FILTERS))
+    if unknown:
+        raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
+    return ExplorerWidget(shown_runs(runs), View(filters=filters))
