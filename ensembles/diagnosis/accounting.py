@@ -10,7 +10,6 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import FROM_SHARE, Finding, rate_severity
 
-
 ALIKE = 0.9
 """Findings with this share of the largest gain, or more, gain nearly the same."""
 
