@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.ensemble.main_group import CallGroups
 from ensembles.model.events import Call, Events
 from ensembles.model.regions import RegionTable
@@ -101,6 +102,7 @@ MADE = {
     CriticalIo: partial(CriticalIo, PHASES),
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
+    FileUses: partial(FileUses, PHASES),
     GapOccupancy: partial(GapOccupancy, CUTS - 50_000_000, CUTS),
     LayerTimes: LayerTimes,
     LayerTraffic: LayerTraffic,
