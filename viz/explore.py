@@ -35,6 +35,8 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
 
     Examples
     --------
+    >>> from ensembles import viz
+    >>> run = en.open("ensio-ior")
     >>> explorer = viz.explore(run, op="write")
     >>> len(explorer.marked) == len(run.select(op="write"))
     True

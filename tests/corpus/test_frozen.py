@@ -82,7 +82,7 @@ def test_freezing_says_what_changed_and_takes_only_what_it_may(capsys, monkeypat
     monkeypatch.setattr(frozen, "FOLDER", tmp_path)
     monkeypatch.setattr(freeze, "write_table", lambda: None)
     assert freeze.main(["one-call"]) == 0
-    assert "one-call: new, 14 commands" in capsys.readouterr().out
+    assert "one-call: new, 15 commands" in capsys.readouterr().out
     assert freeze.main(["one-call"]) == 0
     assert "nothing changed" in capsys.readouterr().out
     kept = frozen.read("one-call")
