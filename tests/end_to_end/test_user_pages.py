@@ -177,7 +177,7 @@ def test_code_for_notebooks_runs_in_one(folder):
     arrays = "import numpy as np\nphase = np.repeat(np.arange(9), 40); rank = np.tile(np.arange(40), 9)\n"
     arrays += "durations_s = np.random.default_rng(7).lognormal(-5, 0.3, 360)"
     cells = ["\n".join(lines) for lines in blocks("notebooks.md")]
-    assert [cell.split()[0] for cell in cells] == ["import", "explorer", "e", "from"]
+    assert [cell.split()[0] for cell in cells] == ["import", "from", "e", "from"]
     book = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(cell) for cell in (cells[0], arrays, *cells[1:])]
     )
