@@ -239,20 +239,33 @@ def _records(
         habits.append(Habit("serialised-metadata", joined))
     if parameters["lookups"] > 1 and "metadata-storm" not in known:
         habits.append(Habit("metadata-storm", {"lookups": 1}))
+    if parameters["reopen"] and "close-cost" not in known:
+        habits.append(Habit("close-cost", {"reopen": 0}))
     if (
         parameters["record_bytes"] < 1 << 18
         and not {"small-requests", "stdio-buffer", "sync-per-write"} & known
     ):
-        factor = min((1 << 20) // parameters["record_bytes"], parameters["calls"])
-        while parameters["calls"] % factor:
-            factor -= 1
-        joined = {name: parameters[name] // factor for name in ("calls", "reads") if parameters[name]}
-        habits.append(
-            Habit("small-requests", {**joined, "record_bytes": parameters["record_bytes"] * factor})
-        )
+        habits.append(Habit("small-requests"))
+    _set_remedies(habits, parameters)
     habits += _one_stripe(settings, shared)
     text = records(layer, shared, bool(rng.random() < 0.5), barriers, steps, bool(parameters["reads"]))
     return Drawn(seed, "records", text, parameters, settings, faults, habits, barriers and _named(rng))
+
+
+def _set_remedies(habits: list[Habit], parameters: dict[str, int]) -> None:
+    """Set remedies that depend on the whole program, so that they keep its bytes."""
+    tasks, record, calls = (parameters[name] for name in ("tasks", "record_bytes", "calls"))
+    for habit in habits:
+        if habit.id in ("small-requests", "stdio-buffer"):
+            joined = max(record * calls >> 20, 1)
+            habit.parameters.update(
+                calls=joined, reads=parameters["reads"] * joined // calls, record_bytes=record * calls // joined
+            )
+        elif habit.id == "imbalance":
+            heavy, share = parameters["heavy_tasks"], parameters["heavy_share"]
+            size = record + parameters["slack_bytes"] - 1
+            even = record * (tasks + heavy * (share - 1)) // tasks
+            habit.parameters.update(record_bytes=even, read_bytes=size)
 
 
 def _plant(
@@ -268,14 +281,12 @@ def _plant(
     p = parameters
     tasks = p["tasks"]
     if cause in ("small-requests", "stdio-buffer"):
-        joined = {"calls": max(p["calls"] // 2, 1), "record_bytes": 1 << 20}
-        total = joined["calls"] << 20
+        total = max(p["calls"] // 2, 1) << 20
         calls = max(min(most, int(rng.choice([64, 128, 256, 512]))), 2)
         p.update(calls=calls, record_bytes=max(total // calls, 1024), slack_bytes=1, reads=0, reopen=0)
         faults["small-requests"] = strength
         settings["small_request_ms"] = 4.0
-        joined["record_bytes"] = calls * p["record_bytes"] // joined["calls"]
-        habits.append(Habit(cause, joined))
+        habits.append(Habit(cause))  # its remedy follows from what the run does in the end
     elif cause == "metadata-storm":
         p["lookups"] = int(min(2 ** rng.uniform(3, 8), max(most, 4)))
         faults["metadata-storm"] = strength * 0.5
@@ -284,15 +295,8 @@ def _plant(
         heavy = max(int(tasks * rng.uniform(0.01, 0.1)), 1)
         share = int(rng.integers(2, 9))
         p.update(heavy_tasks=heavy, heavy_share=share, heavy_first=int(rng.integers(0, tasks - heavy + 1)))
-        even = p["record_bytes"] * (tasks + heavy * (share - 1)) // tasks
-        habits.append(
-            Habit(
-                cause,
-                {"heavy_share": 1, "heavy_tasks": 0, "record_bytes": even},
-                (),
-                {"ranks": [p["heavy_first"], p["heavy_first"] + heavy - 1]},
-            )
-        )
+        where = {"ranks": [p["heavy_first"], p["heavy_first"] + heavy - 1]}
+        habits.append(Habit(cause, {"heavy_share": 1, "heavy_tasks": 0}, (), where))
     elif cause == "straggler-task":
         faults[cause] = strength
         settings["straggler_task"] = int(rng.integers(tasks))

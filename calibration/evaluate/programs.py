@@ -29,15 +29,12 @@ reads = 0                  # records that a task reads back in a step
 read_parts = 1             # tasks whose records each task reads
 jump = 1                   # step from one record that is read to the next
 size_bytes = "record_bytes + slack_bytes - 1"
+read_bytes = "size_bytes"  # of a record that is read back
 room_bytes = "size_bytes * calls * steps"
 extra_bytes = "size_bytes * max(heavy_share - 1, 1) * calls * steps"
 
 [files.data]
 path = "{path}"
-
-[files.extra]
-path = "extra.{{rank}}"
-layer = "posix"
 
 [files.header]
 path = "header.dat"
@@ -49,10 +46,6 @@ name = "open"
 call = "open"
 file = "data"
 when = "reopen == 0"
-[[phases.operations]]
-call = "open"
-file = "extra"
-when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
 [[phases.operations]]
 call = "open"
 file = "header"
@@ -79,14 +72,7 @@ times = "max(header_calls, 1)"
 offset = "({step} * header_calls + call) * header_bytes"
 size = "header_bytes"
 when = "header_calls > 0 and rank == 0 and {call} == 0"
-{write}
-[[phases.operations]]
-call = "write_at"
-file = "extra"
-times = "max(heavy_share - 1, 1)"
-offset = "(({step} * calls + {call}) * max(heavy_share - 1, 1) + call) * size_bytes"
-size = "size_bytes"
-when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
+{write}{more}
 {sync}
 [[phases.operations]]
 call = "close"
@@ -107,6 +93,25 @@ _STREAM_WRITE = """
 call = "write"
 file = "data"
 size = "size_bytes"
+"""
+
+_MORE = """
+[[phases.operations]]
+call = "write_at"
+file = "data"
+times = "max(heavy_share - 1, 1)"
+offset = "{first} + (({step} * calls + {call}) * max(heavy_share - 1, 1) + call) * size_bytes"
+size = "size_bytes"
+when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
+"""
+
+_MORE_OF_STREAM = """
+[[phases.operations]]
+call = "write"
+file = "data"
+times = "max(heavy_share - 1, 1)"
+size = "size_bytes"
+when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
 """
 
 _STAT = """
@@ -135,7 +140,7 @@ call = "read_at"
 file = "data"
 times = "max(reads, 1)"
 offset = "{offset}"
-size = "size_bytes"
+size = "read_bytes"
 """
 
 _CLOSE = """
@@ -145,10 +150,6 @@ name = "close"
 call = "close"
 file = "data"
 when = "reopen == 0"
-[[phases.operations]]
-call = "close"
-file = "extra"
-when = "heavy_share > 1 and rank >= heavy_first and rank < heavy_first + heavy_tasks"
 [[phases.operations]]
 call = "close"
 file = "header"
@@ -166,6 +167,7 @@ def records(layer: str, shared: bool, apart: bool, barriers: bool, steps: int, r
     """Write the pattern of a program that writes records in steps, and perhaps reads them."""
     parts = [_RECORDS_HEAD.format(layer=layer, path="data.dat" if shared else "data.{rank}")]
     offset = _SHARED[apart] if shared else _OWN
+    first = "tasks * room_bytes + (rank - heavy_first) * extra_bytes" if shared else "room_bytes"
     for number in range(steps if barriers else 1):
         step, call = (
             (str(number), "repetition") if barriers else ("(repetition // calls)", "(repetition % calls)")
@@ -176,6 +178,7 @@ def records(layer: str, shared: bool, apart: bool, barriers: bool, steps: int, r
                 name=f"step-{number}",
                 repetitions="calls" if barriers else "calls * steps",
                 write=(_STREAM_WRITE if layer == "stdio" else _WRITE.format(offset=offset.format(**names))),
+                more=_MORE_OF_STREAM if layer == "stdio" else _MORE.format(first=first, **names),
                 sync=_SYNC.format(**names) if layer == "posix" else "",
                 stat=_STAT.format(**names) if layer == "posix" else "",
                 **names,

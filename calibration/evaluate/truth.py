@@ -14,7 +14,7 @@ from ensembles.workloads.patterns import expand
 from ensembles.workloads.simulation.scenarios import LEAST_SHARE
 from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
 
-REPLICATES = 5
+REPLICATES, MOST_REPLICATES = 5, 20
 """Simulations that measure a cost: one difference of programs with other calls is mostly noise."""
 
 _LEAST_T = 2.0
@@ -35,26 +35,35 @@ class Costs:
         self.plan = expand(self._pattern, drawn.parameters)
         self._spans_s = cache(self._simulated)
 
-    def _simulated(self, parameters: tuple[tuple[str, int], ...], faults: tuple[str, ...]) -> np.ndarray:
+    def _simulated(
+        self, parameters: tuple[tuple[str, int], ...], faults: tuple[str, ...], numbers: range
+    ) -> np.ndarray:
         plan = expand(self._pattern, {**self._drawn.parameters, **dict(parameters)})
         model = self._drawn.model(faults)
-        return np.array(
-            [simulated_span_s(plan, model, self._drawn.seed + number) for number in range(REPLICATES)]
-        )
+        return np.array([simulated_span_s(plan, model, self._drawn.seed + number) for number in numbers])
 
-    def without(self, *habits: Habit) -> np.ndarray:
-        """Return the spans without some habits: shape (`REPLICATES`,), the drawn run first."""
+    def without(self, *habits: Habit, numbers: range = range(REPLICATES)) -> np.ndarray:
+        """Return the spans without some habits, one for each replicate; the first is the drawn run."""
         parameters = {name: value for habit in habits for name, value in habit.parameters.items()}
         faults = {name for habit in habits for name in habit.faults}
-        return self._spans_s(tuple(sorted(parameters.items())), tuple(sorted(faults)))
+        return self._spans_s(tuple(sorted(parameters.items())), tuple(sorted(faults)), numbers)
 
     def cost_s(self, habit: Habit, mended: tuple[Habit, ...] = ()) -> float:
         """Return the mean cost of a habit after others are mended; 0 if noise explains it."""
         lost = self.without(*mended) - self.without(*mended, habit)
         if habit.faults and not habit.parameters:
             return float(lost[0])  # the calls are the same, and so is their noise
-        mean, error = float(lost.mean()), float(lost.std(ddof=1)) / REPLICATES**0.5
-        return mean if abs(mean) >= _LEAST_T * error else 0.0
+        if _unclear(lost) and abs(lost.mean()) >= LEAST_SHARE / 2 * self.without().mean():
+            more = range(REPLICATES, MOST_REPLICATES)
+            further = self.without(*mended, numbers=more) - self.without(*mended, habit, numbers=more)
+            lost = np.append(lost, further)
+        return 0.0 if _unclear(lost) else float(lost.mean())
+
+
+def _unclear(lost: np.ndarray) -> bool:
+    """Tell whether noise may explain a mean difference."""
+    error = float(lost.std(ddof=1)) / len(lost) ** 0.5
+    return abs(float(lost.mean())) < _LEAST_T * error
 
 
 def make_run(drawn: Drawn, folder: Path) -> dict:

@@ -65,7 +65,7 @@ class Evidence(Summary):
         By ``call``, ``size`` and ``bin`` (of log2 ns, `BINS_PER_OCTAVE`): ``n``.
     targets : KeyedSums
         Of transfers that lie on one target, by ``call``, ``size``, ``target`` and ``rank``: ``n``,
-        ``log_ns``, ``time_ns``, ``bytes``.
+        ``log_ns``, ``time_ns``, ``bytes``, ``least_ns`` (of the shortest call).
     ends : KeyedSums
         Of transfers with known stripes, by ``phase``, ``call``, ``size`` and ``ragged`` (ends inside a
         stripe): ``n``, ``log_ns``, ``time_ns``.
@@ -92,7 +92,7 @@ class Evidence(Summary):
         self.calls = KeyedSums(keys, (*logs, "bytes", "repeats"), ("start_ns",), ("end_ns",))
         self.quarters = KeyedSums((*keys, "quarter"), (*logs, "bytes"))
         self.durations = KeyedSums(("call", "size", "bin"), ("n",))
-        self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"))
+        self.targets = KeyedSums(("call", "size", "target", "rank"), (*logs, "bytes"), ("least_ns",))
         self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
         self.uses = KeyedSums(("file", "rank"), ("bytes",))
@@ -129,6 +129,7 @@ class Evidence(Summary):
             "bytes": moved,
             "time_ns": own_ns[io],
             "log_ns": log2 * np.log(2),
+            "least_ns": own_ns[io],
             "repeats": again,
             "start_ns": chunk.start[io],
             "end_ns": chunk.start[io] + chunk.duration[io],

@@ -11,7 +11,9 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
 
-LEAST_CLOSES = 3
+LEAST_CLOSES = 2
+"""Closes of a task: one close at the end has to be, whatever it costs."""
+
 _MOST_FLUSH = 0.5
 
 ADVICE = (
@@ -51,7 +53,7 @@ def _find(case: Case) -> Remedy | None:
         return None
     count, mean_s = int(case.rows["n"][rows].sum()), case.rows["time_ns"][rows].sum() * 1e-9
     mean_s /= max(count, 1)
-    if count < LEAST_CLOSES:
+    if count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
         return None
     checks = (
         Check(

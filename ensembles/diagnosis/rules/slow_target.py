@@ -15,6 +15,7 @@ LEAST_TARGETS = 4
 LEAST_FACTOR = 1.4
 _DRAWS = 400
 _OUTLIER = 2.0
+_LEAST_PART = 0.5
 
 ADVICE = (
     "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
@@ -63,6 +64,10 @@ def _find(case: Case) -> Remedy | None:
         or np.log(factor) < _OUTLIER * next_worst
     ):
         return None
+    # Tasks in step queue up at the target where all of them begin; the first of a queue shows its own speed.
+    shortest = _shortest(table, int(targets[worst]))
+    if shortest < _LEAST_PART * np.log(factor):
+        return None
     share = _share_on_target(case, table, int(targets[worst]))
     rows = share > 0
     saved = np.where(rows, case.rows["time_ns"] * share * (1 - 1 / factor), 0.0)
@@ -76,6 +81,11 @@ def _find(case: Case) -> Remedy | None:
             "whoever-asks",
             True,
             f"{slow_users:.0%} of the {users} tasks that use it alone in a call are slow there",
+        ),
+        Check(
+            "not-the-queue",
+            True,
+            f"also the shortest call of a task takes {np.exp(shortest):.3g} times as long there",
         ),
     )
     return Remedy(
@@ -100,6 +110,29 @@ def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
         chosen = key == name
         result[chosen] = mean[chosen] - np.median(mean[chosen])
     return result
+
+
+def _shortest(table: dict[str, np.ndarray], target: int) -> float:
+    """Compute how much longer the shortest calls of the tasks are on a target (logarithm).
+
+    Functions and size classes count by their time on the target.
+    """
+    key, mine = table["call"] * 128 + table["size"], table["target"] == target
+    least = np.log(np.maximum(table["least_ns"], 1))
+    total = weight = 0.0
+    for name in np.unique(key[mine]):
+        there, elsewhere = (key == name) & mine, (key == name) & ~mine
+        if elsewhere.any():
+            others = [np.median(least[elsewhere & (table["target"] == n)]) for n in _targets(table, elsewhere)]
+            time_ns = float(table["time_ns"][there].sum())
+            total += time_ns * float(np.median(least[there]) - np.median(others))
+            weight += time_ns
+    return total / weight if weight else 0.0
+
+
+def _targets(table: dict[str, np.ndarray], rows: np.ndarray) -> list[int]:
+    found: list[int] = np.unique(table["target"][rows]).tolist()
+    return found
 
 
 def _of_tasks(value: np.ndarray, rank: np.ndarray) -> np.ndarray:
