@@ -259,7 +259,9 @@ def _set_remedies(habits: list[Habit], parameters: dict[str, int]) -> None:
         if habit.id in ("small-requests", "stdio-buffer"):
             joined = max(record * calls >> 20, 1)
             habit.parameters.update(
-                calls=joined, reads=parameters["reads"] * joined // calls, record_bytes=record * calls // joined
+                calls=joined,
+                reads=parameters["reads"] * joined // calls,
+                record_bytes=record * calls // joined,
             )
         elif habit.id == "imbalance":
             heavy, share = parameters["heavy_tasks"], parameters["heavy_share"]

@@ -78,6 +78,12 @@ def _what_ran(information: dict[str, Any]) -> str:
     on = ", ".join(hosts) if len(hosts) <= 4 else f"{hosts[0]} ... {hosts[-1]} ({len(hosts)} nodes)"
     if hosts:
         lines.append(_line("hosts", on))
+    for host, tasks in list(information["oversubscribed"].items())[:1]:
+        shared = count_text(information["processors"][host], "processor")
+        more = len(information["oversubscribed"]) - 1
+        others = f" (and so on {count_text(more, 'other node')})" if more else ""
+        sentence = f"{tasks} tasks share the {shared} of {host}{others}: calls also wait for a processor"
+        lines += _wrapped("processors", sentence)
     if information["job"]:
         user = f", user {information['user']}" if information["user"] else ""
         lines.append(_line("job", information["job"] + user))

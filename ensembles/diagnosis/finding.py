@@ -179,6 +179,10 @@ class Finding:
         if self.gain_s is None:
             return ""
         low, high = (seconds_text(value) for value in self.gain_s)
+        if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:
+            known = self.share_s is not None and 0 < self.share_s <= self.gain_s[1]
+            likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if known else ""
+            return f"The run would be up to {high} shorter{likely}; one run does not show how much"
         return (
             f"The run would be {low} to {high} shorter" if low != high else f"The run would be {low} shorter"
         )
@@ -275,6 +279,9 @@ class Diagnosis:
     def _repr_html_(self) -> str:
         return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
 
+
+LEAST_LOW = 0.01
+"""Lower end of a gain, as a part of its upper end, from which it says something."""
 
 MOST_FILES = 5
 MOST_SPANS = 16

@@ -159,6 +159,7 @@ class RunMetadata:
     mpi: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     mounts: dict[str, tuple[Mount, ...]] = field(default_factory=dict)
+    processors: dict[str, int] = field(default_factory=dict)
     file_facts: dict[str, dict[str, str]] = field(default_factory=dict)
     dropped_by_reason: dict[str, int] = field(default_factory=dict)
     calls_on_other_paths: int = 0

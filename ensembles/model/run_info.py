@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import html
 import os
+from collections import Counter
 
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
@@ -253,6 +254,17 @@ class RunInfo:
             return ""
         faults = f"with the faults {said['FAULTS']}" if said["FAULTS"] else "without a fault"
         return f"on the model {said['MODEL']} {faults}, seed {said['SEED']}: no call was really made"
+
+    @property
+    def processors(self) -> dict[str, int]:
+        """Number of processors of each node, by name of the node, where it was recorded."""
+        return self._metadata.processors
+
+    @property
+    def oversubscribed(self) -> dict[str, int]:
+        """Tasks of each node that has fewer processors than tasks, so that calls wait for a processor."""
+        tasks = Counter(host for host, _ in {(one.host, one.rank) for one in self.processes if one.rank >= 0})
+        return {host: tasks[host] for host, count in self.processors.items() if tasks[host] > count}
 
     @property
     def mounts(self) -> dict[str, tuple[Mount, ...]]:

@@ -55,6 +55,8 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "program": run.program,
         "command": list(run.command),
         "hosts": run.hosts,
+        "processors": run.processors,
+        "oversubscribed": run.oversubscribed,
         "job": run.job,
         "user": run.user,
         "mpi_version": run.mpi_version,

@@ -87,6 +87,29 @@ static void add_user(struct ensio_string *all)
     ensio_add_bytes(all, user.name.length ? name : number, user.name.length ? user.name.length + 1 : id.length + 1);
 }
 
+/* A line like "0-3,8-11". */
+static int processors_line(char *line, void *state)
+{
+    unsigned long *count = state;
+    for (char *at = line, *end; *at >= '0' && *at <= '9'; at = *end == ',' ? end + 1 : end) {
+        const unsigned long first = strtoul(at, &end, 10), last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+        *count += last >= first ? last - first + 1 : 0;
+    }
+    return 1;
+}
+
+/* Those of the node: launchers bind each task to few of them. */
+static void add_processors(struct ensio_string *all)
+{
+    unsigned long count = 0;
+    ensio_private_each_line("/sys/devices/system/cpu/online", processors_line, &count);
+    if (!count)
+        return;
+    ensio_add(all, "processors=");
+    ensio_add_number(all, count);
+    ensio_add_bytes(all, "", 1);
+}
+
 static void add_environment(struct ensio_string *all)
 {
     for (char **variable = environ; variable && *variable; variable++) {
@@ -131,6 +154,7 @@ void ensio_process_facts_store(void)
         return;
     told_mounts = 1;
     all = ensio_string_in(text, sizeof text);
+    add_processors(&all);
     ensio_add(&all, "mounts=");
     ensio_each_mount(add_mount, &all);
     ensio_add_bytes(&all, "", 1);

@@ -12,7 +12,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)
 """Rates at which a node exchanges the bytes of its tasks: of 10 Gb/s Ethernet, usual, fast."""
@@ -43,6 +43,12 @@ def _find(case: Case, cause: str) -> Remedy | None:
     if not inner.any():
         raise NotApplicable(
             "collective calls were recorded without the POSIX calls inside: record the layer posix too"
+        )
+    if cause == "collective-coordination" and (crowded := case.run.oversubscribed):
+        host, tasks = max(crowded.items(), key=lambda item: item[1])
+        raise NotApplicable(
+            f"{tasks} tasks share the {count_text(case.run.processors[host], 'processor')} of node {host}, so "
+            "that messages wait for a processor: record with at least one processor for each task"
         )
     own, storage = (
         case.by_cell(np.where(collective, case.rows["time_ns"], 0)),

@@ -123,7 +123,9 @@ def _shortest(table: dict[str, np.ndarray], target: int) -> float:
     for name in np.unique(key[mine]):
         there, elsewhere = (key == name) & mine, (key == name) & ~mine
         if elsewhere.any():
-            others = [np.median(least[elsewhere & (table["target"] == n)]) for n in _targets(table, elsewhere)]
+            others = [
+                np.median(least[elsewhere & (table["target"] == n)]) for n in _targets(table, elsewhere)
+            ]
             time_ns = float(table["time_ns"][there].sum())
             total += time_ns * float(np.median(least[there]) - np.median(others))
             weight += time_ns

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rules.small_requests import ADVICE
 from ensembles.diagnosis.rules.small_requests import stdio_buffer as by_durations
 from ensembles.model.surroundings import SurroundingsTable
 from ensembles.model.units import bytes_text, seconds_text
@@ -20,13 +19,6 @@ _LEAST_PART, _MOST_PART = 0.9, 1.5
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
 _JOINED_BYTES = 1 << 20
 _COUNTERS = {"write": ("write_calls", "written_by_calls"), "read": ("read_calls", "read_by_calls")}
-
-ADVICE = (
-    "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 << 20) with "
-    "memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the "
-    "compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); "
-    "or write(2) large pieces"
-)
 
 
 def _find(case: Case) -> Remedy | None:
@@ -53,8 +45,7 @@ def _find(case: Case) -> Remedy | None:
         rows |= chosen
         said[op] = size, count
     if not said:
-        remedy = None if known else by_durations.find(case)
-        return remedy and replace(remedy, advice=ADVICE)
+        return None if known else by_durations.find(case)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )
@@ -73,7 +64,15 @@ def _find(case: Case) -> Remedy | None:
         for name, value in zip(("bytes", "calls"), pair, strict=True)
     }
     # Pages of the cache cost the same in pieces of any size, and nothing here says how much that is.
-    return Remedy(rows, saved, f"streams with a small buffer: {text}", ADVICE, checks, evidence, 0.25 * low)
+    return Remedy(
+        rows,
+        saved,
+        f"streams with a small buffer: {text}",
+        ADVICE["stdio-buffer"],
+        checks,
+        evidence,
+        0.25 * low,
+    )
 
 
 def _pieces(

@@ -18,6 +18,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."
 _BLOCK = b"block."
 _MOST_BYTES = 1 << 62
+_COUNT_DIGITS = 8
 
 
 def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
@@ -33,6 +34,9 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
         host = os.fsdecode(spool.properties.get(b"host", b""))
         if host not in metadata.mounts and b"mounts" in spool.properties:
             metadata.mounts[host] = _mounts(spool.properties)
+        count = spool.properties.get(b"processors", b"")
+        if count.isdigit() and len(count) < _COUNT_DIGITS:
+            metadata.processors.setdefault(host, int(count))
         for number, name in spool.files:
             if number in spool.facts:
                 facts = metadata.file_facts.setdefault(os.fsdecode(name), {})

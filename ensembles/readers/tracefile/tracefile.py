@@ -50,7 +50,18 @@ from ensembles.summaries.ranktable import RankTable
 
 _PARTS = (
     *("calls", "environment", "events", "file_facts", "files", "flights", "hosts", "index", "kept", "losses"),
-    *("mounts", "notes", "processes", "ranks", "regions", "sites", "spools", "summary", "surroundings"),
+    *(
+        "mounts",
+        "nodes",
+        "notes",
+        "processes",
+        "ranks",
+        "regions",
+        "sites",
+        "spools",
+        "summary",
+        "surroundings",
+    ),
 )
 
 _MOST_CHUNK_ROWS = 1 << 24
@@ -395,6 +406,7 @@ def read_metadata(file: h5py.File) -> RunMetadata:
             name: row[0] for name, *row in read_rows(open_group(file, "environment"), "name", "value")
         },
         mounts=mounts,
+        processors=_read_processors(file),
         file_facts=facts,
         dropped_by_reason=dropped,
         calls_on_other_paths=other,
@@ -403,6 +415,13 @@ def read_metadata(file: h5py.File) -> RunMetadata:
         counters=None,
         **text,
     )
+
+
+def _read_processors(file: h5py.File) -> dict[str, int]:
+    if not has_part(file, "nodes"):
+        return {}
+    nodes = open_group(file, "nodes")
+    return dict(zip(read_texts(nodes, "host"), read_numbers(nodes, "processors").tolist(), strict=True))
 
 
 def _read_seconds(file: h5py.File, name: str) -> float | None:

@@ -245,6 +245,7 @@ def _facts_of(run: Run) -> dict[str, Any]:
         "mounts": {
             host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()
         },
+        "processors": run.processors,
         "notes": run.notes,
         "flights": {op: list(sums) for op, sums in run.flights.items()},
         "sites": [frames_text(site.frames) for site in run.sites],

@@ -68,6 +68,9 @@ def _write_facts(file: h5py.File, metadata: RunMetadata) -> None:
     texts = [(host, mount.point, mount.type, mount.source) for host, mount in mounts]
     _write_rows(file.create_group("file_facts"), ("path", "key", "value"), facts)
     _write_rows(file.create_group("environment"), ("name", "value"), list(metadata.environment.items()))
+    nodes = file.create_group("nodes")
+    put_texts(nodes, "host", list(metadata.processors), "node")
+    _put_numbers(nodes, "processors", list(metadata.processors.values()), "")
     table = file.create_group("mounts")
     _write_rows(table, ("host", "point", "type", "source"), texts)
     _put_numbers(table, "block_bytes", [mount.block_bytes for _, mount in mounts], "bytes")

@@ -279,6 +279,7 @@ class Definitions:
             clock_step_s=None if step_s is None else float(step_s),
             environment={_text(name): _text(value) for name, value in dict(facts["environment"]).items()},
             mounts=mounts,
+            processors={_text(host): int(count) for host, count in dict(facts.get("processors", {})).items()},
             sites=SiteTable(self._site_texts),
             flights=_flights(facts.get("flights", {})),
             file_facts=self._file_facts(),

@@ -49,7 +49,7 @@ def directory(tmp_path) -> Path:
         "env.OMP_NUM_THREADS": "",
     }
     first = {1: {"hint.cb_nodes": "4", "lustre.lov": "00"}, 7: {"mount": "/scratch"}}
-    spool(run / "0.spool", 0, first, mounts=MOUNTS, **{"block./home": "1048576"}, **told)
+    spool(run / "0.spool", 0, first, mounts=MOUNTS, processors="1", **{"block./home": "1048576"}, **told)
     spool(run / "1.spool", 1, {1: {"hint.cb_nodes": "9", "hint.striping_unit": "1"}}, **told)
     spool(run / "2.spool", 2, {}, mounts="/ xfs /dev/sda\n", **told)
     return run
@@ -72,6 +72,10 @@ def test_facts_of_files_are_those_of_all_processes_and_the_first_one_is_believed
 def test_versions_user_and_environment_are_kept(run):
     assert (run.user, run.mpi_version, run.libc_version) == ("ann", "Open MPI v4.1.4", "glibc 2.36")
     assert run.environment == {"ROMIO_HINTS": "/home/ann/hints=x", "OMP_NUM_THREADS": ""}
+
+
+def test_nodes_with_fewer_processors_than_tasks_are_known(run):
+    assert (run.processors, run.oversubscribed) == ({"node0": 1}, {"node0": 2})
 
 
 def test_every_node_has_its_mounts(run):
