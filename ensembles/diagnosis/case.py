@@ -32,6 +32,7 @@ LEAST_ABSORBED_BYTES_PER_NS = 0.1
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
+_COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 _NORMAL_90 = 1.645
 
 
@@ -195,6 +196,22 @@ class Case:
         )  # their time is a cost of each call, which does not depend on the bytes
         share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
         found: np.ndarray = share[at]
+        return found
+
+    def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Let all tasks of a collective call save what the aggregator saves for which they wait."""
+        collective = np.char.endswith(self.name, "_all") | np.isin(self.name, _COLLECTIVE)
+        collective &= self.layer == "mpiio"
+        inner = (self.layer == "posix") & (self.rows["depth"] > 0)
+        saved = self.by_cell(np.where(inner, saved_ns, 0))
+        own = self.by_cell(np.where(collective, np.maximum(self.rows["time_ns"] - saved_ns, 0), 0))
+        if not saved.any() or not own.any():
+            return saved_ns
+        storage = self.by_cell(np.where(inner, self.rows["time_ns"], 0))
+        gain = storage.max(axis=1) - (storage - saved).max(axis=1)
+        part = np.divide(np.clip(gain[:, None] - saved, 0, own), own, out=np.zeros_like(own), where=own > 0)
+        left = np.where(collective, np.maximum(self.rows["time_ns"] - saved_ns, 0), 0)
+        found: np.ndarray = saved_ns + left * self.of_cells(part)
         return found
 
     def kept_after_flush(self, saved_ns: np.ndarray) -> np.ndarray:

@@ -51,12 +51,14 @@ LEAST_SHARE = 1e-3
 def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
-    gain_s = case.gain_s(remedy.saved_ns)
+    saved_ns, low, high = (
+        case.through_collectives(remedy.saved_ns if bound is None else bound)
+        for bound in (None, remedy.low_ns, remedy.high_ns)
+    )
+    gain_s = case.gain_s(saved_ns)
     if not confidence or gain_s <= 0:
         return []
-    low = remedy.saved_ns if remedy.low_ns is None else remedy.low_ns
-    high = remedy.saved_ns if remedy.high_ns is None else remedy.high_ns
-    interval = case.interval_s(low, remedy.saved_ns, high)
+    interval = case.interval_s(low, saved_ns, high)
     if interval[1] < LEAST_SHARE * case.span_s:
         return []
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
@@ -93,7 +95,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             advice=remedy.advice,
             gain_s=interval,
             title=remedy.title,
-            saved_ns=remedy.saved_ns,
+            saved_ns=saved_ns,
         )
     ]
 

@@ -43,11 +43,15 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     if not writes.any():
         return None
     width = len(counts)
-    written, writer = table["file"][writes], table["rank"][writes]
-    writers = np.bincount(np.unique(np.stack([written, writer]), axis=1)[0], minlength=width)
-    moved = np.bincount(written, table["bytes"][writes], width)
-    shared = (writers >= LEAST_TASKS) & (moved >= LEAST_BYTES)
+    written = table["file"][writes]
     number = table["file"][uses]
+    users = np.bincount(np.unique(np.stack([number, table["rank"][uses]]), axis=1)[0], minlength=width)
+    moved = np.bincount(written, table["bytes"][writes], width)
+    shared = (users >= LEAST_TASKS) & (moved >= LEAST_BYTES)
+    # One large write is for as many targets as it has stripes.
+    stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
+    of_call = moved / np.maximum(np.bincount(written, table["n"][writes], width), 1)
+    wide = np.clip(of_call / np.maximum(stripes, 1), 1, _USUAL_TARGETS)
     # Tasks at once: time in calls over the time in which there were any, phase by phase.
     keys = np.stack([number, table["phase"][uses]])
     _, where = np.unique(keys, axis=1, return_inverse=True)
@@ -59,7 +63,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     np.minimum.at(begin, where, table["start_ns"][uses])
     np.maximum.at(end, where, table["end_ns"][uses])
     busy = np.bincount(where, table["time_ns"][uses])
-    at_once = (busy / np.maximum(end - begin, 1))[where]
+    at_once = (busy / np.maximum(end - begin, 1))[where] * wide[number]
     crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
     if not crowded.any():
         return None
