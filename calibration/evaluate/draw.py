@@ -192,6 +192,8 @@ def _records(
     steps = int(rng.integers(3, 9))
     most = max(MOST_CALLS // (tasks * steps), 1)
     calls = int(min(rng.choice([1, 2, 4, 8, 16]), most))
+    if "stdio-buffer" in causes:  # it is what makes the small requests
+        causes = tuple(cause for cause in causes if cause != "small-requests")
     layer = "stdio" if "stdio-buffer" in causes else str(rng.choice(["posix", "mpiio"], p=[0.85, 0.15]))
     shared = bool(rng.random() < 0.5) and layer != "stdio"
     barriers = bool(rng.random() < 0.8)
@@ -257,11 +259,13 @@ def _set_remedies(habits: list[Habit], parameters: dict[str, int]) -> None:
     tasks, record, calls = (parameters[name] for name in ("tasks", "record_bytes", "calls"))
     for habit in habits:
         if habit.id in ("small-requests", "stdio-buffer"):
-            joined = max(record * calls >> 20, 1)
+            size = record + parameters["slack_bytes"] - 1
+            joined = max(size * calls >> 20, 1)
             habit.parameters.update(
                 calls=joined,
                 reads=parameters["reads"] * joined // calls,
-                record_bytes=record * calls // joined,
+                record_bytes=size * calls // joined,
+                slack_bytes=1,
             )
         elif habit.id == "imbalance":
             heavy, share = parameters["heavy_tasks"], parameters["heavy_share"]
