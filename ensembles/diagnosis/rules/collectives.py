@@ -47,8 +47,8 @@ def _find(case: Case, cause: str) -> Remedy | None:
     if cause == "collective-coordination" and (crowded := case.run.oversubscribed):
         host, tasks = max(crowded.items(), key=lambda item: item[1])
         raise NotApplicable(
-            f"{tasks} tasks share the {count_text(case.run.processors[host], 'processor')} of node {host}, so "
-            "that messages wait for a processor: record with at least one processor for each task"
+            f"{tasks} tasks share the {count_text(case.run.processors[host], 'processor')} of node {host}, "
+            "so that messages wait for a processor: record with at least one processor for each task"
         )
     own, storage = (
         case.by_cell(np.where(collective, case.rows["time_ns"], 0)),
