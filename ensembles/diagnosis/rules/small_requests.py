@@ -29,10 +29,10 @@ ADVICE = {
     "small-requests": "join small transfers in a buffer of 1 MiB or more, or use collective I/O "
     "(romio_cb_write=enable; "
     "HDF5: chunk cache, H5Pset_sieve_buf_size; NetCDF: larger chunks)",
-    "stdio-buffer": "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 "
-    "<< 20) with memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in "
-    "Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << "
-    "20); or write(2) large pieces",
+    "stdio-buffer": "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, "
+    "1 << 20) with memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in "
+    "Fortran the compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., "
+    "buffering=1 << 20); or write(2) large pieces",
     "serialised-metadata": "let the one task write its small pieces at once: buffer them, defer metadata "
     "until "
     "the file "
