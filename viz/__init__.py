@@ -13,6 +13,7 @@ Examples
 """
 
 from ensembles.viz.cdf import cdf
+from ensembles.viz.experiment import experiment
 from ensembles.viz.explore import explore
 from ensembles.viz.histogram import histogram
 from ensembles.viz.modes import modes
@@ -29,6 +30,7 @@ from ensembles.viz.trace_diagram import trace_diagram
 # replace the function by the module.
 __all__ = [
     "cdf",
+    "experiment",
     "explore",
     "histogram",
     "modes",

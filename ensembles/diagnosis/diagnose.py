@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import with_sites
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
@@ -152,7 +152,7 @@ class DiagnosisPass:
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         unexplained_s = None
-        if SUMMARY in summaries:
+        if SUMMARY in summaries and not has_counters_only(run):
             findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
         findings = with_sites(run, findings)
         return Diagnosis(

@@ -31,11 +31,14 @@ class EvidenceRule:
         Returns a `Remedy`, or None; raises `NotApplicable` if the run cannot show the cause.
     what : str
         What needs all calls, for the refusal of runs that keep only sums.
+    counted : callable, optional
+        Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
     """
 
     ID: str
     find: Callable[[Case], Remedy | None]
     what: str = "the calls of each phase and task"
+    counted: Callable[[Run], Finding | None] | None = None
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -44,13 +47,25 @@ class EvidenceRule:
 
     def preconditions(self, run: Run) -> None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-        every_call_needed(run, self.what)
+        if self.counted is None or not has_counters_only(run):
+            every_call_needed(run, self.what)
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        case = case_of(run, summaries[SUMMARY])
+        if self.counted is not None and has_counters_only(run):
+            found = self.counted(run)
+            return [] if found is None else [found]
+        return self.evaluate_calls(case_of(run, summaries[SUMMARY]))
+
+    def evaluate_calls(self, case: Case) -> list[Finding]:
+        """Evaluate the rule on single calls."""
         remedy = self.find(case) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy)
+
+
+def has_counters_only(run: Run) -> bool:
+    """Whether a run has counters by file and rank instead of calls."""
+    return run.counters is not None and not run.has_all_events
 
 
 def case_of(run: Run, evidence: Evidence) -> Case:

@@ -104,10 +104,11 @@ class Where:
         what = f"{self.op or 'call'}s" + (f" ({', '.join(self.calls)})" if self.calls else "")
         parts = [what + (f" {spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
-            more = self.file_count - len(self.files)
-            names = ", ".join(sanitize_text(name) for name in self.files)
+            shown = self.files[:MOST_FILES_SHOWN]
+            more = self.file_count - len(shown)
+            names = ", ".join(sanitize_text(name) for name in shown)
             parts.append(f"on {names}" + (f" and {count_text(more, 'more file')}" if more > 0 else ""))
-        ranks = f" ({spans_text(self.ranks)})" if self.ranks else ""
+        ranks = f" ({_some(self.ranks)})" if self.ranks else ""
         parts.append(f"in {count_text(self.tasks, 'task')}{ranks}")
         if self.phases:
             names = ", ".join(map(sanitize_text, dict.fromkeys(self.phase_names or ())))
@@ -283,8 +284,9 @@ class Diagnosis:
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
 
-MOST_FILES = 5
-MOST_SPANS = 16
+MOST_FILES, MOST_SPANS = 5, 16
+MOST_FILES_SHOWN, MOST_SPANS_SHOWN = 2, 6
+"""Files and spans of ranks that a finding has, and those in its text."""
 
 
 def rate_confidence(checks: tuple[Check, ...]) -> float:
@@ -356,6 +358,12 @@ def find_spans(numbers: Any, most: int = MOST_SPANS) -> tuple[tuple[int, int], .
 def spans_text(spans: tuple[tuple[int, int], ...]) -> str:
     """Format spans as filters take them: ``0-63,70``."""
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def _some(spans: tuple[tuple[int, int], ...]) -> str:
+    if len(spans) <= MOST_SPANS_SHOWN:
+        return spans_text(spans)
+    return f"{spans_text(spans[: MOST_SPANS_SHOWN - 1])}, ..., {spans_text(spans[-1:])}"
 
 
 def _few(numbers: tuple[int, ...]) -> str:

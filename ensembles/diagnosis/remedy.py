@@ -87,7 +87,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     return [
         Finding(
             id=cause,
-            severity=_severity(interval, gain_s, case.span_s),
+            severity=severity_of(interval, gain_s, case.span_s),
             confidence=confidence,
             where=where,
             evidence=evidence,
@@ -105,7 +105,7 @@ LIKELY_SHARE = 0.10
 although the lower end of the interval is smaller."""
 
 
-def _severity(interval_s: tuple[float, float], gain_s: float, span_s: float) -> str:
+def severity_of(interval_s: tuple[float, float], gain_s: float, span_s: float) -> str:
     """Rate what the remedy gains at least; what it likely gains counts if it is much."""
     severity = rate_severity(interval_s[0] / max(span_s, 1e-9))
     return "warning" if severity == "note" and gain_s >= LIKELY_SHARE * span_s else severity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -73,4 +73,4 @@ class RuleWithSummary:
         return [] if remedy is None else make_finding(case, self.ID, remedy)
 
     def _uses_counters(self, run: Run) -> bool:
-        return self.counted is not None and run.counters is not None and not run.has_all_events
+        return self.counted is not None and has_counters_only(run)

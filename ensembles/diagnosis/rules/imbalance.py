@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.counted.imbalance import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.remedy import Remedy
@@ -86,4 +87,4 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("imbalance", _find)
+rule = EvidenceRule("imbalance", _find, counted=lambda run: find_counted(run, ADVICE))

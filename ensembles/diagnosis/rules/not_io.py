@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.evidence_rule import SUMMARY, EvidenceRule, case_of
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.counted.not_io import find_counted
+from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
 from ensembles.model.units import seconds_text
 
@@ -18,10 +19,9 @@ MOST_SHARE = 0.05
 class NotIo(EvidenceRule):
     """I/O blocks the tasks that arrive last for less than `MOST_SHARE` of the run."""
 
-    def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
-        """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        case = case_of(run, summaries[SUMMARY])
-        lasts_s = run_span_s(run, case.span_s)
+    def evaluate_calls(self, case: Case) -> list[Finding]:
+        """Evaluate the rule on single calls."""
+        lasts_s = run_span_s(case.run, case.span_s)
         if not len(case) or lasts_s <= 0 or case.io_s >= MOST_SHARE * lasts_s:
             return []
         share = case.io_s / lasts_s
@@ -56,4 +56,4 @@ def run_span_s(run: Run, span_s: float) -> float:
     return max((max(end for _, end in known) - min(start for start, _ in known)) * 1e-9, span_s)
 
 
-rule = NotIo("not-io", lambda case: None)
+rule = NotIo("not-io", lambda case: None, counted=lambda run: find_counted(run, MOST_SHARE))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.counted.sieving import ADVICE, find_counted
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.diagnosis.rules.counted_sieving import ADVICE, find_counted
 from ensembles.model.units import bytes_text
 
 LEAST_READS = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -47,4 +48,4 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("metadata-storm", _find)
+rule = EvidenceRule("metadata-storm", _find, counted=lambda run: find_counted(run, ADVICE))

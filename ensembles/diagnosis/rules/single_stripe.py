@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.counted.single_stripe import find_counted
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -114,4 +115,6 @@ def _targets(layouts: list[Striping | None]) -> int:
     return max(max(known, default=0) + 1, _USUAL_TARGETS)
 
 
-rule = RuleWithSummary("single-stripe", _find, "the writes to each file")
+rule = RuleWithSummary(
+    "single-stripe", _find, "the writes to each file", counted=lambda run: find_counted(run, ADVICE)
+)

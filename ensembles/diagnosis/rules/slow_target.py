@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.counted.slow_target import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -174,4 +175,4 @@ def _share_on_target(case: Case, table: dict[str, np.ndarray], target: int) -> n
     return found
 
 
-rule = EvidenceRule("slow-target", _find)
+rule = EvidenceRule("slow-target", _find, counted=lambda run: find_counted(run, ADVICE))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.counted.small_requests import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -143,5 +144,10 @@ def _rule(cause: str) -> EvidenceRule:
     return EvidenceRule(cause, lambda case: _find(case, cause))
 
 
-small_requests, stdio_buffer = _rule("small-requests"), _rule("stdio-buffer")
+small_requests = EvidenceRule(
+    "small-requests",
+    lambda case: _find(case, "small-requests"),
+    counted=lambda run: find_counted(run, ADVICE["small-requests"]),
+)
+stdio_buffer = _rule("stdio-buffer")
 serialised_metadata, seek_heavy = _rule("serialised-metadata"), _rule("seek-heavy")

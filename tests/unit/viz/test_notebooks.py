@@ -16,6 +16,9 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PICTURES = {
     "# Quick start": ("trace_diagram", "tasks_inside", "rate", "histogram_linear"),
     "# Two runs compared": ("histogram_linear",),
+    "# From a slow job to a line of its source": ("trace_diagram", "histogram_log"),
+    "# A month of nights": ("lines 1", "histogram_linear"),
+    "# A Darshan log": (),
 }
 """Names of the figures of each notebook, by its title."""
 

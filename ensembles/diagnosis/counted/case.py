@@ -1,0 +1,152 @@
+"""What counters say of a run, as the rules need it: times by file and by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.diagnosis.finding import (
+    MOST_FILES,
+    Check,
+    Finding,
+    Where,
+    find_spans,
+    rate_confidence,
+)
+from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.rule import NotApplicable
+
+if TYPE_CHECKING:
+    from ensembles.model.counters import ModuleCounters
+    from ensembles.run.run import Run
+
+MARGIN = 0.1
+"""Least uncertainty of a gain, as a part of it."""
+
+
+@dataclass(frozen=True)
+class CountedCase:
+    """A run that keeps counters instead of calls.
+
+    Attributes
+    ----------
+    run : Run
+    posix : ModuleCounters
+    files : dict of str to ndarray, shape (n,)
+        `ModuleCounters.by_file`.
+    span_s : float
+        Length of the job.
+    """
+
+    run: Run
+    posix: ModuleCounters
+    span_s: float
+
+    @property
+    def files(self) -> dict[str, np.ndarray]:
+        """Counters by file."""
+        return dict(self.posix.by_file)
+
+    @property
+    def time_s(self) -> np.ndarray:
+        """Time of the slowest rank in each file: shape (n,); 0: not known."""
+        known: np.ndarray = np.nan_to_num(self.files["slowest_s"])
+        return known
+
+    def gain_s(self, saved_s: np.ndarray) -> float:
+        """Compute by how much the slowest rank would be faster, if ranks saved time in files.
+
+        Parameters
+        ----------
+        saved_s : ndarray of float64, shape (n,)
+            Time that the slowest rank of each file saves. Of shared files every rank may be the slowest.
+        """
+        files, saved_s = self.files, np.minimum(saved_s, self.time_s)
+        own = (files["is_shared"] == 0) & (files["slowest_rank"] >= 0)
+        rank = files["slowest_rank"][own].astype(np.int64)
+        before = np.bincount(rank, self.time_s[own], self.run.tasks)
+        after = before - np.bincount(rank, saved_s[own], self.run.tasks)
+        gain = float(before.max(initial=0.0) - after.max(initial=0.0)) + float(saved_s[~own].sum())
+        return min(gain, self.span_s)
+
+    def mean_of_tasks_s(self, column: str) -> float:
+        """Return the mean over the tasks of a sum of seconds."""
+        return float(self.posix.total(column)) / max(self.run.tasks, 1)
+
+
+def counted_case(run: Run) -> CountedCase:
+    """Return the POSIX counters of a run.
+
+    Raises
+    ------
+    NotApplicable
+        It has none.
+    """
+    posix = run.counters.modules.get("POSIX") if run.counters else None
+    if run.counters is None or posix is None or not len(posix.by_file["file"]):
+        raise NotApplicable("the log has no counters of POSIX: switch the module on when you record")
+    return CountedCase(run, posix, run.counters.run_time_s)
+
+
+def counted_finding(
+    case: CountedCase,
+    cause: str,
+    title: str,
+    advice: str,
+    checks: Sequence[Check],
+    evidence: dict[str, Any],
+    bounds_s: tuple[float, float, float],
+    chosen: np.ndarray,
+    op: str | None = None,
+) -> Finding | None:
+    """Make a finding from counters.
+
+    Parameters
+    ----------
+    case : CountedCase
+    cause, title, advice, checks, evidence
+        As of `ensembles.diagnosis.finding.Finding`.
+    bounds_s : tuple of float
+        Least, likely and greatest gain.
+    chosen : ndarray of bool, shape (n,)
+        Files that the finding concerns.
+    op : str, optional
+        Kind of calls.
+
+    Returns
+    -------
+    Finding or None
+        None: nothing would be gained.
+    """
+    low, likely, high = bounds_s
+    confidence = rate_confidence(tuple(checks))
+    if high <= 0 or not confidence:
+        return None
+    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), case.span_s))
+    order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
+    names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
+    ranks = case.files["slowest_rank"][chosen]
+    shared = case.files["is_shared"][chosen].any() or (ranks < 0).any()
+    spans = ((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64))
+    where = Where(
+        op=op,
+        layer="posix",
+        files=names,
+        file_count=int(chosen.sum()),
+        tasks=case.run.tasks if shared else len(np.unique(ranks)),
+        ranks=spans,
+    )
+    return Finding(
+        cause,
+        severity_of(interval, likely, case.span_s),
+        confidence,
+        where,
+        {**evidence, "span_s": case.span_s},
+        tuple(checks),
+        advice,
+        interval,
+        title,
+    )

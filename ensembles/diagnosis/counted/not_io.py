@@ -1,0 +1,41 @@
+"""A job whose slowest rank spends little of it in I/O, by counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ensembles.diagnosis.finding import SURE, Check, Finding, Where
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.units import seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+def find_counted(run: Run, most_share: float) -> Finding | None:
+    """Compare the time of the slowest rank in the slowest interface with the length of the job."""
+    counters = run.counters
+    if counters is None or counters.run_time_s <= 0 or "POSIX" not in counters.modules:
+        raise NotApplicable("the log has no counters of POSIX: switch the module on when you record")
+    # Interfaces lie inside one another, and files of one are not always files of the other.
+    io_s = sum(module.slowest_rank_s for module in counters.modules.values())
+    share = io_s / counters.run_time_s
+    if share >= most_share:
+        return None
+    check = Check(
+        "little-io",
+        True,
+        f"no rank spends more than {seconds_text(io_s)} of {seconds_text(counters.run_time_s)} in calls of "
+        f"{', '.join(counters.modules)}",
+    )
+    return Finding(
+        "not-io",
+        "note",
+        SURE,
+        Where(tasks=run.tasks, ranks=((0, run.tasks - 1),)),
+        {"io_share": share, "io_s": io_s, "span_s": counters.run_time_s},
+        (check,),
+        "look at computation and communication first: no remedy for I/O can gain more than this share",
+        (0.0, io_s),
+        f"I/O takes at most {share:.1%} of this job in any rank",
+    )
