@@ -86,7 +86,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
             line_dash=("solid", "dashed", "dotted")[number % 3],
         )
         items.append(legend_item(f"{plain(label)} ({ensemble.n:,})", line))
-    horizontal_legend(fig, items, ncols=4)
+    horizontal_legend(fig, items)
     fig.add_tools(
         HoverTool(
             tooltips=[("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+from bokeh.layouts import column
 from bokeh.models import (
+    Column,
     ColumnDataSource,
     CustomJSHover,
     DataRange1d,
@@ -32,7 +34,25 @@ from ensembles.viz.figures import (
 from ensembles.viz.style import COLOURS, byte_unit, time_hover
 
 
-def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
+@overload
+def rate(
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: Literal[False] = False,
+) -> figure: ...
+
+
+@overload
+def rate(
+    data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: Literal[True]
+) -> Column: ...
+
+
+def rate(
+    data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: bool = False
+) -> figure | Column:
     """Draw the aggregate read and write rates of all tasks over time.
 
     The bytes of a call are spread evenly over its duration. The area under a curve is exactly the number of
@@ -44,10 +64,13 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     title : str, optional
     x_range : Range1d, optional
         Time axis in seconds, to share with another figure.
+    separate : bool
+        Draw writes and reads in two figures, each with a suitable scale.
 
     Returns
     -------
-    figure
+    figure or Column
+        A column if `separate` is true, with the figures ``rate_write`` and ``rate_read``.
 
     Raises
     ------
@@ -64,15 +87,27 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     'aggregate rate (GiB/s)'
     """
     curve = data_for(data, RateCurve)
-    edges_s = curve.edges_ns * 1e-9
     present = [direction for direction in reversed(DIRECTIONS) if curve.total_bytes(direction)]
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
-    fig = new_figure(
-        title or "Aggregate rate of all tasks; the area under a curve is the number of bytes moved",
-        height=260,
-        x_range=x_range or time_range(low_ns, high_ns),
+    shared = x_range or time_range(low_ns, high_ns)
+    words = title or "Aggregate rate of all tasks; the area under a curve is the bytes moved"
+    if not separate or len(present) < 2:
+        fig = _rates(curve, present, words, shared, "rate")
+        return column([fig], sizing_mode="stretch_width", name="rate") if separate else fig
+    first, second = present
+    return column(
+        [
+            _rates(curve, [first], words, shared, f"rate_{first}"),
+            _rates(curve, [second], f"The same of {second}s", shared, f"rate_{second}"),
+        ],
+        sizing_mode="stretch_width",
         name="rate",
     )
+
+
+def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:
+    edges_s = curve.edges_ns * 1e-9
+    fig = new_figure(title, height=260, x_range=x_range, name=name)
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=1)
