@@ -10,13 +10,14 @@ from bokeh.plotting import figure
 
 from ensembles.model.units import seconds_text
 from ensembles.summaries.call_counts import CallCounts
-from ensembles.viz.data_for import data_for
+from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
+    subtitle,
     time_range,
 )
 from ensembles.viz.style import SERIES, time_hover
@@ -67,6 +68,8 @@ def metadata(data: Any, *, title: str | None = None, x_range: Range1d | None = N
     label_time_axis(fig)
     fig.yaxis.axis_label = "calls per second"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    if partial := partial_sentence(data):
+        subtitle(fig, partial)
     if not present:
         fig.y_range = Range1d(start=0, end=1)
         annotate_empty(fig, "no metadata call was recorded")

@@ -21,7 +21,7 @@ from bokeh.plotting import figure
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.data_for import data_for
+from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
@@ -29,6 +29,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     steps,
+    subtitle,
     time_range,
 )
 from ensembles.viz.style import COLOURS, byte_unit, time_hover
@@ -93,16 +94,16 @@ def rate(
     words = title or "Aggregate rate of all tasks; the area under a curve is the bytes moved"
     if not separate or len(present) < 2:
         fig = _rates(curve, present, words, shared, "rate")
-        return column([fig], sizing_mode="stretch_width", name="rate") if separate else fig
-    first, second = present
-    return column(
-        [
+        drawn = [fig]
+    else:
+        first, second = present
+        drawn = [
             _rates(curve, [first], words, shared, f"rate_{first}"),
             _rates(curve, [second], f"The same of {second}s", shared, f"rate_{second}"),
-        ],
-        sizing_mode="stretch_width",
-        name="rate",
-    )
+        ]
+    if partial := partial_sentence(data):
+        subtitle(drawn[0], partial)
+    return column(drawn, sizing_mode="stretch_width", name="rate") if separate else drawn[0]
 
 
 def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:

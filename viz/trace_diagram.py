@@ -25,13 +25,14 @@ from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
 from ensembles.viz.concurrency import tasks_inside
-from ensembles.viz.data_for import data_for
+from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import (
     LEFT_BORDER,
     annotate_empty,
     horizontal_legend,
     legend_item,
     new_figure,
+    subtitle,
     time_range,
 )
 from ensembles.viz.raster_images import ShareImage, share_images
@@ -90,7 +91,10 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     shared = x_range or time_range(*raster.extent_ns)
     present = raster.present()
     mapper = _mapper(present)
+    partial = partial_sentence(data)
     diagram = _diagram(raster, present, mapper, title or _title(raster), shared)
+    if partial:
+        subtitle(diagram, partial)
     inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present else [diagram, inside]
     return column(parts, sizing_mode="stretch_width", name="trace")
