@@ -29,12 +29,14 @@ from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
 from ensembles.viz.rate import rate
 from ensembles.viz.report import write_report
+from ensembles.viz.save import save
 from ensembles.viz.size_duration import size_duration
 from ensembles.viz.sizer import sizer
 from ensembles.viz.splitting import splitting
 from ensembles.viz.surroundings import surroundings
 from ensembles.viz.tail import tail
 from ensembles.viz.tail_diagnostics import tail_diagnostics
+from ensembles.viz.theme import theme
 from ensembles.viz.trace_diagram import trace_diagram
 
 # A function has the name of its module. All are imported here, because a later import of a module would
@@ -56,12 +58,14 @@ __all__ = [
     "progress",
     "ranks",
     "rate",
+    "save",
     "size_duration",
     "sizer",
     "splitting",
     "surroundings",
     "tail",
     "tail_diagnostics",
+    "theme",
     "trace_diagram",
     "write_report",
 ]

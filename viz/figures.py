@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-from bokeh.models import ContinuousTicker, DataRange1d, LogScale, Range, Range1d, WheelZoomTool
+from bokeh.models import ContinuousTicker, DataRange1d, LogScale, NoOverlap, Range, Range1d, WheelZoomTool
 from bokeh.models.annotations import Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
@@ -69,6 +69,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     for axis in fig.axis:
         axis.axis_label_text_font_style = "normal"
         axis.minor_tick_line_color = None
+        axis.major_label_policy = NoOverlap(min_distance=4)
     return fig
 
 

@@ -57,8 +57,8 @@ _SHARE_JS = """
 def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
-    A pixel mixes the colours of the operations in proportion to the time spent in them, and white in
-    proportion to the time outside of recorded calls. If calls are short, most of the diagram is white; the
+    A pixel mixes the colours of the operations in proportion to the time spent in them, and nothing in
+    proportion to the time outside of recorded calls. If calls are short, most of the diagram is blank; the
     enhanced colour scale makes them visible.
 
     Parameters
@@ -85,7 +85,7 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     >>> from ensembles import viz
     >>> layout = viz.trace_diagram(en.open("ensio-ior"))
     >>> layout.select_one({"name": "trace_diagram"}).title.text
-    'Trace diagram of 8 tasks; white: no recorded call'
+    'Trace diagram of 8 tasks; blank: no recorded call'
     """
     raster = data_for(data, Raster)
     shared = x_range or time_range(*raster.extent_ns)
@@ -103,10 +103,10 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
 def _title(raster: Raster) -> str:
     tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
     if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; white: no recorded call"
+        return f"Trace diagram of {tasks}; blank: no recorded call"
     return (
         f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        "operation, white: no recorded call"
+        "operation, blank: no recorded call"
     )
 
 
