@@ -27,12 +27,12 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
-from ensembles.viz.style import NEUTRAL, SERIES, time_hover
+from ensembles.viz.style import NEUTRAL, OVERLAID, time_hover
 
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Probabilities of the quantiles whose ratios are drawn."""
 
-_COLOURS = (SERIES[2], SERIES[3])
+_COLOURS = OVERLAID[:2]
 _LEAST_S = 0.5e-9
 _BEYOND = 3.0
 """Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""

@@ -28,6 +28,9 @@ _TITLE_LINE = 72
 _LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
 """Pixels: a row of a legend in such a figure, what an entry takes besides its text, and a character."""
 
+_LEGEND_ROW, _TEXT_ROW = 25, 18
+"""Height of a row of a legend and of a line of text, pixels."""
+
 _LEAST_SPAN_S = 1e-6
 
 
@@ -170,18 +173,32 @@ def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
     return LegendItem(label=label, renderers=list(drawn))
 
 
+def _legend_columns(widths: list[float]) -> int:
+    """Return the most columns of entries of these widths, row by row, that fit into a narrow figure."""
+    for columns in range(len(widths), 1, -1):
+        if sum(max(widths[first::columns]) for first in range(columns)) <= _LEGEND_WIDTH:
+            return columns
+    return 1
+
+
+def _grow(fig: figure, pixels: int) -> None:
+    """Make a figure higher by what is written above it, so that the drawing keeps its height."""
+    assert fig.height is not None
+    fig.height += pixels
+
+
 def _text_of(item: LegendItem) -> str:
     return str(getattr(item.label, "value", item.label))
 
 
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
     """Add a legend above the figure, where it covers no data, in as many rows as a narrow figure needs."""
-    widths = [_CHARACTER_WIDTH * len(_text_of(item)) + _ENTRY_WIDTH for item in items]
-    columns = len(items) if sum(widths) <= _LEGEND_WIDTH else int(_LEGEND_WIDTH // max(widths))
+    columns = _legend_columns([_CHARACTER_WIDTH * len(_text_of(item)) + _ENTRY_WIDTH for item in items])
+    _grow(fig, _LEGEND_ROW * (-(-len(items) // columns) - 1))
     legend = Legend(
         items=items,
         orientation="horizontal",
-        ncols=max(columns, 1),
+        ncols=columns,
         border_line_color=None,
         padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
         margin=0,
@@ -195,6 +212,7 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 def subtitle(fig: figure, sentence: str) -> None:
     """Add a sentence between the title and the figure."""
     text = textwrap.fill(plain(sentence), _LINE)
+    _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
 
 

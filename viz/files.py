@@ -66,9 +66,9 @@ def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpa
         annotate_empty(fig, "no file was used")
         return column([fig], sizing_mode="stretch_width", name="files")
     parts = [
-        _figure("Time in I/O", title, "file_time", _time_rows(totals, most), len(totals)),
-        _figure("Bytes moved", None, "file_bytes", _byte_rows(totals, most), len(totals)),
-        _figure("Longest call", None, "file_longest", _longest_rows(totals, most), len(totals)),
+        _figure("Time in I/O", title, "file_time", _time_rows(totals), most),
+        _figure("Bytes moved", None, "file_bytes", _byte_rows(totals), most),
+        _figure("Longest call", None, "file_longest", _longest_rows(totals), most),
     ]
     return column([part for part in parts if part], sizing_mode="stretch_width", name="files")
 
@@ -85,8 +85,8 @@ _Row = tuple[FileTotals, dict[str, float], str]
 """A file, the lengths of its bars by label, and the text of the row."""
 
 
-def _time_rows(totals: Sequence[FileTotals], most: int) -> list[_Row]:
-    shown = sorted(totals, key=lambda row: (-row.io_time_s, row.path))[:most]
+def _time_rows(totals: Sequence[FileTotals]) -> list[_Row]:
+    shown = sorted(totals, key=lambda row: (-row.io_time_s, row.path))
     return [
         (row, {"time": row.io_time_s}, f"{seconds_text(row.io_time_s)}, {100 * row.share:.0f} %")
         for row in shown
@@ -94,8 +94,8 @@ def _time_rows(totals: Sequence[FileTotals], most: int) -> list[_Row]:
     ]
 
 
-def _byte_rows(totals: Sequence[FileTotals], most: int) -> list[_Row]:
-    shown = sorted(totals, key=lambda row: (-row.order("bytes"), row.path))[:most]
+def _byte_rows(totals: Sequence[FileTotals]) -> list[_Row]:
+    shown = sorted(totals, key=lambda row: (-row.order("bytes"), row.path))
     return [
         (
             row,
@@ -111,19 +111,20 @@ def _byte_rows(totals: Sequence[FileTotals], most: int) -> list[_Row]:
     ]
 
 
-def _longest_rows(totals: Sequence[FileTotals], most: int) -> list[_Row]:
-    shown = sorted(totals, key=lambda row: (-(row.longest_s or 0.0), row.path))[:most]
+def _longest_rows(totals: Sequence[FileTotals]) -> list[_Row]:
+    shown = sorted(totals, key=lambda row: (-(row.longest_s or 0.0), row.path))
     return [(row, {"longest": row.longest_s}, seconds_text(row.longest_s)) for row in shown if row.longest_s]
 
 
 _COLOUR_OF = {"written": COLOURS["write"], "read": COLOURS["read"]}
 
 
-def _figure(what: str, title: str | None, name: str, rows: list[_Row], files: int) -> figure | None:
+def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int) -> figure | None:
     if not rows:
         return None
-    of = f" of {count_text(files, 'file')}" if files > len(rows) else ""
-    shown = f"{len(rows):,}{of}" if of else count_text(files, "file")
+    shown = count_text(len(rows), "file")
+    if len(rows) > most:
+        rows, shown = rows[:most], f"{most:,} of {shown}"
     parts = list(rows[0][1])
     is_bytes = name == "file_bytes"
     longest = max(sum(lengths.values()) for _, lengths, _ in rows)

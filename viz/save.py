@@ -154,7 +154,7 @@ def _image(page: str, end: str, width: int, theme: str, scale: float) -> bytes:
             tab.goto(file.as_uri())
             tab.wait_for_function("() => document.documentElement.dataset.drawing === 'done'")
             tab.wait_for_function("() => Bokeh.documents.every((d) => d.is_idle)")
-            # Buttons of tools are no part of an image.
+            # The toolbar is left out of an image.
             tab.evaluate(
                 "() => Bokeh.documents[0].all_models.forEach((m) => m.toolbar && (m.toolbar_location = null))"
             )

@@ -205,14 +205,14 @@ def _rates(fig: figure, counts: dict[str, np.ndarray], ranges: tuple[Range1d, Ra
             continue
         fig.line(x=[first, last], y=[first / rate, last / rate], line_color="#d55e00", line_dash="dashed")
         size, unit = byte_unit(rate)
+        middle = first**0.7 * last**0.3
         fig.text(
-            x=[last],
-            y=[last / rate],
+            x=[middle],
+            y=[middle / rate],
             text=[f"{rate / size:g} {unit}/s"],
-            text_align="right",
-            text_baseline="bottom" if last == right else "top",
-            y_offset=-8 if last == right else 4,
-            x_offset=-6 if last == right else -14,
+            text_baseline="top",
+            x_offset=8,
+            y_offset=4,
             text_font_size="9pt",
             text_color="#d55e00",
         )

@@ -105,5 +105,7 @@ def spoken_title(picture: Any) -> str:
     texts: dict[str, None] = {}
     for fig in sorted(figures, key=lambda model: int(model.id[1:]) if model.id[1:].isdigit() else 0):
         titles = [fig.title, *(part for part in fig.above if isinstance(part, Title))]
-        texts |= dict.fromkeys(" ".join(str(title.text).split()) for title in titles if title is not None)
+        texts |= dict.fromkeys(
+            " ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None
+        )
     return ". ".join(text.rstrip(".:") for text in texts if text)
