@@ -12,34 +12,62 @@ Examples
 >>> show(figure)  # doctest: +SKIP
 """
 
+from ensembles.viz.access_map import access_map
 from ensembles.viz.cdf import cdf
+from ensembles.viz.comparison import comparison
 from ensembles.viz.experiment import experiment
 from ensembles.viz.explore import explore
+from ensembles.viz.files import files
+from ensembles.viz.findings import findings
 from ensembles.viz.histogram import histogram
+from ensembles.viz.layers import layers
+from ensembles.viz.metadata import metadata
 from ensembles.viz.modes import modes
 from ensembles.viz.moments import moments
+from ensembles.viz.order_statistic import order_statistic
+from ensembles.viz.phases import phases
 from ensembles.viz.progress import progress
+from ensembles.viz.ranks import ranks
 from ensembles.viz.rate import rate
 from ensembles.viz.report import write_report
+from ensembles.viz.save import save
+from ensembles.viz.size_duration import size_duration
 from ensembles.viz.sizer import sizer
+from ensembles.viz.splitting import splitting
 from ensembles.viz.surroundings import surroundings
 from ensembles.viz.tail import tail
+from ensembles.viz.tail_diagnostics import tail_diagnostics
+from ensembles.viz.theme import theme
 from ensembles.viz.trace_diagram import trace_diagram
 
 # A function has the name of its module. All are imported here, because a later import of a module would
 # replace the function by the module.
 __all__ = [
+    "access_map",
     "cdf",
+    "comparison",
     "experiment",
     "explore",
+    "files",
+    "findings",
     "histogram",
+    "layers",
+    "metadata",
     "modes",
     "moments",
+    "order_statistic",
+    "phases",
     "progress",
+    "ranks",
     "rate",
+    "save",
+    "size_duration",
     "sizer",
+    "splitting",
     "surroundings",
     "tail",
+    "tail_diagnostics",
+    "theme",
     "trace_diagram",
     "write_report",
 ]

@@ -18,7 +18,7 @@ from ensembles.viz.figures import (
     plain,
 )
 from ensembles.viz.labelled import labelled_ensembles
-from ensembles.viz.style import op_colour, shade, time_hover
+from ensembles.viz.style import OVERLAID, op_colour, shade, time_hover
 
 _MOST_POINTS = 1000
 _LEAST_S = 0.5e-9
@@ -71,22 +71,25 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     label_log_durations(fig, next(iter(ensembles.values())))
     items = []
     used: dict[str, int] = {}
-    for label, points in curves.items():
+    operations = [ensembles[label].op for label in curves]
+    alike = len(set(operations)) < len(operations) <= len(OVERLAID)
+    for place, (label, points) in enumerate(curves.items()):
         ensemble = ensembles[label]
-        colour = op_colour(ensemble.op or "meta")
-        number = used.get(colour, 0)
-        used[colour] = number + 1
+        own = op_colour(ensemble.op or "meta")
+        number = used.get(own, 0)
+        used[own] = number + 1
+        colour = OVERLAID[place] if alike else shade(own, number)
         line = fig.step(
             "time_s",
             "share",
             source=ColumnDataSource({**points, "label": [plain(label)] * len(points["share"])}),
             mode="after",
-            color=shade(colour, number),
+            color=colour,
             line_width=2,
             line_dash=("solid", "dashed", "dotted")[number % 3],
         )
         items.append(legend_item(f"{plain(label)} ({ensemble.n:,})", line))
-    horizontal_legend(fig, items, ncols=4)
+    horizontal_legend(fig, items)
     fig.add_tools(
         HoverTool(
             tooltips=[("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")],

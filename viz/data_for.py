@@ -99,6 +99,18 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
     raise TypeError(f"a run, events or a {kinds[0].__name__} is needed, not {type(data).__name__}")
 
 
+def partial_sentence(data: Any) -> str:
+    """Say that a picture of single calls shows some of them only; ``""``: it shows all.
+
+    Parameters
+    ----------
+    data : Run, Events or summary
+    """
+    if not isinstance(data, Run) or data.has_all_events:
+        return ""
+    return "Part of the run: the calls that were recorded as events. The run made more calls."
+
+
 def request_for(kind: type[Summary]) -> SummaryRequest:
     """Return the request for a summary of a class, as input of a pass."""
     return SummaryRequest(_empty_raster if kind is Raster else ignoring_run(kind))

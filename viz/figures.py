@@ -8,20 +8,28 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-from bokeh.models import ContinuousTicker, DataRange1d, LogScale, Range, Range1d, WheelZoomTool
+from bokeh.models import ContinuousTicker, DataRange1d, LogScale, NoOverlap, Range, Range1d, WheelZoomTool
 from bokeh.models.annotations import Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.viz.style import scaled_ticks, time_ticks, time_unit
+from ensembles.viz.style import NEUTRAL, scaled_ticks, time_ticks, time_unit
 
 LEFT_BORDER = 76
 """Width of the labels of the vertical axis, in pixels; equal in all figures, to align linked time axes."""
 
 RIGHT_BORDER = 18
 
-_LINE = 120
+_LINE = 90
+_TITLE_LINE = 72
+"""Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
+
+_LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
+"""Pixels: a row of a legend in such a figure, what an entry takes besides its text, and a character."""
+
+_LEGEND_ROW, _TEXT_ROW = 25, 18
+"""Height of a row of a legend and of a line of text, pixels."""
 
 _LEAST_SPAN_S = 1e-6
 
@@ -44,7 +52,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     figure
     """
     fig = figure(
-        title=Title(text=title, text_font_size="11pt", text_font_style="bold"),
+        title=Title(text=_in_lines(title), text_font_size="11pt", text_font_style="bold"),
         height=height,
         sizing_mode="stretch_width",
         tools="pan,box_zoom,reset,save",
@@ -58,19 +66,25 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     fig.toolbar.active_scroll = wheel
     fig.toolbar.logo = None
     fig.toolbar.autohide = False
-    fig.xgrid.grid_line_color = "#e6e6e6"
-    fig.ygrid.grid_line_color = "#e6e6e6"
-    fig.outline_line_color = "#999999"
+    fig.xgrid.grid_line_color = NEUTRAL["grid"]
+    fig.ygrid.grid_line_color = NEUTRAL["grid"]
+    fig.outline_line_color = NEUTRAL["frame"]
     for axis in fig.axis:
         axis.axis_label_text_font_style = "normal"
         axis.minor_tick_line_color = None
+        axis.major_label_policy = NoOverlap(min_distance=4)
     return fig
 
 
 def retitle(fig: figure, title: str) -> None:
     """Change the title of a figure."""
     assert isinstance(fig.title, Title)
-    fig.title.text = title
+    fig.title.text = _in_lines(title)
+
+
+def _in_lines(title: str) -> str:
+    """Break a title into lines that a narrow figure shows whole."""
+    return "\n".join(textwrap.wrap(title, _TITLE_LINE, break_long_words=False))
 
 
 def ends(axis: Range) -> tuple[float, float]:
@@ -159,11 +173,32 @@ def legend_item(label: str, *drawn: GlyphRenderer[Any]) -> LegendItem:
     return LegendItem(label=label, renderers=list(drawn))
 
 
+def _legend_columns(widths: list[float]) -> int:
+    """Return the most columns of entries of these widths, row by row, that fit into a narrow figure."""
+    for columns in range(len(widths), 1, -1):
+        if sum(max(widths[first::columns]) for first in range(columns)) <= _LEGEND_WIDTH:
+            return columns
+    return 1
+
+
+def _grow(fig: figure, pixels: int) -> None:
+    """Make a figure higher by what is written above it, so that the drawing keeps its height."""
+    assert fig.height is not None
+    fig.height += pixels
+
+
+def _text_of(item: LegendItem) -> str:
+    return str(getattr(item.label, "value", item.label))
+
+
 def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> None:
-    """Add a legend above the figure, where it covers no data."""
+    """Add a legend above the figure, where it covers no data, in as many rows as a narrow figure needs."""
+    columns = _legend_columns([_CHARACTER_WIDTH * len(_text_of(item)) + _ENTRY_WIDTH for item in items])
+    _grow(fig, _LEGEND_ROW * (-(-len(items) // columns) - 1))
     legend = Legend(
         items=items,
         orientation="horizontal",
+        ncols=columns,
         border_line_color=None,
         padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
         margin=0,
@@ -177,12 +212,13 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 def subtitle(fig: figure, sentence: str) -> None:
     """Add a sentence between the title and the figure."""
     text = textwrap.fill(plain(sentence), _LINE)
-    fig.add_layout(Title(text=text, text_font_style="normal", text_color="#666666"), "above")
+    _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
+    fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
 
 
 def plain(text: str) -> str:
     """Replace characters of a text that Bokeh would interpret as mathematics."""
-    return re.sub(r"[^\w .,:;()%+–-]", "?", text)
+    return re.sub(r"[^\w .,:;()%+/=×<–-]", "?", text)
 
 
 def annotate_empty(fig: figure, sentence: str) -> None:
@@ -197,7 +233,7 @@ def annotate_empty(fig: figure, sentence: str) -> None:
         text=[sentence],
         text_align="center",
         text_baseline="middle",
-        text_color="#666666",
+        text_color=NEUTRAL["weak"],
         name="empty",
     )
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.models import (
     ColumnDataSource,
     CustomJSHover,
+    CustomJSTickFormatter,
     DataRange1d,
     FixedTicker,
     HoverTool,
+    LogAxis,
+    NoOverlap,
     NumeralTickFormatter,
     Range1d,
     TabPanel,
@@ -22,13 +25,21 @@ from bokeh.models import (
 from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Call
 from ensembles.model.units import seconds_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
-from ensembles.viz.figures import annotate_empty, label_duration_axis, new_figure, retitle, steps
+from ensembles.viz.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_duration_axis,
+    new_figure,
+    retitle,
+    steps,
+)
 from ensembles.viz.labelled import labelled_ensembles
-from ensembles.viz.style import COLOURS, class_of_call, shade, time_hover, time_ticks
+from ensembles.viz.style import COLOURS, OVERLAID, class_of_call, shade, time_hover, time_ticks
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -38,6 +49,8 @@ _BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
+_FEW_CALLS = 4
+"""Up to this number, the legend is above the figure; else at its side."""
 
 
 def histogram(
@@ -72,34 +85,61 @@ def histogram(
     """
     every: list[Call] | None = None
     if isinstance(data, list | tuple | Mapping):
-        counts = _overlaid(data)
+        ensembles = labelled_ensembles(data)
+        counts = _overlaid(ensembles)
         every = list(counts.counts)
+        per = next((each.per for each in ensembles.values()), "call")
+        look = _Look(_series(counts), per == "MiB")
     else:
         counts = data_for(data, LogHistogram)
-    linear = partial(_linear, shown=every)
+        look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB")
+    linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
-        return linear(counts, title) if scale == "linear" else _logarithmic(counts, title)
+        return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
     return Tabs(
         tabs=[
             TabPanel(child=linear(counts, title), title="linear"),
-            TabPanel(child=_logarithmic(counts, title), title="log–log"),
+            TabPanel(child=_logarithmic(counts, title, look), title="log–log"),
         ],
         sizing_mode="stretch_width",
         name="histogram",
     )
 
 
-def _overlaid(data: Any) -> LogHistogram:
+class _Look(NamedTuple):
+    """Colour of each function that is drawn, and whether durations are per MiB."""
+
+    colours: dict[Call, str]
+    per_mib: bool
+
+
+def _overlaid(ensembles: Mapping[str, Ensemble]) -> LogHistogram:
     """Count the durations of each ensemble as those of a function with its label."""
     histogram = LogHistogram()
-    for label, ensemble in labelled_ensembles(data).items():
+    for label, ensemble in ensembles.items():
         if len(ensemble):
             name = label if ensemble.per == "call" else f"{label} per MiB"
             histogram.counts[Call(name, "", ensemble.op or "meta")] = ensemble.sample.counts.copy()
     return histogram
 
 
-def _linear(histogram: LogHistogram, title: str | None, *, shown: Sequence[Call] | None = None) -> figure:
+def _series(histogram: LogHistogram) -> dict[Call, str]:
+    """Return the colours of ensembles: those of their operations, or a series if these are the same."""
+    if len({call.op for call in histogram.counts}) == len(histogram.counts) or len(histogram.counts) > len(
+        OVERLAID
+    ):
+        return _colours(histogram)
+    return dict(zip(histogram.counts, OVERLAID, strict=False))
+
+
+def _linear(
+    histogram: LogHistogram,
+    title: str | None,
+    *,
+    look: _Look,
+    shown: Sequence[Call] | None = None,
+    tabs: bool = True,
+) -> figure:
     shown = _calls_that_matter(histogram) if shown is None else shown
     end_s = _linear_end_s(histogram, shown)
     edges_s = np.linspace(0, end_s, _linear_bins(histogram, shown) + 1)
@@ -114,8 +154,10 @@ def _linear(histogram: LogHistogram, title: str | None, *, shown: Sequence[Call]
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     label_duration_axis(fig)
+    if look.per_mib:
+        fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")
     items = []
-    for call, colour in _colours(histogram).items():
+    for call, colour in look.colours.items():
         counts = histogram.rebinned(call, edges_s)
         renderers = _draw(fig, call, colour, edges_s, counts, base=0.0)
         for renderer in renderers:
@@ -126,13 +168,13 @@ def _linear(histogram: LogHistogram, title: str | None, *, shown: Sequence[Call]
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         longer = f"{round(beyond):,} of the calls shown are longer than {seconds_text(end_s)}"
-        words += f" ({longer}: see the tab log–log)"
+        words += f" ({longer}: see the tab log–log)" if tabs else f" ({longer})"
     retitle(fig, words)
     return fig
 
 
-def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
-    coarse = {call: histogram.coarse(call) for call in _colours(histogram)}
+def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> figure:
+    coarse = {call: histogram.coarse(call) for call in look.colours}
     edges = [_on_log_axis(edges_s) for edges_s, _ in coarse.values()]
     low = min((values[0] for values in edges), default=1e-6) / 1.5
     high = max((values[-1] for values in edges), default=1.0) * 1.5
@@ -146,13 +188,15 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
         y_axis_type="log",
         name="histogram_log",
     )
-    fig.xaxis.axis_label = "call duration (unit at each tick)"
+    fig.xaxis.axis_label = f"{'duration per MiB' if look.per_mib else 'call duration'} (unit at each tick)"
     fig.xaxis.formatter = time_ticks()
+    if look.per_mib and coarse:
+        _add_rate_axis(fig)
     fig.yaxis.axis_label = "calls per bin (9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
-    for call, colour in _colours(histogram).items():
+    for call, colour in look.colours.items():
         edges_s, counts = coarse[call]
         renderers = _draw(fig, call, colour, _on_log_axis(edges_s), counts, base=0.5)
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
@@ -162,6 +206,19 @@ def _logarithmic(histogram: LogHistogram, title: str | None) -> figure:
     retitle(fig, words + _left_out(histogram))
     _finish(fig, histogram, items)
     return fig
+
+
+def _add_rate_axis(fig: figure) -> None:
+    """Add an axis of rates above: a duration per MiB is the inverse of a rate."""
+    code = "return Number((1 / tick).toPrecision(4)).toLocaleString('en-US');"
+    axis = LogAxis(
+        axis_label="rate of a call (MiB/s)",
+        axis_label_text_font_style="normal",
+        minor_tick_line_color=None,
+        major_label_policy=NoOverlap(min_distance=4),
+    )
+    axis.formatter = CustomJSTickFormatter(code=code)  # type: ignore[assignment] # any formatter is right
+    fig.add_layout(axis, "above")
 
 
 def _left_out(histogram: LogHistogram) -> str:
@@ -210,6 +267,9 @@ def _draw(
 def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> None:
     if not items:
         annotate_empty(fig, "no durations were recorded")
+        return
+    if len(items) <= _FEW_CALLS:
+        horizontal_legend(fig, items, click_policy="hide")
         return
     fig.add_layout(
         Legend(

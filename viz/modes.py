@@ -24,10 +24,9 @@ from ensembles.viz.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.style import op_colour, percent_text, time_hover
+from ensembles.viz.style import NEUTRAL, op_colour, percent_text, time_hover
 
 _HEIGHT = 360
-_DARK = "#222222"
 _BELOW_1_NS_S = 0.5e-9
 _CURVE_POINTS = 121
 _CURVE_WIDTHS = 4.0
@@ -151,12 +150,16 @@ def _draw_modes(
         bottom=0,
         top=top,
         source=source,
-        fill_color=_DARK,
+        fill_color=NEUTRAL["text"],
         fill_alpha=0.18,
         line_alpha=0,
     )
-    line = fig.segment(x0="t", x1="t", y0=0, y1="y", source=source, line_color=_DARK, line_width=1.4)
-    point = fig.scatter(x="t", y="y", source=source, size=8, fill_color=_DARK, line_color=_DARK)
+    line = fig.segment(
+        x0="t", x1="t", y0=0, y1="y", source=source, line_color=NEUTRAL["text"], line_width=1.4
+    )
+    point = fig.scatter(
+        x="t", y="y", source=source, size=8, fill_color=NEUTRAL["text"], line_color=NEUTRAL["text"]
+    )
     fig.text(
         x="t",
         y="y",
@@ -165,7 +168,7 @@ def _draw_modes(
         y_offset=-7,
         text_align="center",
         text_font_size="9.5pt",
-        text_color=_DARK,
+        text_color=NEUTRAL["text"],
         name="mode_labels",
     )
     fig.add_tools(

@@ -90,7 +90,7 @@ def progress(
             line_dash=("solid", "dashed")[number % 2],
         )
         items.append(legend_item(f"{op} {index} ({len(elapsed):,})", line))
-    horizontal_legend(fig, items, ncols=4)
+    horizontal_legend(fig, items)
     fig.add_tools(
         HoverTool(
             tooltips=[("call index", "@ordinal"), ("after", "@time_s{0}"), ("ended", "@share{0.0 %}")],

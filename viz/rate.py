@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
+from bokeh.layouts import column
 from bokeh.models import (
+    Column,
     ColumnDataSource,
     CustomJSHover,
     DataRange1d,
@@ -19,7 +21,7 @@ from bokeh.plotting import figure
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.data_for import data_for
+from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
@@ -27,12 +29,31 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     steps,
+    subtitle,
     time_range,
 )
 from ensembles.viz.style import COLOURS, byte_unit, time_hover
 
 
-def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
+@overload
+def rate(
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: Literal[False] = False,
+) -> figure: ...
+
+
+@overload
+def rate(
+    data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: Literal[True]
+) -> Column: ...
+
+
+def rate(
+    data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: bool = False
+) -> figure | Column:
     """Draw the aggregate read and write rates of all tasks over time.
 
     The bytes of a call are spread evenly over its duration. The area under a curve is exactly the number of
@@ -44,10 +65,13 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     title : str, optional
     x_range : Range1d, optional
         Time axis in seconds, to share with another figure.
+    separate : bool
+        Draw writes and reads in two figures, each with a suitable scale.
 
     Returns
     -------
-    figure
+    figure or Column
+        A column if `separate` is true, with the figures ``rate_write`` and ``rate_read``.
 
     Raises
     ------
@@ -64,15 +88,27 @@ def rate(data: Any, *, title: str | None = None, x_range: Range1d | None = None)
     'aggregate rate (GiB/s)'
     """
     curve = data_for(data, RateCurve)
-    edges_s = curve.edges_ns * 1e-9
     present = [direction for direction in reversed(DIRECTIONS) if curve.total_bytes(direction)]
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
-    fig = new_figure(
-        title or "Aggregate rate of all tasks; the area under a curve is the number of bytes moved",
-        height=260,
-        x_range=x_range or time_range(low_ns, high_ns),
-        name="rate",
-    )
+    shared = x_range or time_range(low_ns, high_ns)
+    words = title or "Aggregate rate of all tasks; the area under a curve is the bytes moved"
+    if not separate or len(present) < 2:
+        fig = _rates(curve, present, words, shared, "rate")
+        drawn = [fig]
+    else:
+        first, second = present
+        drawn = [
+            _rates(curve, [first], words, shared, f"rate_{first}"),
+            _rates(curve, [second], f"The same of {second}s", shared, f"rate_{second}"),
+        ]
+    if partial := partial_sentence(data):
+        subtitle(drawn[0], partial)
+    return column(drawn, sizing_mode="stretch_width", name="rate") if separate else drawn[0]
+
+
+def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:
+    edges_s = curve.edges_ns * 1e-9
+    fig = new_figure(title, height=260, x_range=x_range, name=name)
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=1)

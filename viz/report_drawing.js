@@ -15,7 +15,10 @@
     drawing = drawing.then(async () => {
       const { document: model, places } = JSON.parse(script.textContent);
       script.remove();
-      await Bokeh.embed.embed_items({ pictures: model }, [{ docid: "pictures", roots: places, root_ids: Object.keys(places) }]);
+      const views = await Bokeh.embed.embed_items({ pictures: model }, [{ docid: "pictures", roots: places, root_ids: Object.keys(places) }]);
+      for (const drawn of new Set(views.flatMap((view) => [...view.roots]).map((root) => root.model.document))) {
+        window.ensioTheme?.follow(drawn);
+      }
       for (const division of Object.values(places).map((id) => document.getElementById(id))) {
         division.classList.remove("undrawn");
         division.style.minHeight = "";

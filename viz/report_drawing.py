@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from typing import Any
 
 from bokeh.core.json_encoder import serialize_json
-from bokeh.document import Document
+from bokeh.embed.util import OutputDocumentFor
+
+from ensembles.viz.theme import spoken_title, theme_script
 
 
 def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tuple[str, dict[str, str]]:
@@ -22,9 +25,10 @@ def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tupl
     Returns
     -------
     str
-        HTML of the script elements: the data of the pictures as JSON, and the program that draws them.
+        HTML of the script elements: the data of the pictures as JSON, and the programs that draw them and
+        give them the colours that the reader prefers.
     dict of str to str
-        By name: HTML of the division into which the picture is drawn.
+        By name: HTML of the division into which the picture is drawn, with its titles for screen readers.
 
     Raises
     ------
@@ -36,18 +40,31 @@ def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tupl
     >>> from bokeh.plotting import figure
     >>> script, divisions = embed_pictures({"rate": figure()}, linked=())
     >>> divisions["rate"]
-    '<div id="picture-rate" class="undrawn" style="min-height: 600px"></div>'
+    '<div id="picture-rate" role="figure" aria-label="rate" class="undrawn" style="min-height: 600px"></div>'
     """
     together = [name for name in pictures if name in linked]
     groups = [together] if together else []
     groups += [[name] for name in pictures if name not in linked]
+    _check_apart([[pictures[name] for name in names] for names in groups])
     data = [_data({name: pictures[name] for name in names}) for names in groups]
     divisions = {
-        name: f'<div id="picture-{name}" class="undrawn" style="min-height: {_height(picture)}px"></div>'
+        name: f'<div id="picture-{name}" role="figure" aria-label="{escape(spoken_title(picture) or name)}" '
+        f'class="undrawn" style="min-height: {_height(picture)}px"></div>'
         for name, picture in pictures.items()
     }
     program = files("ensembles.viz").joinpath("report_drawing.js").read_text(encoding="utf-8")
-    return "\n".join([*data, f"<script>\n{program}</script>"]), divisions
+    return "\n".join([*data, theme_script(), f"<script>\n{program}</script>"]), divisions
+
+
+def _check_apart(groups: Sequence[Sequence[Any]]) -> None:
+    seen: set[str] = set()
+    for group in groups:
+        mine = {model.id for picture in group for model in picture.references()}
+        if seen & mine:
+            raise RuntimeError(
+                "two pictures share a model: name them as linked, so that they are drawn together"
+            )
+        seen |= mine
 
 
 def _height(picture: Any) -> int:
@@ -56,13 +73,10 @@ def _height(picture: Any) -> int:
 
 
 def _data(pictures: Mapping[str, Any]) -> str:
-    document = Document()
-    # Without freezing, Bokeh would search the models of all figures again for each figure.
-    with document.models.freeze():
-        for picture in pictures.values():
-            document.add_root(picture)
     places = {picture.id: f"picture-{name}" for name, picture in pictures.items()}
-    text = serialize_json({"document": document.to_json(deferred=False), "places": places})
+    # A document for the time of writing: the pictures may be part of another one, and be saved again.
+    with OutputDocumentFor(list(pictures.values()), always_new=True) as document:
+        text = serialize_json({"document": document.to_json(deferred=False), "places": places})
     # No text in the data can end the script element.
     text = text.replace("<", "\\u003c")
     ids = " ".join(places.values())

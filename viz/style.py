@@ -21,6 +21,23 @@ COLOURS = {
 }
 """Colour of each class of operations (`ensembles.summaries.raster.CLASSES`)."""
 
+NEUTRAL = {"text": "#222222", "weak": "#666666", "line": "#777777", "grid": "#e6e6e6", "frame": "#999999"}
+"""Colours without a meaning: of marks, texts and lines. `ensembles.viz.theme` replaces them."""
+
+SERIES = ("#e69f00", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#56b4e9")
+"""Colours of curves that differ in a number or a name, distinguishable with colour-blind eyes.
+
+References
+----------
+M. Okabe and K. Ito, "Color Universal Design", 2008.
+"""
+
+OVERLAID = (SERIES[2], SERIES[3], SERIES[1], SERIES[0], SERIES[4], SERIES[5])
+"""Colours of ensembles of one operation that share axes, such as before and after."""
+
+SEVERITY = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
+"""Colour of each severity of a finding."""
+
 
 def class_of_call(call: Call) -> str:
     """Return the class of a function."""

@@ -25,11 +25,9 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
-from ensembles.viz.style import op_colour, time_hover
+from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
 _HEIGHT = 360
-_DARK = "#222222"
-_GREY = "#777777"
 _MOST_PHASES = 2000
 _LEAST_S = 0.5e-9
 _SHOWN = (0.001, 0.999)
@@ -84,7 +82,7 @@ def tail(
     'CDF of the maximum of 8 calls'
     """
     ensemble = ensemble_from(data)
-    tasks = _tasks(data, ensemble) if tasks is None else tasks
+    tasks = tasks_of(data, ensemble) if tasks is None else tasks
     curve = PredictiveCdf.from_ensemble(ensemble, tasks, level) if curve is None else curve
     answer = curve.answer
     x_range = _range(ensemble, curve)
@@ -111,7 +109,14 @@ def tail(
     return fig
 
 
-def _tasks(data: Any, ensemble: Ensemble) -> int:
+def tasks_of(data: Any, ensemble: Ensemble) -> int:
+    """Return the tasks of a run, or those that made the calls of an ensemble.
+
+    Raises
+    ------
+    EnsioError
+        Neither is known.
+    """
     known = getattr(data, "tasks", None)
     if known is None and ensemble.rank is not None:
         known = len(np.unique(ensemble.rank))
@@ -173,7 +178,13 @@ def _equation1(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem
     seen_s = np.clip(edges_s[used], ensemble.sample.min_s.min(), ensemble.sample.max_s.max())
     source = ColumnDataSource({"t": np.maximum(seen_s, _LEAST_S), "p": chance[used]})
     line = fig.line(
-        x="t", y="p", source=source, line_color=_GREY, line_width=2, line_dash="dashed", name="equation1"
+        x="t",
+        y="p",
+        source=source,
+        line_color=NEUTRAL["line"],
+        line_width=2,
+        line_dash="dashed",
+        name="equation1",
     )
     fig.add_tools(_hover(line, "Equation 1: maximum at most"))
     return [legend_item(f"Equation 1 (i.i.d. calls): {answer.equation1}", line)]
@@ -188,7 +199,7 @@ def _observed(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]
         x1=[place],
         y0=[0],
         y1=[1.05],
-        line_color=_DARK,
+        line_color=NEUTRAL["text"],
         line_width=1.6,
         line_dash="dotted",
         name="seen",
@@ -202,7 +213,7 @@ def _observed(fig: figure, ensemble: Ensemble, answer: Tail) -> list[LegendItem]
         slowest = np.sort(np.maximum(phases.max_s, _LEAST_S))
         chance = (np.arange(len(slowest)) + 0.5) / len(slowest)
         marks = fig.scatter(
-            x=slowest, y=chance, marker="x", size=6, line_color=_DARK, line_alpha=0.7, name="phases"
+            x=slowest, y=chance, marker="x", size=6, line_color=NEUTRAL["text"], line_alpha=0.7, name="phases"
         )
         items.append(legend_item("observed maximum of each phase", marks))
     return items

@@ -25,13 +25,14 @@ from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
 from ensembles.viz.concurrency import tasks_inside
-from ensembles.viz.data_for import data_for
+from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import (
     LEFT_BORDER,
     annotate_empty,
     horizontal_legend,
     legend_item,
     new_figure,
+    subtitle,
     time_range,
 )
 from ensembles.viz.raster_images import ShareImage, share_images
@@ -56,8 +57,8 @@ _SHARE_JS = """
 def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
-    A pixel mixes the colours of the operations in proportion to the time spent in them, and white in
-    proportion to the time outside of recorded calls. If calls are short, most of the diagram is white; the
+    A pixel mixes the colours of the operations in proportion to the time spent in them, and nothing in
+    proportion to the time outside of recorded calls. If calls are short, most of the diagram is blank; the
     enhanced colour scale makes them visible.
 
     Parameters
@@ -84,13 +85,16 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     >>> from ensembles import viz
     >>> layout = viz.trace_diagram(en.open("ensio-ior"))
     >>> layout.select_one({"name": "trace_diagram"}).title.text
-    'Trace diagram of 8 tasks; white: no recorded call'
+    'Trace diagram of 8 tasks; blank: no recorded call'
     """
     raster = data_for(data, Raster)
     shared = x_range or time_range(*raster.extent_ns)
     present = raster.present()
     mapper = _mapper(present)
+    partial = partial_sentence(data)
     diagram = _diagram(raster, present, mapper, title or _title(raster), shared)
+    if partial:
+        subtitle(diagram, partial)
     inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present else [diagram, inside]
     return column(parts, sizing_mode="stretch_width", name="trace")
@@ -99,10 +103,10 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
 def _title(raster: Raster) -> str:
     tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
     if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; white: no recorded call"
+        return f"Trace diagram of {tasks}; blank: no recorded call"
     return (
         f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        "operation, white: no recorded call"
+        "operation, blank: no recorded call"
     )
 
 

@@ -63,7 +63,8 @@ def diagnose_tail(
     chosen = fit_pareto_tail(sample, largest_s)
     if chosen is None:
         return None
-    wanted = np.unique(np.rint(chosen.above * np.geomspace(0.5, 2.0, thresholds)).astype(np.int64))
+    above = np.minimum(chosen.above * np.geomspace(0.5, 2.0, thresholds), sample.total)
+    wanted = np.unique(np.rint(above).astype(np.int64))
     fitted = [fit_pareto_tail(sample, largest_s, exceedances=int(number)) for number in wanted]
     tails = [one for one in fitted if one is not None]
     observed_s = chosen.longest.longest_s(chosen.above)

@@ -90,7 +90,8 @@ class TestInTheBrowser:
 
 def test_text_in_a_picture_cannot_end_its_script_element() -> None:
     script, divisions = embed_pictures({"one": figure(title="</script><script>alert(1)")}, linked=())
-    assert script.count("</script>") == 2  # the data and the program
+    assert script.count("</script>") == 3  # the data, the colours and the program
+    assert "<script>" not in divisions["one"]
     assert 'id="picture-one"' in divisions["one"]
 
 
@@ -105,5 +106,5 @@ def test_linked_pictures_are_drawn_together() -> None:
 def test_pictures_that_share_a_range_must_be_linked() -> None:
     first, other = figure(), figure()
     other.x_range = first.x_range
-    with pytest.raises(RuntimeError, match="document"):
+    with pytest.raises(RuntimeError, match="share a model"):
         embed_pictures({"first": first, "other": other}, linked=())

@@ -1,0 +1,132 @@
+"""The page of pictures: its code runs, its images are those of the code, and no public picture is missing."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bokeh.models.layouts import LayoutDOM
+
+from ensembles import viz
+from ensembles.viz.report_drawing import embed_pictures
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tools" / "docs"))
+
+tool = importlib.import_module("figures_page")
+PAGE = tool.PAGE
+TEXT = PAGE.read_text(encoding="utf-8")
+SHOWN = list(tool.shown(TEXT))
+MOST_BYTES = 40_000
+
+NO_PICTURES = {"explore", "moments", "save", "surroundings", "theme", "write_report"}
+"""Functions of viz that the page names without an image."""
+
+
+def test_every_image_is_on_the_page_and_small() -> None:
+    images = {PAGE.parent / one.image for one in SHOWN}
+    assert images == set((PAGE.parent / "figures").iterdir())
+    assert len(images) == len(SHOWN) == TEXT.count("](figures/")
+    assert {path.name: path.stat().st_size for path in images if path.stat().st_size > MOST_BYTES} == {}
+
+
+def test_every_public_picture_is_on_the_page() -> None:
+    drawn = {match for one in SHOWN for match in re.findall(r"viz\.(\w+)", one.code)}
+    assert drawn == set(viz.__all__) - NO_PICTURES
+    for name in NO_PICTURES:
+        assert f"viz.{name}" in TEXT
+
+
+def test_every_figure_of_the_paper_is_there() -> None:
+    names = {Path(one.image).stem for one in SHOWN}
+    paper = ["1a", "1b", "1c", "2", *(f"4{each}" for each in "abcdef"), *(f"5{each}" for each in "abc")]
+    assert {*paper, *(f"6{each}" for each in "abcdefghijk")} <= names
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict]:
+    folder = tmp_path_factory.mktemp("figures")
+    for command in tool.commands(TEXT):
+        assert command.startswith("ensio simulate ")
+        program = [sys.executable, "-m", "ensembles.cli.main", *command.split()[1:]]
+        subprocess.run(program, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    found: dict = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(tool.preparation(TEXT), found)
+        yield found  # the runs are named relative to the folder
+
+
+@pytest.fixture(scope="module")
+def pictures(names: dict) -> dict[str, LayoutDOM]:
+    return {Path(one.image).stem: eval(one.code, names) for one in SHOWN}
+
+
+@pytest.mark.slow
+def test_code_of_the_page_draws_pictures(pictures: dict) -> None:
+    assert all(isinstance(picture, LayoutDOM) for picture in pictures.values())
+
+
+if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
+    BROWSER = None
+else:
+    from browser import browser, chromium
+    from PIL import Image
+
+    BROWSER = chromium()
+
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium, playwright or Pillow: nothing is drawn"
+)
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("width", [700, 1400])
+def test_all_pictures_are_drawn_without_an_error_and_fit(pictures: dict, tmp_path: Path, width: int) -> None:
+    from bokeh.resources import Resources
+
+    script, divisions = embed_pictures(pictures, linked=())
+    library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).render_js()
+    path = tmp_path / "all.html"
+    body = "".join(divisions.values())
+    path.write_text(
+        f'<html><head><link rel="icon" href="data:,">{library}</head><body>{body}{script}</body></html>',
+        encoding="utf-8",
+    )
+    with browser(width=width) as open_page:
+        report = open_page(path)
+        assert report.problems == []
+        assert report.page.evaluate("Bokeh.documents.length") == len(pictures)
+        assert report.page.evaluate("document.documentElement.scrollWidth") <= width
+        # What is above a figure must leave room for the drawing.
+        low = report.page.evaluate(
+            """() => Bokeh.documents.flatMap((d) => [...d.all_models])
+                .filter((m) => m.frame_height !== undefined)
+                .map((m) => [m.name, Bokeh.index.find_one(m)?.frame?.bbox?.height])
+                .filter(([name, height]) => height !== undefined && height < 24)"""
+        )
+        assert low == []
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("name", ["1c", "5a", "layers", "phases", "findings", "splitting"])
+def test_images_are_those_that_the_code_draws(names: dict, tmp_path: Path, name: str) -> None:
+    (one,) = [each for each in SHOWN if Path(each.image).stem == name]
+    target = tmp_path / "again.png"
+    tool.draw(one, names, target)
+    kept, again = (Image.open(path).convert("RGB") for path in (PAGE.parent / one.image, target))
+    assert kept.size == again.size
+    # Fonts differ between machines: compared are averages over squares of 10 pixels.
+    small = (kept.width // 10, kept.height // 10)
+    difference = np.abs(np.asarray(kept.resize(small), float) - np.asarray(again.resize(small), float))
+    assert difference.mean() < 3.0
+    assert np.mean(difference > 40) < 0.02

@@ -1,0 +1,282 @@
+"""Pictures of a whole run hold the numbers of its tables: ranks, files, phases, layers, sizes, offsets."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bokeh.document import Document
+from bokeh.models import Legend, Title
+from made_runs import run_of
+
+import ensembles
+from ensembles import viz
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.finding import Diagnosis, Finding, Where
+from ensembles.model.errors import EnsioError
+from ensembles.passes.summary import ignoring_run
+from ensembles.structure.phases.table import PhaseTable
+from ensembles.summaries.runtotals import RunTotals
+from ensembles.workloads.synthetic import synthetic_run
+
+MIB = 1 << 20
+
+# Task 1 is slower, and the second phase reads.
+TASKS = [
+    [("open", 0.0, 0.01, 0), ("pwrite", 0.1, 0.2, MIB), ("pread", 1.0, 0.1, MIB), ("close", 2.0, 0.01, 0)],
+    [("open", 0.0, 0.02, 0), ("pwrite", 0.1, 0.5, MIB), ("pread", 1.0, 0.3, MIB), ("close", 2.0, 0.02, 0)],
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    return run_of(tmp_path / "run", TASKS, lasted_s=3.0)
+
+
+@pytest.fixture(scope="module")
+def synthetic(tmp_path_factory: pytest.TempPathFactory):
+    """8 tasks, 5 phases of 4 writes and 5 of 4 reads, at offsets in one file."""
+    folder = tmp_path_factory.mktemp("synthetic") / "run"
+    synthetic_run(folder, tasks=8, events_per_task=42)
+    return ensembles.open(folder)
+
+
+def find(picture, name: str):
+    found = picture.select_one({"name": name})
+    assert found is not None, name
+    return found
+
+
+def sentences(picture) -> str:
+    return " | ".join(" ".join(title.text.split()) for title in picture.select({"type": Title}))
+
+
+def labels(fig) -> list[str]:
+    return [item.label.value for legend in fig.select({"type": Legend}) for item in legend.items]
+
+
+def data(renderer) -> dict:
+    return {name: np.asarray(values) for name, values in renderer.data_source.data.items()}
+
+
+def test_bars_of_ranks_are_those_of_the_table(run) -> None:
+    table = sorted(run.by_rank(), key=lambda row: row.rank)
+    picture = viz.ranks(run)
+    bars = data(find(picture, "rank_time").renderers[0])
+    np.testing.assert_allclose(bars["io"], [row.io_time_s for row in table])
+    written, read = (data(renderer) for renderer in find(picture, "rank_bytes").renderers)
+    assert written["bytes"].tolist() == [row.bytes_written for row in table]
+    assert read["bytes"].tolist() == [row.bytes_read for row in table]
+    longest = data(find(picture, "rank_longest").renderers[0])
+    np.testing.assert_allclose(longest["longest"], [row.longest_s for row in table])
+    assert "Rank 1 was longest in I/O: 840 ms" in sentences(picture)
+    again = data(find(viz.ranks(table), "rank_time").renderers[0])
+    np.testing.assert_array_equal(again["io"], bars["io"])
+
+
+def test_ranks_without_calls_are_drawn_and_filters_apply(tmp_path: Path) -> None:
+    quiet = run_of(tmp_path / "quiet", [*TASKS, []])
+    bars = data(find(viz.ranks(quiet, op="read"), "rank_time").renderers[0])
+    np.testing.assert_allclose(bars["io"], [0.1, 0.3, 0.0])
+
+
+def test_many_ranks_share_bars(tmp_path: Path) -> None:
+    calls = [[("pwrite", 0.0, 1e-3 * (1 + rank % 3), 8)] for rank in range(1500)]
+    picture = viz.ranks(run_of(tmp_path / "many", calls))
+    bars = data(find(picture, "rank_time").renderers[0])
+    assert len(bars["io"]) == 750
+    np.testing.assert_allclose(bars["io"][:3], [1.5e-3, 2e-3, 2.5e-3])
+    np.testing.assert_allclose(bars["most"][:3], [2e-3, 3e-3, 3e-3])
+    assert bars["name"][0] == "ranks 0–1"
+    assert "mean of 2 ranks" in sentences(picture)
+
+
+def test_bars_of_files_are_those_of_the_table(run) -> None:
+    (row,) = [file for file in run.by_file() if file.path]
+    picture = viz.files(run)
+    assert data(find(picture, "file_time").renderers[0])["right"][0] == pytest.approx(row.io_time_s)
+    written, read = (data(each) for each in find(picture, "file_bytes").renderers[:2])
+    assert (written["right"] - written["left"])[0] * MIB == row.bytes_written
+    assert (read["right"] - read["left"])[0] * MIB == row.bytes_read
+    assert data(find(picture, "file_longest").renderers[0])["right"][0] == row.longest_s == 0.5
+    assert data(find(picture, "file_time").renderers[-1])["label"][0].startswith("/scratch/data.out: 1.")
+
+
+def test_few_of_many_files_are_drawn(tmp_path: Path) -> None:
+    rows = viz_rows(run_of(tmp_path / "run", TASKS), 12)
+    fig = find(viz.files(rows), "file_time")
+    assert fig.title.text == "Time in I/O: 8 of 12 files"
+    drawn = data(fig.renderers[0])["right"]
+    assert drawn.tolist() == sorted(drawn.tolist(), reverse=True)
+
+
+def viz_rows(run, count: int) -> list:
+    """Rows of a table of files, each with another path and time."""
+    from dataclasses import replace
+
+    (row,) = [file for file in run.by_file() if file.path]
+    return [replace(row, path=f"/scratch/{number}", io_time_s=float(number + 1)) for number in range(count)]
+
+
+def test_gantt_has_the_phases_of_the_table(synthetic) -> None:
+    totals = synthetic.summarize(partial(_table_of, synthetic.phases)).totals()
+    fig = viz.phases(synthetic)
+    rows = [data(renderer) for renderer in fig.renderers]
+    starts = np.sort(np.concatenate([row["start"] for row in rows[::3] if "start" in row]))
+    np.testing.assert_allclose(starts, [row.start_s for row in totals])
+    bars = {
+        float(y): (s, b, e)
+        for r in rows[::3]
+        if "busy_end" in r
+        for y, s, b, e in zip(r["y"], r["start"], r["busy_end"], r["end"], strict=True)
+    }
+    for number, row in enumerate(totals):
+        start, busy_end, end = bars[number]
+        assert (start, end) == (row.start_s, row.end_s)
+        assert end - busy_end == pytest.approx(row.lost_s / row.tasks)
+    assert labels(fig) == ["writes", "reads", "metadata only", "mean wait for the slowest task"]
+    assert fig.title.text == f"{len(totals)} phases"
+    again = viz.phases(totals)
+    np.testing.assert_array_equal(data(again.renderers[0])["start"], rows[0]["start"])
+
+
+def _table_of(found, _):
+    return PhaseTable(found)
+
+
+def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
+    from dataclasses import replace
+
+    totals = synthetic.summarize(partial(_table_of, synthetic.phases)).totals()
+    many = [replace(totals[1], phase=number, lost_s=number / 1e3) for number in range(1, 61)]
+    fig = viz.phases(many)
+    assert fig.title.text == "40 of 60 phases: those with the most waiting for the slowest task"
+    assert fig.yaxis.major_label_overrides[0] == "21"
+
+
+def test_layers_are_those_of_the_totals(run) -> None:
+    layers = run.summarize(ignoring_run(RunTotals)).layers.layers
+    bars = data(viz.layers(run).renderers[0])
+    assert bars["layer"].tolist() == list(layers)
+    np.testing.assert_allclose(bars["exclusive_s"], [each.exclusive_ns * 1e-9 for each in layers.values()])
+
+
+def test_findings_have_their_gains_and_severities() -> None:
+    found = (
+        Finding(
+            "small-requests", "critical", 0.9, Where(), {}, (), "write more", (3.0, 5.0), "requests are small"
+        ),
+        Finding("imbalance", "note", 0.5, Where(), {}, (), "balance", None, "tasks differ"),
+    )
+    fig = viz.findings(Diagnosis("run", found, ("small-requests", "imbalance"), ()))
+    rows = {
+        str(name): values
+        for r in fig.renderers
+        if "id" in r.data_source.data
+        for name, values in [(r.data_source.data["id"][0], r.data_source.data)]
+    }
+    assert (rows["small-requests"]["low"], rows["small-requests"]["high"]) == ([3.0], [5.0])
+    assert (rows["imbalance"]["low"], rows["imbalance"]["high"]) == ([0.0], [0.0])
+    assert labels(fig) == ["critical", "note"]
+    text = find(fig, "labels").data_source.data["text"]
+    assert text == ["small-requests: 3.00 s to 5.00 s shorter", "imbalance: gain not known"]
+
+
+def test_findings_of_a_run_are_those_of_diagnose(run) -> None:
+    assert viz.findings(run).title.text == viz.findings(diagnose(run)).title.text
+
+
+def test_metadata_calls_are_counted_where_they_begin(run) -> None:
+    fig = viz.metadata(run)
+    assert labels(fig) == ["open (2)", "close (2)"]
+    cells = data(find(fig, "cells"))
+    assert cells["open"].sum() == cells["close"].sum() == 2
+    assert cells["close"][(cells["left"] <= 2.0) & (cells["right"] > 2.0)].tolist() == [2]
+    drawn = data(find(fig, "open"))
+    assert (drawn["top"] * (drawn["right"] - drawn["left"])).sum() == pytest.approx(2)
+
+
+def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
+    picture = viz.size_duration(synthetic)
+    for op in ("read", "write"):
+        cells = data(find(picture, f"size_duration_{op}").renderers[0])
+        durations_s = synthetic.select(op=op).duration * 1e-9
+        assert cells["calls"].sum() == len(durations_s)
+        for bottom, top, calls in zip(cells["bottom"], cells["top"], cells["calls"], strict=True):
+            assert ((durations_s > bottom - 1e-9) & (durations_s < top - 5e-10)).sum() == pytest.approx(
+                calls, abs=1
+            )
+        assert set(cells["left"].tolist()) == {float(MIB)}
+    of_events = viz.size_duration(synthetic.select(op="write"))
+    assert [fig.name for fig in of_events.children] == ["size_duration_write"]
+
+
+def test_access_map_has_the_bytes_of_each_offset(synthetic) -> None:
+    picture = viz.access_map(synthetic)
+    assert labels(find(picture, "access_by_time")) == ["written: 160 MiB", "read: 160 MiB"]
+    by_rank = find(picture, "access_by_rank")
+    image = by_rank.renderers[0].data_source.data["image"][0]
+    edges = np.linspace(by_rank.y_range.start, by_rank.y_range.end, len(image) + 1)
+    writes = synthetic.select(op="write")
+    for rank in range(8):
+        offsets = writes.offset[writes.rank == rank]
+        expected, _ = np.histogram(offsets, edges)
+        starts = image[:, rank, 0] > 0
+        assert starts[expected > 0].all()
+        assert (
+            ~starts[
+                np.histogram(np.concatenate([offsets, offsets + MIB // 2, offsets + MIB - 1]), edges)[0] == 0
+            ]
+        ).all()
+    events = viz.access_map(synthetic.select(op="write"))
+    assert labels(find(events, "access_by_rank")) == ["written: 160 MiB"]
+    with pytest.raises(EnsioError, match="has no file /no/such"):
+        viz.access_map(synthetic, "/no/such")
+
+
+def test_rates_on_axes_of_their_own(run) -> None:
+    picture = viz.rate(run, separate=True)
+    write, read = find(picture, "rate_write"), find(picture, "rate_read")
+    assert write.x_range is read.x_range
+    assert labels(write)[0].startswith("write: 2.00 MiB")
+    together = data(viz.rate(run).renderers[-1])
+    np.testing.assert_allclose(data(write.renderers[-1])["write"], together["write"])
+
+
+ODD = {
+    "one call": [[("pwrite", 0.5, 0.1, 4096)]],
+    "no calls": [[], []],
+    "metadata only": [[("open", 0.5, 0.1, 0), ("close", 0.7, 0.0, 0)]],
+    "no duration": [[("pwrite", 0.5, 0.0, 10)]],
+    "reads only": [[("pread", 0.5, 0.1, 4096)], [("pread", 0.5, 0.1, 4096)]],
+}
+OF_RUNS = (
+    "access_map",
+    "files",
+    "findings",
+    "layers",
+    "metadata",
+    "phases",
+    "ranks",
+    "rate",
+    "size_duration",
+    "order_statistic",
+    "splitting",
+    "tail_diagnostics",
+)
+
+
+@pytest.mark.parametrize("calls", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_every_picture_is_drawn_of_odd_runs(tmp_path: Path, name: str, calls) -> None:
+    document = Document()
+    document.add_root(getattr(viz, name)(run_of(tmp_path / "run", calls)))
+    assert document.to_json(deferred=False)["roots"]
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_something_else_is_refused_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match="needed, not int"):
+        getattr(viz, name)(42)

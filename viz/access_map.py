@@ -1,0 +1,294 @@
+"""The access map of a file: bytes by offset and time, and by offset and rank."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from bokeh.layouts import column
+from bokeh.models import (
+    AdaptiveTicker,
+    BasicTicker,
+    Column,
+    ColumnDataSource,
+    CustomJSHover,
+    CustomJSTickFormatter,
+    HoverTool,
+    ImageStack,
+    LinearColorMapper,
+    NumeralTickFormatter,
+    Range1d,
+    WeightedStackColorMapper,
+)
+from bokeh.plotting import figure
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.units import bytes_text, count_text, size_text
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.run import Run
+from ensembles.summaries.offset_map import OffsetMap, transfer_layers
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    plain,
+    subtitle,
+    time_range,
+)
+from ensembles.viz.files import plain_path
+from ensembles.viz.style import COLOURS
+
+_LOWEST = "posix"
+_EMPHASIS = 0.4
+_BYTES_JS = """
+    function bytes_text(n) {
+        const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+        const power = n < 1024 ? 0 : Math.min(Math.floor(Math.log2(n) / 10), 6);
+        return Number((n / 1024 ** power).toPrecision(5)).toLocaleString('en-US') + ' ' + names[power];
+    }
+"""
+_HEIGHT = 390
+
+
+def access_map(
+    data: Any,
+    file: str | None = None,
+    *,
+    layer: str | None = None,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+) -> Column:
+    """Draw where in a file its bytes were read and written: offset against time, and against rank.
+
+    The colour mixes reads and writes by their bytes; it is stronger where more bytes moved. Grid lines lie at
+    multiples of the stripe size if the striping is known, and at powers of two otherwise.
+
+    Parameters
+    ----------
+    data : Run, Events or OffsetMap
+    file : str, optional
+        Absolute path. Default: the file with the most bytes.
+    layer : str, optional
+        Layer whose calls are drawn. Default: posix or, if it moved no bytes, the layer with the most bytes.
+    title : str, optional
+        Title of the first figure.
+    x_range : Range1d, optional
+        Time axis in seconds of the first figure, to share with another one.
+
+    Returns
+    -------
+    Column
+        The names of its figures are ``access_by_time`` and ``access_by_rank``.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        The run has no such file, or was recorded without events.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> layout = viz.access_map(en.open("ensio-ior"))
+    >>> layout.children[0].title.text
+    'Accesses of /scratch/synthetic/shared.dat: bytes by offset and time'
+    """
+    found, path = _found(data, file, layer)
+    name = plain_path(path) if path else "the file"
+    head = title or f"Accesses of {name}: bytes by offset and time"
+    shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
+    if found is None or not shown:
+        fig = new_figure(
+            head, 200, x_range=Range1d(start=0, end=1), y_range=Range1d(start=0, end=1), name="access_by_time"
+        )
+        why = "no bytes moved" if found is None or not found.without_offset else "the offsets are not known"
+        annotate_empty(fig, why)
+        return column([fig], sizing_mode="stretch_width", name="access_map")
+    striping = data.striping_of(path) if isinstance(data, Run) and path else None
+    stripe_bytes = striping.stripe_bytes if striping is not None else 0
+    edges = found.offset_edges
+    shared = Range1d(start=float(edges[0]), end=float(edges[-1]))
+    times = time_range(*found.span_ns)
+    parts = [
+        _figure(found, "time", shown, shared, x_range or times, head, stripe_bytes),
+        _figure(
+            found,
+            "rank",
+            shown,
+            shared,
+            Range1d(start=-0.5, end=found.tasks - 0.5),
+            "The same by offset and rank",
+            stripe_bytes,
+        ),
+    ]
+    label_time_axis(parts[0])
+    if found.without_offset:
+        subtitle(parts[0], f"{count_text(found.without_offset, 'call')} at unknown offsets are left out.")
+    if striping is not None:
+        targets = "all" if striping.stripe_count < 0 else f"{striping.stripe_count:,}"
+        subtitle(
+            parts[0],
+            f"Striping: {size_text(stripe_bytes)} on {targets} targets. Zoom in until the lines are a stripe "
+            "apart.",
+        )
+    return column(parts, sizing_mode="stretch_width", name="access_map")
+
+
+def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
+    if isinstance(data, OffsetMap):
+        return data, ""
+    if isinstance(data, Events):
+        return _of_events(data, file, layer)
+    if not isinstance(data, Run):
+        raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
+    if not data.has_all_events:
+        raise EnsioError(
+            f"{data.path} {data.how_it_was_recorded}, and offsets need them: {data.how_to_keep_calls}"
+        )
+    if file is None:
+        moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]
+        if not moved:
+            return None, ""
+        file = moved[0].path
+    number = _number(data.files, file, data.path)
+    layer = layer or _layer_of_run(data)
+    if layer is None:
+        return None, file
+    ends = data.summary.cells
+    span = int(ends["start_ns"].min()), int(ends["end_ns"].max())
+    return data.summarize(ignoring_run(partial(OffsetMap, number, layer, data.tasks, span))), file
+
+
+def _number(files: list[str] | Any, file: str, path: str) -> int:
+    for number, name in enumerate(files):
+        if name == file:
+            return number
+    raise EnsioError(f"{path} has no file {plain(file)}: viz.files and ensio files name those that it has")
+
+
+def _layer_of_run(run: Run) -> str | None:
+    cells, calls = run.summary.cells, run.summary.calls
+    moved: dict[str, int] = {}
+    for number, count in zip(cells["call"].tolist(), cells["moved"].tolist(), strict=True):
+        if calls[number].op in DIRECTIONS and count:
+            moved[calls[number].layer] = moved.get(calls[number].layer, 0) + count
+    return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
+
+
+def _of_events(events: Events, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
+    layers = transfer_layers(events)
+    layer = layer or (_LOWEST if _LOWEST in layers else next(iter(layers), None))
+    if layer is None:
+        return None, ""
+    if file is None:
+        of_layer = np.array([call.layer == layer and call.op in DIRECTIONS for call in events.calls], bool)
+        weight = np.where(of_layer[events.call], np.maximum(events.moved, 0), 0)
+        number = int(np.argmax(np.bincount(events.file, weight)))
+        file = events.files[number]
+    else:
+        number = _number(events.files, file, "the selection")
+    span = int(events.start.min()), int(events.end.max())
+    found = OffsetMap(number, layer, int(events.rank.max()) + 1, span)
+    found.add(events)
+    return found, file
+
+
+def _figure(
+    found: OffsetMap,
+    kind: str,
+    shown: list[str],
+    offsets: Range1d,
+    x_range: Range1d,
+    title: str,
+    stripe_bytes: int,
+) -> figure:
+    fig = new_figure(title, _HEIGHT, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
+    moved = np.stack(
+        [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2
+    ).astype(np.float64)
+    whole = moved.sum(axis=2, keepdims=True)
+    strength = np.maximum(255 * (whole / whole.max()) ** _EMPHASIS, whole > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        image = np.where(whole > 0, np.ceil(strength * moved / whole), 0).astype(np.uint8)
+    edges = found.offset_edges
+    if kind == "time":
+        left, width = found.time_edges_s[0], found.time_edges_s[-1] - found.time_edges_s[0]
+    else:
+        left, width = -0.5, found.rank_rows * found.ranks_per_row
+    source = ColumnDataSource(
+        {
+            "image": [image],
+            "x": [left],
+            "y": [float(edges[0])],
+            "dw": [width],
+            "dh": [float(edges[-1] - edges[0])],
+        }
+    )
+    mapper = WeightedStackColorMapper(
+        palette=[COLOURS[op] for op in shown],
+        color_baseline=0,
+        nan_color="#ffffff00",
+        alpha_mapper=LinearColorMapper(
+            palette=[f"#000000{each:02x}" for each in range(256)], low=0, high=255
+        ),
+    )
+    drawn = fig.add_glyph(
+        source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
+    )
+    _label_offsets(fig, stripe_bytes)
+    _legend(fig, found, shown)
+    place = CustomJSHover(code=_BYTES_JS + "return bytes_text(value);")
+    shares = [(op, f"@image{{{number}}}") for number, op in enumerate(shown)]
+    share = CustomJSHover(
+        args={"top": float(whole.max())},
+        code=_BYTES_JS
+        + f"""
+            const sum = value.reduce((a, b) => a + b, 0);
+            if (value[Number(format)] == 0) return '0 B';
+            const whole = top * (Math.min(sum, 255) / 255) ** {1 / _EMPHASIS};
+            return 'about ' + bytes_text(Number((whole * value[Number(format)] / sum).toPrecision(2)));
+        """,
+    )
+    if kind == "rank":
+        fig.xaxis.axis_label = "rank"
+        fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+        fig.xaxis.formatter = NumeralTickFormatter(format="0,0")
+        where = ("rank", "$x{0,0}")
+    else:
+        where = ("time", "$x{0,0.000} s")
+    fig.add_tools(
+        HoverTool(
+            renderers=[drawn],
+            tooltips=[where, ("offset", "$y{0}"), *shares],
+            formatters={"$y": place, "@image": share},
+        )
+    )
+    return fig
+
+
+def _label_offsets(fig: figure, stripe_bytes: int) -> None:
+    """Put ticks and grid lines at powers of two; at multiples of the stripes if they are known."""
+    base = float(stripe_bytes or 1)
+    fig.yaxis.ticker = AdaptiveTicker(
+        base=2, mantissas=[base / 2 ** np.floor(np.log2(base))], min_interval=base, num_minor_ticks=0
+    )
+    fig.ygrid.ticker = fig.yaxis.ticker
+    fig.yaxis.axis_label = "offset in the file"
+    fig.yaxis.formatter = CustomJSTickFormatter(code=_BYTES_JS + "return bytes_text(tick);")
+
+
+def _legend(fig: figure, found: OffsetMap, shown: list[str]) -> None:
+    items = []
+    for op in shown:
+        swatch = fig.quad(
+            left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[op], line_color=None
+        )
+        what = {"write": "written", "read": "read"}[op]
+        items.append(legend_item(f"{what}: {bytes_text(int(found.by_rank(op).sum()))}", swatch))
+    horizontal_legend(fig, items)

@@ -1,0 +1,298 @@
+"""The slowest of N calls for several N: density and cumulative distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from bokeh.layouts import column
+from bokeh.models import Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models.annotations import LegendItem
+from bokeh.plotting import figure
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
+from ensembles.statistics.extremes.order_statistics import maximum_distribution
+from ensembles.statistics.extremes.slowest_of_n import Tail, check_tasks
+from ensembles.summaries.histogram import coarse_bins
+from ensembles.viz.figures import (
+    annotate_empty,
+    ends,
+    ensemble_from,
+    horizontal_legend,
+    label_log_durations,
+    legend_item,
+    new_figure,
+    plain,
+    subtitle,
+)
+from ensembles.viz.style import NEUTRAL, SERIES, time_hover
+from ensembles.viz.tail import tasks_of
+
+_MOST = 6
+_LEAST_S = 0.5e-9
+_LEAST_BINS = 48
+_LEAST_SHARE = 0.0005
+_MOST_BEYOND = 4
+"""Of a prediction beyond so many times the longest call, the end is outside of the figure."""
+
+
+def order_statistic(
+    data: Any, tasks: int | Iterable[int] | None = None, *, title: str | None = None, level: float = 0.9
+) -> Column:
+    """Draw the distribution of the slowest of N calls, for several N: density and CDF.
+
+    The curves are Equation 1 of the paper, ``f_N(t) = N F(t)**(N - 1) f(t)``: N independent calls with the
+    distribution of the data. The bars above the density are the predictions of `Ensemble.tail`, median and
+    interval, which also hold if calls of a phase are alike. If a bar is wide or lies far from its curve, the
+    calls are not independent.
+
+    Parameters
+    ----------
+    data : Ensemble, Events or Run
+        For events or a run, all calls are one ensemble.
+    tasks : int or iterable of int, optional
+        Numbers N, one call per task, at most 6. Default: an eighth of the tasks, all, and eight times as
+        many.
+    title : str, optional
+    level : float
+        Probability of the prediction intervals.
+
+    Returns
+    -------
+    Column
+        The names of its figures are ``order_statistic_density`` and ``order_statistic_cdf``.
+
+    Raises
+    ------
+    EnsioError
+        A number of tasks is out of range, or neither given nor known.
+    TypeError
+        `data` has another type.
+
+    References
+    ----------
+    Uselton et al., "Parallel I/O Performance: From Events to Ensembles", IPDPS 2010, Equation 1.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> layout = viz.order_statistic(en.open("ensio-ior").ensemble(op="write"), tasks=[2, 8])
+    >>> density = layout.select_one({"name": "order_statistic_density"})
+    >>> [item.label.value for item in density.above[0].items][:3]
+    ['one call', 'slowest of 2', 'slowest of 8']
+    """
+    ensemble = ensemble_from(data)
+    numbers = _numbers(data, ensemble, tasks)
+    of = f" of {plain(ensemble.name)}" if ensemble.name else ""
+    head = title or f"Slowest of N calls{of}: density"
+    if not ensemble.n or float(ensemble.sample.max_s.max()) <= 0:
+        fig = new_figure(
+            head,
+            200,
+            x_range=Range1d(start=1e-6, end=1.0),
+            y_range=Range1d(start=0, end=1),
+            x_axis_type="log",
+            name="order_statistic_density",
+        )
+        label_log_durations(fig, ensemble)
+        annotate_empty(fig, "no calls with a duration")
+        return column([fig], sizing_mode="stretch_width", name="order_statistic")
+    colours = dict(zip(numbers, SERIES, strict=False))
+    tails = {number: ensemble.tail(number, level) for number in numbers}
+    shared = _range(ensemble, tails)
+    parts = [
+        _density(ensemble, tails, colours, shared, head, level),
+        _cumulative(ensemble, tails, colours, shared),
+    ]
+    return column(parts, sizing_mode="stretch_width", name="order_statistic")
+
+
+def _numbers(data: Any, ensemble: Ensemble, tasks: int | Iterable[int] | None) -> list[int]:
+    if tasks is None:
+        known = tasks_of(data, ensemble)
+        return sorted({max(known // 8, 1), known, 8 * known} - {1}) or [2]
+    given = list(tasks) if isinstance(tasks, Iterable) else [tasks]
+    if not 1 <= len(given) <= _MOST:
+        raise EnsioError(f"{len(given)} numbers of tasks were given: choose 1 to {_MOST}")
+    return sorted({check_tasks(number) for number in given})
+
+
+def _range(ensemble: Ensemble, tails: dict[int, Tail]) -> Range1d:
+    """Return the durations of curves and predictions, without the shortest of many calls."""
+    edges_s, one = maximum_distribution(ensemble.sample, 1)
+    low = edges_s[max(int(np.searchsorted(one, _LEAST_SHARE)) - 1, 0)]
+    seen_s = float(ensemble.sample.max_s.max())
+    high = max([seen_s, *(min(tail.high_s or 0.0, _MOST_BEYOND * seen_s) for tail in tails.values())])
+    return Range1d(start=max(float(low), _LEAST_S) / 1.1, end=max(high, 2 * _LEAST_S) * 1.25)
+
+
+def _curve(ensemble: Ensemble, number: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return F_N at coarser edges in s, and these edges, where it rises."""
+    edges_s, chance = maximum_distribution(ensemble.sample, number)
+    edges_s, chance = edges_s[edges], chance[edges]
+    rises = np.flatnonzero(np.diff(chance) > 1e-9)
+    used = slice(int(rises[0]), int(rises[-1]) + 2)
+    return np.maximum(edges_s[used], _LEAST_S), chance[used]
+
+
+def _edges(shared: Range1d) -> np.ndarray:
+    """Return bins of the bin law: finer ones if the axis covers few octaves."""
+    low, high = ends(shared)
+    octaves = float(np.log2(high / low))
+    per_octave = next((each for each in (8, 16) if each * octaves >= _LEAST_BINS), 32)
+    return coarse_bins(per_octave)
+
+
+def _density(
+    ensemble: Ensemble,
+    tails: dict[int, Tail],
+    colours: dict[int, str],
+    shared: Range1d,
+    title: str,
+    level: float,
+) -> figure:
+    fig = new_figure(title, 330, x_range=shared, x_axis_type="log", name="order_statistic_density")
+    fig.yaxis.axis_label = "probability per e-fold of duration"
+    fig.xaxis.visible = False
+    edges = _edges(shared)
+    edges_s, chance = _curve(ensemble, 1, edges)
+    one = _steps_of(edges_s, chance)
+    area = fig.varea_step(
+        x="t", y1=0, y2="density", step_mode="after", source=one, fill_color=NEUTRAL["line"], fill_alpha=0.25
+    )
+    top = float(np.max(one.data["density"]))
+    items: list[LegendItem] = [legend_item("one call", area)]
+    lines = []
+    for number, colour in colours.items():
+        source = _steps_of(*_curve(ensemble, number, edges))
+        line = fig.step(x="t", y="density", mode="after", source=source, line_color=colour, line_width=2.2)
+        line.name = f"density_{number}"
+        lines.append(line)
+        items.append(legend_item(f"slowest of {number:,}", line))
+        top = max(top, float(np.max(source.data["density"])))
+    rows = len(tails)
+    fig.y_range = Range1d(start=0, end=top * (1.06 + 0.09 * (rows + 1)))
+    items += _predictions(fig, tails, colours, top, level)
+    items += _observed(fig, ensemble, top * (1.06 + 0.09 * (rows + 1)))
+    refused = [f"{number:,}: {tail.refused}" for number, tail in tails.items() if tail.refused]
+    if refused:
+        subtitle(fig, f"No prediction for the slowest of {'; of '.join(refused)}.")
+    horizontal_legend(fig, items)
+    fig.add_tools(
+        HoverTool(
+            renderers=[*lines],
+            visible=False,
+            tooltips=[("slowest", "@t{0}"), ("density", "@density{0.000}")],
+            formatters={"@t": time_hover()},
+        )
+    )
+    return fig
+
+
+def _steps_of(edges_s: np.ndarray, chance: np.ndarray) -> ColumnDataSource:
+    density = np.diff(chance) / np.diff(np.log(edges_s))
+    t = np.concatenate([edges_s[:1], edges_s])
+    return ColumnDataSource({"t": t, "density": np.concatenate([[0.0], density, [0.0]])})
+
+
+def _predictions(
+    fig: figure, tails: dict[int, Tail], colours: dict[int, str], top: float, level: float
+) -> list[LegendItem]:
+    """Draw median and interval of each prediction above the curves."""
+    known = [(number, tail) for number, tail in tails.items() if tail.median_s is not None]
+    if not known:
+        return []
+    places = [top * (1.06 + 0.09 * (row + 0.7)) for row in range(len(known))]
+    source = ColumnDataSource(
+        {
+            "y": places,
+            "tasks": [f"{number:,}" for number, _ in known],
+            "low": [max(tail.low_s or 0.0, _LEAST_S) for _, tail in known],
+            "median": [max(tail.median_s or 0.0, _LEAST_S) for _, tail in known],
+            "high": [tail.high_s for _, tail in known],
+            "colour": [colours[number] for number, _ in known],
+        }
+    )
+    bar = fig.segment(
+        x0="low", x1="high", y0="y", y1="y", source=source, line_color="colour", line_width=5, line_alpha=0.55
+    )
+    point = fig.scatter(
+        x="median",
+        y="y",
+        source=source,
+        size=9,
+        fill_color="colour",
+        line_color=NEUTRAL["text"],
+        name="predictions",
+    )
+    fig.add_tools(
+        HoverTool(
+            renderers=[bar, point],
+            visible=False,
+            tooltips=[("slowest of", "@tasks"), ("median", "@median{0}"), ("interval", "@low{0} – @high{0}")],
+            formatters={name: time_hover() for name in ("@low", "@median", "@high")},
+        )
+    )
+    return [legend_item(f"prediction: median and {100 * level:g} % interval", point, bar)]
+
+
+def _observed(fig: figure, ensemble: Ensemble, top: float) -> list[LegendItem]:
+    seen_s = float(ensemble.sample.max_s.max())
+    line = fig.segment(
+        x0=[max(seen_s, _LEAST_S)],
+        x1=[max(seen_s, _LEAST_S)],
+        y0=[0],
+        y1=[top],
+        line_color=NEUTRAL["text"],
+        line_width=1.6,
+        line_dash="dotted",
+        name="seen",
+    )
+    return [legend_item(f"slowest of all {count_text(ensemble.n, 'call')}: {seconds_text(seen_s)}", line)]
+
+
+def _cumulative(
+    ensemble: Ensemble, tails: dict[int, Tail], colours: dict[int, str], shared: Range1d
+) -> figure:
+    fig = new_figure(
+        "Slowest of N calls: cumulative distribution",
+        250,
+        x_range=shared,
+        y_range=Range1d(start=0, end=1.04),
+        x_axis_type="log",
+        name="order_statistic_cdf",
+    )
+    label_log_durations(fig, ensemble)
+    fig.yaxis.axis_label = "probability"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
+    edges = coarse_bins(32)
+    edges_s, chance = _curve(ensemble, 1, edges)
+    fig.line(x=edges_s, y=chance, line_color=NEUTRAL["line"], line_width=2)
+    lines = []
+    for number, colour in colours.items():
+        edges_s, chance = _curve(ensemble, number, edges)
+        source = ColumnDataSource({"t": edges_s, "p": chance, "tasks": [f"{number:,}"] * len(chance)})
+        line = fig.line(x="t", y="p", source=source, line_color=colour, line_width=2.2)
+        line.name = f"cdf_{number}"
+        lines.append(line)
+    _observed(fig, ensemble, 1.04)
+    known = {number: tail for number, tail in tails.items() if tail.median_s is not None}
+    fig.scatter(
+        x=[max(tail.median_s or 0.0, _LEAST_S) for tail in known.values()],
+        y=[0.5] * len(known),
+        size=9,
+        fill_color=[colours[number] for number in known],
+        line_color=NEUTRAL["text"],
+    )
+    fig.add_tools(
+        HoverTool(
+            renderers=[*lines],
+            visible=False,
+            tooltips=[("slowest of", "@tasks"), ("at most", "@t{0}"), ("probability", "@p{0.0 %}")],
+            formatters={"@t": time_hover()},
+        )
+    )
+    return fig

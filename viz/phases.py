@@ -1,0 +1,200 @@
+"""Phases as a Gantt chart: when each began and ended, its I/O, and the wait for its last task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from bokeh.models import ColumnDataSource, HoverTool, Range1d
+from bokeh.plotting import figure
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.run.run import Run
+from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.viz.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    plain,
+    subtitle,
+    time_range,
+)
+from ensembles.viz.files import plain_path
+from ensembles.viz.style import COLOURS, NEUTRAL, time_hover
+
+_MOST = 40
+_KINDS = {
+    "write": "writes",
+    "read": "reads",
+    "sync": "reads and writes",
+    "metadata": "metadata only",
+}
+"""Legend entries by the class of operations whose colour a phase has."""
+
+
+def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
+    """Draw the phases of a run as a Gantt chart, one row each.
+
+    The coloured part of a bar is the mean time until a task's last I/O call of the phase returned. The grey
+    part is the mean time from there to the end of the phase, in which a task waits for the slowest one.
+
+    Parameters
+    ----------
+    data : Run, or list of PhaseTotals
+        A run that keeps all calls. Of more than 40 phases, those with the most waiting are drawn.
+    title : str, optional
+    x_range : Range1d, optional
+        Time axis in seconds, to share with another figure.
+
+    Returns
+    -------
+    figure
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    EnsioError
+        The phases of the run are not known, because not every call is an event.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.phases(en.open("ensio-ior"))
+    >>> figure.title.text
+    '12 phases'
+    """
+    totals, sentence = _totals(data)
+    shown = sorted(totals, key=lambda row: -row.lost_s)[:_MOST]
+    shown.sort(key=lambda row: row.phase)
+    rows = max(len(shown), 1)
+    ends_ns = [
+        round(1e9 * end)
+        for end in (
+            min([row.start_s for row in totals], default=0),
+            max([row.end_s for row in totals], default=0),
+        )
+    ]
+    head = count_text(len(totals), "phase")
+    if len(totals) > len(shown):
+        head = f"{len(shown)} of {head}: those with the most waiting for the slowest task"
+    fig = new_figure(
+        title or head,
+        130 + max(18, 30 - rows // 4) * rows,
+        x_range=x_range or time_range(*ends_ns),
+        y_range=Range1d(start=rows - 0.5, end=-0.5),
+        name="phases",
+    )
+    label_time_axis(fig)
+    fig.ygrid.visible = False
+    if not shown:
+        fig.yaxis.visible = False
+        annotate_empty(fig, "no phase: the run has no I/O")
+        return fig
+    fig.yaxis.ticker = list(range(rows))
+    fig.yaxis.major_label_overrides = {number: _name(row) for number, row in enumerate(shown)}
+    lost_s, all_s = sum(row.lost_s for row in totals), sum(row.time_s * row.tasks for row in totals)
+    if sentence:
+        subtitle(fig, f"Evidence: {sentence}.")
+    subtitle(
+        fig,
+        f"Tasks waited {100 * lost_s / all_s if all_s else 0:.0f} % of the time of these phases for the "
+        "slowest task of each.",
+    )
+    _draw(fig, shown)
+    return fig
+
+
+def _totals(data: Any) -> tuple[list[PhaseTotals], str]:
+    if isinstance(data, Sequence) and all(isinstance(row, PhaseTotals) for row in data):
+        return list(data), ""
+    if not isinstance(data, Run):
+        raise TypeError(f"a run or a list of PhaseTotals is needed, not {type(data).__name__}")
+    if not data.keeps_all_calls or data.phases is None:
+        raise EnsioError(
+            f"{data.path} {data.how_it_was_recorded}, and phases need them: {data.how_to_keep_calls}"
+        )
+    return data.summarize(partial(_table_of, data.phases)).totals(), data.phases.sentence
+
+
+def _table_of(found: Phases, _: Any) -> PhaseTable:
+    return PhaseTable(found)
+
+
+def _name(row: PhaseTotals) -> str:
+    return f"{row.phase} {plain(row.name)[:18]}" if row.name else str(row.phase)
+
+
+def _kind(row: PhaseTotals) -> str:
+    if row.bytes_read and row.bytes_written:
+        return "sync"
+    return "write" if row.bytes_written else "read" if row.bytes_read else "metadata"
+
+
+def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
+    items = []
+    for kind, label in _KINDS.items():
+        mine = [(number, row) for number, row in enumerate(shown) if _kind(row) == kind]
+        if not mine:
+            continue
+        busy_end_s = [row.end_s - row.lost_s / row.tasks for _, row in mine]
+        source = ColumnDataSource(
+            {
+                "y": [number for number, _ in mine],
+                "start": [row.start_s for _, row in mine],
+                "busy_end": busy_end_s,
+                "end": [row.end_s for _, row in mine],
+                "phase": [_name(row) for _, row in mine],
+                "time": [seconds_text(row.time_s) for _, row in mine],
+                "work": [_work(row) for _, row in mine],
+                "waited": [
+                    f"{seconds_text(row.lost_s / row.tasks)} a task, {100 * row.lost_share:.0f} %"
+                    for _, row in mine
+                ],
+                "slowest": [_slowest(row) for _, row in mine],
+            }
+        )
+        bar = fig.hbar(y="y", height=0.7, left="start", right="busy_end", source=source, color=COLOURS[kind])
+        wait = fig.hbar(y="y", height=0.7, left="busy_end", right="end", source=source, color=COLOURS["wait"])
+        # A phase that is shorter than a pixel stays visible.
+        fig.scatter(
+            x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=COLOURS[kind]
+        )
+        items.append(legend_item(label, bar))
+        fig.add_tools(
+            HoverTool(
+                renderers=[bar, wait],
+                tooltips=[
+                    ("phase", "@phase"),
+                    ("from", "@start{0}"),
+                    ("time", "@time"),
+                    ("I/O", "@work"),
+                    ("waiting", "@waited"),
+                    ("slowest", "@slowest"),
+                ],
+                formatters={"@start": time_hover()},
+            )
+        )
+    grey = fig.quad(left=[0], right=[0], bottom=[0], top=[0], color=COLOURS["wait"], line_color=None)
+    items.append(legend_item("mean wait for the slowest task", grey))
+    horizontal_legend(fig, items)
+    fig.yaxis.axis_label = "phase"
+    fig.yaxis.major_label_text_color = NEUTRAL["text"]
+
+
+def _work(row: PhaseTotals) -> str:
+    parts = [f"{count_text(row.calls, 'call')} of {count_text(row.tasks, 'task')}"]
+    parts += [f"{bytes_text(row.bytes_read)} read"] if row.bytes_read else []
+    parts += [f"{bytes_text(row.bytes_written)} written"] if row.bytes_written else []
+    return ", ".join(parts)
+
+
+def _slowest(row: PhaseTotals) -> str:
+    last = row.last_call
+    on = f" on {plain_path(last.file)}" if last.file else ""
+    return f"rank {row.slowest_task}, {plain(last.call)} of {seconds_text(last.duration_s)}{on}"

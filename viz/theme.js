@@ -1,0 +1,51 @@
+// Gives pictures dark colours while the reader prefers them, and light ones in print. `ensioDark` has the dark colour of each
+// light one. window.ensioTheme.follow(document) is called for each Bokeh document once it is drawn.
+(() => {
+  "use strict";
+  const query = window.matchMedia("(prefers-color-scheme: dark)");
+  const documents = new Map(); // of each document: [model, attribute, light value] of what is dark now
+
+  const darkOf = (value) => {
+    if (typeof value === "string") return ensioDark[value.toLowerCase()];
+    if (value !== null && typeof value === "object" && typeof value.value === "string") {
+      const dark = ensioDark[value.value.toLowerCase()];
+      return dark === undefined ? undefined : { ...value, value: dark };
+    }
+    return undefined;
+  };
+
+  const darken = (document) => {
+    const changed = documents.get(document);
+    for (const model of document.all_models) {
+      for (const property of model) {
+        if (!property.attr.endsWith("color") || property.is_unset) continue;
+        const light = property.get_value();
+        const dark = darkOf(light);
+        if (dark === undefined) continue;
+        changed.push([model, property.attr, light]);
+        model.setv({ [property.attr]: dark });
+      }
+    }
+  };
+
+  const lighten = (document) => {
+    for (const [model, attribute, light] of documents.get(document).splice(0)) model.setv({ [attribute]: light });
+  };
+
+  const apply = (isDark) => {
+    for (const [document, changed] of documents) {
+      if (isDark && changed.length === 0) darken(document);
+      if (!isDark) lighten(document);
+    }
+  };
+
+  window.ensioTheme = {
+    follow(document) {
+      documents.set(document, []);
+      if (query.matches) darken(document);
+    },
+  };
+  query.addEventListener("change", () => apply(query.matches));
+  window.addEventListener("beforeprint", () => apply(false));
+  window.addEventListener("afterprint", () => apply(query.matches));
+})();

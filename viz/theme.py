@@ -1,0 +1,111 @@
+"""Light and dark pictures: the colours without a meaning are exchanged, those of operations stay.
+
+A picture is made for a light page. `theme` makes it dark for a notebook; a page that `embed_pictures` made
+follows the reader's preference (``prefers-color-scheme``) by the same table, with one copy of the data.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any, Literal, TypeVar
+
+from bokeh.model import Model
+from bokeh.models import Plot
+from bokeh.models.annotations import Title
+
+P = TypeVar("P", bound=Model)
+
+DARK = {
+    "#ffffff": "#1d1d21",
+    "white": "#1d1d22",
+    "black": "#e6e6ea",
+    "#222222": "#e6e6eb",
+    "#444444": "#d2d2d8",
+    "#666666": "#b2b2b9",
+    "#777777": "#a3a3ab",
+    "#999999": "#74747c",
+    "#e5e5e5": "#3b3b41",
+    "#e6e6e6": "#3b3b42",
+    "#207a20": "#6fcf6f",
+}
+"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks. All differ, so that a
+picture can be made light again."""
+
+_LIGHT = {dark: light for light, dark in DARK.items()}
+
+
+def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
+    """Exchange the colours of backgrounds, axes and texts of a picture.
+
+    Parameters
+    ----------
+    picture : Bokeh figure or layout
+        Is changed.
+    name : {"light", "dark"}
+
+    Returns
+    -------
+    Bokeh figure or layout
+        The same picture.
+
+    Raises
+    ------
+    ValueError
+        There is no theme of this name.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> figure = viz.theme(viz.rate(en.open("ensio-ior")), "dark")
+    >>> figure.background_fill_color
+    '#1d1d21'
+    """
+    if name not in ("light", "dark"):
+        raise ValueError(f'there is no theme "{name}": choose light or dark')
+    table = DARK if name == "dark" else _LIGHT
+    for model in picture.references():
+        for prop, value in model.properties_with_values(include_defaults=True).items():
+            if not prop.endswith("color"):
+                continue
+            own = getattr(value, "value", value)
+            if isinstance(own, str) and own.lower() in table:
+                setattr(model, prop, table[own.lower()])
+    return picture
+
+
+def theme_script() -> str:
+    """Return the program by which a page follows the reader's preference, as HTML.
+
+    Examples
+    --------
+    >>> from ensembles.viz.theme import theme_script
+    >>> theme_script().startswith("<script>")
+    True
+    """
+    program = files("ensembles.viz").joinpath("theme.js").read_text(encoding="utf-8")
+    return f"<script>\nconst ensioDark = {json.dumps(DARK)};\n{program}</script>"
+
+
+def spoken_title(picture: Any) -> str:
+    """Return the titles of a picture as one text, for screen readers.
+
+    Parameters
+    ----------
+    picture : Bokeh model
+
+    Examples
+    --------
+    >>> from bokeh.plotting import figure
+    >>> from ensembles.viz.theme import spoken_title
+    >>> spoken_title(figure(title="Rate over time"))
+    'Rate over time'
+    """
+    figures = [model for model in picture.references() if isinstance(model, Plot)]
+    texts: dict[str, None] = {}
+    for fig in sorted(figures, key=lambda model: int(model.id[1:]) if model.id[1:].isdigit() else 0):
+        titles = [fig.title, *(part for part in fig.above if isinstance(part, Title))]
+        texts |= dict.fromkeys(
+            " ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None
+        )
+    return ". ".join(text.rstrip(".:") for text in texts if text)
