@@ -88,9 +88,8 @@ def every_call_needed(run: Run, what: str) -> None:
         Some calls are only in sums.
     """
     if run.mode in ("profile", "tail"):
-        raise NotApplicable(
-            f"the run {run.how_it_was_recorded}, and {what} needs all calls: {run.how_to_keep_calls}"
-        )
+        # The same sentence for every rule, so that the text can say it once.
+        raise NotApplicable(f"the run {run.how_it_was_recorded}: {run.how_to_keep_calls}")
     if run.dropped_events:
         raise NotApplicable(
             f"{run.dropped_events:,} calls are not among the events (ensio info gives the reason), and "

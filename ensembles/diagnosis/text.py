@@ -23,7 +23,10 @@ def diagnosis_text(found: Diagnosis) -> str:
         parts.append(f"looked for and not found: {', '.join(clean)}")
     if found.unexplained_s is not None and found.findings:
         parts.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
-    parts += [f"not examined: {entry.id}: {entry.reason}" for entry in found.not_examined]
+    causes: dict[str, list[str]] = {}
+    for entry in found.not_examined:
+        causes.setdefault(entry.reason, []).append(entry.id)
+    parts += [f"not examined: {', '.join(names)}: {reason}" for reason, names in causes.items()]
     return "\n\n".join(parts)
 
 

@@ -224,6 +224,13 @@ def test_counters_on_the_page_are_those_of_the_log():
     assert (posix.totals["FSYNCS"], posix.by_rank["write_s"].max().round(1)) == (2048, 777.9)
 
 
+def test_the_finding_on_the_page_is_that_of_the_log():
+    log = Path(darshan.__file__).parent / "examples" / "example_logs" / "sample-badost.darshan"
+    (transcript,) = re.findall(r"    \$ ensio diagnose sample-badost.darshan\n((?:    .*\n)+)", page("diagnosis.md"))
+    written = [line[4:] for line in transcript.splitlines()]
+    assert shell(f"ensio diagnose {log}", log.parent).splitlines()[: len(written)] == written
+
+
 def test_exports_are_made(folder):
     every = commands("exporting.md")
     assert len(every) == 5

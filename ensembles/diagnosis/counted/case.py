@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 MARGIN = 0.1
 """Least uncertainty of a gain, as a part of it."""
+LEAST_SHARE = 1e-3
+"""Part of the job below which counters give no finding."""
+LAYERS = {"POSIX": "posix", "MPI-IO": "mpiio"}
 
 
 @dataclass(frozen=True)
@@ -34,21 +37,25 @@ class CountedCase:
     Attributes
     ----------
     run : Run
-    posix : ModuleCounters
+    module : ModuleCounters
+        Counters of one interface.
     files : dict of str to ndarray, shape (n,)
         `ModuleCounters.by_file`.
     span_s : float
         Length of the job.
+    layer : str
+        The interface, as calls name it.
     """
 
     run: Run
-    posix: ModuleCounters
+    module: ModuleCounters
     span_s: float
+    layer: str
 
     @property
     def files(self) -> dict[str, np.ndarray]:
         """Counters by file."""
-        return dict(self.posix.by_file)
+        return dict(self.module.by_file)
 
     @property
     def time_s(self) -> np.ndarray:
@@ -74,21 +81,27 @@ class CountedCase:
 
     def mean_of_tasks_s(self, column: str) -> float:
         """Return the mean over the tasks of a sum of seconds."""
-        return float(self.posix.total(column)) / max(self.run.tasks, 1)
+        return float(self.module.total(column)) / max(self.run.tasks, 1)
 
 
-def counted_case(run: Run) -> CountedCase:
-    """Return the POSIX counters of a run.
+def counted_case(run: Run, name: str = "POSIX") -> CountedCase:
+    """Return the counters of one interface of a run.
+
+    Parameters
+    ----------
+    run : Run
+    name : {"POSIX", "MPI-IO"}
+        Darshan's module.
 
     Raises
     ------
     NotApplicable
         It has none.
     """
-    posix = run.counters.modules.get("POSIX") if run.counters else None
-    if run.counters is None or posix is None or not len(posix.by_file["file"]):
-        raise NotApplicable("the log has no counters of POSIX: switch the module on when you record")
-    return CountedCase(run, posix, run.counters.run_time_s)
+    module = run.counters.modules.get(name) if run.counters else None
+    if run.counters is None or module is None or not len(module.by_file["file"]):
+        raise NotApplicable(f"the log has no counters of {name}: switch the module on when you record")
+    return CountedCase(run, module, run.counters.run_time_s, LAYERS[name])
 
 
 def counted_finding(
@@ -119,11 +132,11 @@ def counted_finding(
     Returns
     -------
     Finding or None
-        None: nothing would be gained.
+        None: next to nothing would be gained.
     """
     low, likely, high = bounds_s
     confidence = rate_confidence(tuple(checks))
-    if high <= 0 or not confidence:
+    if high < LEAST_SHARE * case.span_s or high <= 0 or not confidence:
         return None
     interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), case.span_s))
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
@@ -133,7 +146,7 @@ def counted_finding(
     spans = ((0, case.run.tasks - 1),) if shared else find_spans(ranks.astype(np.int64))
     where = Where(
         op=op,
-        layer="posix",
+        layer=case.layer,
         files=names,
         file_count=int(chosen.sum()),
         tasks=case.run.tasks if shared else len(np.unique(ranks)),

@@ -22,7 +22,7 @@ _MOST_IN_SHARED = 0.1
 def find_counted(run: Run, advice: str) -> Finding | None:
     """Even the bytes of the ranks out, in files that single ranks use."""
     case = counted_case(run)
-    ranks, posix = case.posix.by_rank, case.posix
+    ranks, posix = case.module.by_rank, case.module
     if run.tasks < 2:
         raise NotApplicable("one task has no others to be compared with")
     own = float((ranks["bytes_read"] + ranks["bytes_written"]).sum())

@@ -20,7 +20,7 @@ LEAST_CALLS = 8
 def find_counted(run: Run, advice: str) -> Finding | None:
     """Take off the opens and stats of a task and file beyond the first."""
     case = counted_case(run)
-    files, totals = case.files, case.posix.totals
+    files, totals = case.files, case.module.totals
     count = sum(int(totals.get(name) or 0) for name in ("OPENS", "STATS"))
     pairs = int(np.where(files["is_shared"] > 0, run.tasks, files["records"]).sum())
     if count < LEAST_CALLS * pairs:

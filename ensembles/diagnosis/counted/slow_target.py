@@ -18,6 +18,7 @@ LEAST_TARGETS, LEAST_FILES = 4, 2
 LEAST_FACTOR = 1.4
 _DRAWS = 400
 _OUTLIER = 2.0
+_PARTS = (0.7, 1.0, 1.1)
 
 
 def find_counted(run: Run, advice: str) -> Finding | None:
@@ -51,9 +52,8 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         return None
     number = int(targets[worst])
     chosen = known & (target == number)
-    gains = tuple(
-        case.gain_s(np.where(chosen, part * time_s * (1 - 1 / factor), 0.0)) for part in (0.7, 1.0, 1.1)
-    )
+    lost_s = np.where(chosen, time_s * (1 - 1 / factor), 0.0)
+    low_s, likely_s, high_s = (case.gain_s(part * lost_s) for part in _PARTS)
     checks = (
         Check("not-by-chance", True, f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
         Check(
@@ -71,7 +71,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         advice,
         checks,
         {"target": number, "slowdown": factor, "p": p, "targets": len(targets), "files": int(count[worst])},
-        gains,
+        (low_s, likely_s, high_s),
         chosen,
     )
 

@@ -37,7 +37,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     joined = np.ceil(moved / JOINED_BYTES)
     left = np.minimum(joined / np.maximum(calls, 1), 1.0)
     saved = np.where(chosen, case.time_s * beyond * (1 - left), 0.0)
-    gains = tuple(case.gain_s(part * saved) for part in _FLOORS)
+    low_s, likely_s, high_s = (case.gain_s(part * saved) for part in _FLOORS)
     count, size = int(calls[chosen].sum()), float(moved[chosen].sum() / calls[chosen].sum())
     each_s = float(spent[chosen].sum() / count)
     checks = (
@@ -61,6 +61,6 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         advice,
         checks,
         {"mean_bytes": size, "mean_s": each_s, "calls": count},
-        gains,
+        (low_s, likely_s, high_s),
         chosen,
     )

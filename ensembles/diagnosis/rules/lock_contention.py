@@ -34,7 +34,10 @@ ADVICE = (
 def _check(run: Run) -> None:
     if not any("lustre.lov" in facts for facts in run.file_facts.values()):
         raise NotApplicable("the stripes of the files are not known: record the run on Lustre")
-    if len({process.host for process in run.processes if process.host}) < 2:
+    hosts = {process.host for process in run.processes if process.host}
+    if not hosts:
+        raise NotApplicable("the nodes of the tasks are not known: record the run with ensio")
+    if len(hosts) < 2:
         raise NotApplicable("all tasks are on one node, which holds its locks: record a run on several nodes")
 
 

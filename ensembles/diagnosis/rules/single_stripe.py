@@ -78,9 +78,10 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     files = np.unique(table["file"][chosen])
     names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
     tasks = len(np.unique(table["rank"][chosen]))
+    files_text = f"{len(files)} shared file{'s' * (len(files) != 1)}"
     checks = (
-        Check("one-target", True, f"{len(files)} file{'s' * (len(files) != 1)} with a stripe count of 1"),
-        Check("many-writers", True, f"{tasks} tasks use them, {useful:.3g} and more at the same time"),
+        Check("one-target", True, f"{files_text} with a stripe count of 1"),
+        Check("many-writers", True, f"{tasks} tasks use them, with work for {useful:.3g} targets at once"),
         Check(
             "others-are-faster",
             None,
@@ -92,7 +93,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
         share > 0,
         # Other causes may slow the same calls: what this one costs is not in this run.
         0.35 * time_ns * (1 - 1 / useful),
-        f"{tasks} tasks write {len(files)} shared file{'s' * (len(files) != 1)} on one storage target each",
+        f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         ADVICE,
         checks,
         {"tasks": tasks, "tasks_at_once": useful, "targets_known": targets, "files": len(files)},
@@ -103,8 +104,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
 
 
 def _targets(layouts: list[Striping | None]) -> int:
-    """Return how many targets the file system has at least, as far as the layouts show it; else a usual "
-    "number."""
+    """Return how many targets the file system has at least: those of the layouts, or a usual number."""
     known = {
         target
         for layout in layouts

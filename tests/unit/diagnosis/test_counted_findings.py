@@ -1,0 +1,193 @@
+"""Findings of logs that hold counters alone: two real logs, and logs made with and without a cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import darshan
+import pytest
+from made_darshan_logs import MadeLog
+
+import ensembles as en
+from ensembles.diagnosis.finding import Diagnosis, Finding
+from ensembles.diagnosis.text import diagnosis_text
+
+INPUT = Path(darshan.__file__).parent / "tests" / "input"
+MIB = 1 << 20
+FILE = 7
+
+
+def diagnosed(log: MadeLog, folder: Path) -> Diagnosis:
+    return en.diagnose(en.open(str(log.write(folder / "made.darshan"))))
+
+
+def found_in(log: MadeLog, folder: Path, cause: str) -> Finding | None:
+    found = diagnosed(log, folder)
+    return next((each for each in found.findings if each.id == cause), None)
+
+
+def refusal(log: MadeLog, folder: Path, cause: str) -> str:
+    return next(each.reason for each in diagnosed(log, folder).not_examined if each.id == cause)
+
+
+def test_a_slow_target_of_a_real_machine_is_named():
+    run = en.open(str(INPUT / "sample-badost.darshan"))
+    (found,) = en.diagnose(run).findings
+    assert (found.id, found.severity, found.evidence["target"]) == ("slow-target", "critical", 14)
+    slow = {path for path in run.files if _targets(run, path) == (14,)}
+    assert found.where.file_count == len(slow) == 85
+    assert set(found.where.files) <= slow
+    # Nearly the whole job: the slowest rank of the other targets takes 18 s of 779 s.
+    assert found.gain_s[0] > 0.65 * run.counters.run_time_s
+    assert found.gain_s[1] <= run.counters.run_time_s
+
+
+def _targets(run: Any, path: str) -> tuple[int, ...]:
+    striping = run.striping_of(path)
+    return striping.components[0].targets if striping else ()
+
+
+def test_the_same_program_on_healthy_targets_has_no_finding():
+    found = en.diagnose(en.open(str(INPUT / "sample-goodost.darshan")))
+    assert not found.findings
+    assert {"slow-target", "imbalance", "small-requests", "single-stripe"} <= set(found.examined)
+
+
+def files_of_tasks(times_s: list[float], targets: int = 6, moved: int = 64 * MIB) -> MadeLog:
+    """A file for each task, one after the other on the targets."""
+    log = MadeLog(tasks=len(times_s))
+    for rank, time_s in enumerate(times_s):
+        log.names[rank + 1] = f"/scratch/{rank}"
+        log.count(
+            "POSIX",
+            rank + 1,
+            rank,
+            OPENS=1,
+            WRITES=64,
+            BYTES_WRITTEN=moved,
+            F_WRITE_START=1,
+            F_WRITE_END=1 + time_s,
+            F_WRITE_TIME=time_s,
+            F_META_TIME=0.001,
+        )
+        log.stripe(rank + 1, MIB, [rank % targets])
+    return log
+
+
+def test_a_slow_target_of_few_files_is_named_and_noise_is_not(tmp_path):
+    noise = [10 * (1 + 0.05 * ((7 * rank) % 11 - 5) / 5) for rank in range(36)]
+    assert found_in(files_of_tasks(noise), tmp_path, "slow-target") is None
+    slow = [time_s * (3 if rank % 6 == 4 else 1) for rank, time_s in enumerate(noise)]
+    found = found_in(files_of_tasks(slow), tmp_path, "slow-target")
+    assert found is not None
+    assert found.evidence["target"] == 4
+    assert found.gain_s[0] <= 20 <= found.gain_s[1]
+
+
+def test_files_of_fewer_than_four_targets_are_refused(tmp_path):
+    assert "2 targets alone" in refusal(files_of_tasks([10.0] * 8, targets=2), tmp_path, "slow-target")
+
+
+def shared_file(targets: list[int], at_once: float, module: str = "POSIX", owner: int = 0) -> MadeLog:
+    """64 tasks write one file, and `at_once` of them are in a call at the same time.
+
+    Through MPI-IO, `owner` alone moves the bytes.
+    """
+    tasks, lasts_s = 64, 20.0
+    log = MadeLog(tasks=tasks, names={FILE: "/scratch/shared"})
+    times = {"F_WRITE_START": 5, "F_WRITE_END": 5 + lasts_s, "F_WRITE_TIME": at_once * lasts_s}
+    slowest = {"F_SLOWEST_RANK_TIME": min(at_once, 1) * lasts_s}
+    if module == "MPI-IO":
+        log.count(module, FILE, -1, COLL_WRITES=640, BYTES_WRITTEN=640 * MIB, **times, **slowest)
+        times["F_WRITE_TIME"] = lasts_s
+        log.count("POSIX", FILE, owner, OPENS=1, WRITES=640, BYTES_WRITTEN=640 * MIB, **times)
+    else:
+        log.count(
+            module,
+            FILE,
+            -1,
+            OPENS=tasks,
+            WRITES=640,
+            BYTES_WRITTEN=640 * MIB,
+            SLOWEST_RANK=3,
+            **times,
+            **slowest,
+        )
+    log.stripe(FILE, MIB, targets)
+    return log
+
+
+def test_a_shared_file_on_one_target_is_named(tmp_path):
+    found = found_in(shared_file([3], 40), tmp_path, "single-stripe")
+    assert found is not None
+    assert found.title == "64 tasks write 1 shared file on one storage target"
+    assert found.gain_s == (0.0, pytest.approx(20 * 7 / 8))
+    assert found.where.layer == "posix"
+
+
+@pytest.mark.parametrize(("targets", "at_once"), [([3, 4, 5, 6], 40), ([3], 1.2)], ids=["striped", "in turn"])
+def test_files_with_more_stripes_or_one_user_at_a_time_are_not(targets, at_once, tmp_path):
+    assert found_in(shared_file(targets, at_once), tmp_path, "single-stripe") is None
+
+
+def test_one_stripe_behind_an_aggregator_is_named(tmp_path):
+    found = found_in(shared_file([3], 60, "MPI-IO", owner=9), tmp_path, "single-stripe")
+    assert found is not None
+    assert found.where.layer == "mpiio"
+    assert [check.sentence for check in found.checks if check.name == "one-aggregator"] == [
+        "task 9 spends 100% of the time in POSIX calls"
+    ]
+
+
+def test_files_without_a_known_layout_are_refused(tmp_path):
+    log = shared_file([3], 40)
+    del log.parts["LUSTRE"]
+    assert "layout of the files is not known" in refusal(log, tmp_path, "single-stripe")
+
+
+def test_tasks_with_more_bytes_are_an_imbalance(tmp_path):
+    log = MadeLog(tasks=8)
+    for rank in range(8):
+        many = 4 if rank == 5 else 1
+        log.names[rank + 1] = f"/scratch/{rank}"
+        log.count(
+            "POSIX", rank + 1, rank, OPENS=1, WRITES=16, BYTES_WRITTEN=many * 64 * MIB, F_WRITE_TIME=many * 3
+        )
+    found = found_in(log, tmp_path, "imbalance")
+    assert found is not None
+    assert found.where.ranks == ((5, 5),)
+    # Of 12 s there remain those of the mean, 11 / 8 of a share of 3 s; no gain is known to better than 10 %.
+    assert found.gain_s == (0.0, pytest.approx(1.1 * (12 - 3 * 11 / 8)))
+
+
+def test_small_requests_are_named_and_large_ones_are_not(tmp_path):
+    for size, named in ((512, True), (4 * MIB, False)):
+        log = MadeLog(tasks=1, names={FILE: "/scratch/a"})
+        log.count("POSIX", FILE, 0, OPENS=1, WRITES=20_000, BYTES_WRITTEN=20_000 * size, F_WRITE_TIME=20)
+        assert (found_in(log, tmp_path, "small-requests") is not None) is named
+
+
+def test_many_opens_are_named_unless_they_cost_nothing(tmp_path):
+    for time_s, named in ((30.0, True), (1e-6, False)):
+        log = MadeLog(tasks=4, names={FILE: "/scratch/a"})
+        log.count("POSIX", FILE, 0, OPENS=4000, WRITES=1, BYTES_WRITTEN=MIB, F_META_TIME=time_s)
+        assert (found_in(log, tmp_path, "metadata-storm") is not None) is named
+
+
+def test_little_io_is_said_first(tmp_path):
+    log = MadeLog(tasks=1, names={FILE: "/scratch/a"})
+    log.count("POSIX", FILE, 0, OPENS=1, WRITES=1, BYTES_WRITTEN=MIB, F_WRITE_TIME=0.5)
+    assert [each.id for each in diagnosed(log, tmp_path).findings] == ["not-io"]
+
+
+def test_logs_without_posix_say_what_to_switch_on(tmp_path):
+    log = MadeLog(tasks=1, names={FILE: "/scratch/a"})
+    log.count("STDIO", FILE, 0, OPENS=1, WRITES=1, BYTES_WRITTEN=MIB, F_WRITE_TIME=50)
+    assert "no counters of POSIX" in refusal(log, tmp_path, "small-requests")
+
+
+def test_the_text_gives_one_reason_for_all_causes_that_need_single_calls(tmp_path):
+    text = " ".join(diagnosis_text(diagnosed(shared_file([3], 40), tmp_path)).split())
+    assert text.count("DXT_ENABLE_IO_TRACE=1") == 1
+    assert "lock-contention: the nodes of the tasks are not known" in text
