@@ -18,7 +18,7 @@ PICTURES = {
     "# Two runs compared": ("histogram_linear",),
     "# From a slow job to a line of its source": ("trace_diagram", "histogram_log"),
     "# A month of nights": ("lines 1", "histogram_linear"),
-    "# A Darshan log": (),
+    "# A Darshan log": ("histogram_log",),
 }
 """Names of the figures of each notebook, by its title."""
 
