@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,10 @@ def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
 def _label(fig: figure, data: ExperimentData) -> None:
     """Label runs by their dates."""
     fig.xaxis.axis_label, fig.yaxis.axis_label = "run, by its date (UTC)", "duration (s)"
-    fig.xaxis.major_label_overrides = {at: f"{run.start:%Y-%m-%d}" for at, run in enumerate(data.runs)}
+    # Runs of less than two days are distinguished by their time of day.
+    spread = max(run.start for run in data.runs) - min(run.start for run in data.runs)
+    shape = "%Y-%m-%d" if spread > timedelta(days=2) else "%d %H:%M:%S"
+    fig.xaxis.major_label_overrides = {at: f"{run.start:{shape}}" for at, run in enumerate(data.runs)}
 
 
 def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
