@@ -13,6 +13,8 @@ from ensembles.model import extensions
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    import os
+
     from ensembles.comparison.compare import compare
     from ensembles.diagnosis.diagnose import diagnose
     from ensembles.ensemble.ensemble import Ensemble
@@ -66,8 +68,17 @@ def _resolve_sites(sites: Sequence[tuple[Frame, ...]]) -> list[tuple[Frame, ...]
     return resolve_sites(sites)
 
 
+def _write_report(run: Run, path: str | os.PathLike[str]) -> int:
+    from importlib import import_module
+
+    # By its name, as the pictures lie above this module.
+    written: int = import_module("ensembles.viz.report").write_report(run, path)
+    return written
+
+
 extensions.ensemble_from_events = _ensemble_from_events
 extensions.resolve_sites = _resolve_sites
+extensions.write_report = _write_report
 
 
 def __getattr__(name: str) -> Any:

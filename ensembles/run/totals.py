@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Literal, Unpack, cast
 
+from ensembles.model import extensions
 from ensembles.model.errors import EnsioError
 from ensembles.model.run_info import RunInfo
 from ensembles.passes.summary import ignoring_run
@@ -15,6 +17,8 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 if TYPE_CHECKING:
+    from ensembles.run.ordinals import RunOrdinals
+    from ensembles.run.rates import RunRates
     from ensembles.run.run import Run
     from ensembles.run.tables import FileTotals, Order, RankTotals
 
@@ -172,6 +176,90 @@ class RunWithTotals(RunInfo):
         from ensembles.run.tables import totals_by_rank
 
         return totals_by_rank(self._run, by, **filters)
+
+    def rate(self, **filters: Unpack[Filters]) -> RunRates:
+        """Compute the data rates: curve over time, plateaus and bursts of reads and of writes.
+
+        Parameters
+        ----------
+        **filters
+            As for `Run.select`.
+
+        Returns
+        -------
+        RunRates
+            The numbers of ``ensio rate``.
+
+        Raises
+        ------
+        EnsioError
+            Not every call is an event, no read or write is selected, or a file cannot be read any more.
+
+        Examples
+        --------
+        >>> writes = en.open("ensio-ior").rate(op="write").rates[0]
+        >>> (writes.op, writes.bytes)
+        ('write', 167772160)
+        """
+        from ensembles.run.rates import compute_rates
+
+        return compute_rates(self._run, Selection.parse(**filters))
+
+    def ordinals(self, within: Literal["file", "phase"] = "file", **filters: Unpack[Filters]) -> RunOrdinals:
+        """Compute the durations of one kind of calls by call index, and test their trend.
+
+        Parameters
+        ----------
+        within : {"file", "phase"}
+            Count the calls of a task on each file, or in each phase.
+        **filters
+            As for `Run.select`. Without `op`: of reads and writes, the one that took the most time.
+
+        Returns
+        -------
+        RunOrdinals
+            The numbers of ``ensio ordinals``.
+
+        Raises
+        ------
+        EnsioError
+            Nothing is selected, the run keeps sums that do not know what is asked, or a file cannot be read
+            any more.
+
+        Examples
+        --------
+        >>> ordinals = en.open("ensio-ior").ordinals(op="write")
+        >>> len(ordinals.totals), ordinals.totals[0].n
+        (20, 8)
+        """
+        from ensembles.run.ordinals import durations_by_ordinal
+
+        return durations_by_ordinal(self._run, Selection.parse(**filters), within)
+
+    def report(self, path: str | os.PathLike[str]) -> int:
+        """Write the report of the run, a page of HTML.
+
+        Parameters
+        ----------
+        path : path-like
+            HTML file; an existing file is replaced.
+
+        Returns
+        -------
+        int
+            Size of the file in bytes.
+
+        Raises
+        ------
+        EnsioError
+            The file cannot be written, or a file of the run cannot be read any more.
+
+        Examples
+        --------
+        >>> en.open("ensio-ior").report("report.html") > 1_000_000
+        True
+        """
+        return extensions.write_report(self._run, path)
 
 
 def _empty_summary(run: Run) -> CellSummary:

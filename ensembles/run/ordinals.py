@@ -1,0 +1,237 @@
+"""Durations by call index: the n-th call of a task on a file, or in a phase."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ensembles.ensemble.from_summary import refuse_sums
+from ensembles.ensemble.main_group import call_groups
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text
+from ensembles.run.nothing_selected import refuse_nothing
+from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
+from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
+from ensembles.structure.phases.detect import detect_phases
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+    from ensembles.structure.ordinals.ensembles import OrdinalTotals
+    from ensembles.structure.ordinals.trend import Trend
+
+
+@dataclass(frozen=True)
+class RunOrdinals:
+    """What `durations_by_ordinal` found: the numbers of ``ensio ordinals``.
+
+    Attributes
+    ----------
+    path : str
+        The run.
+    op : str
+        Kind of calls.
+    within : {"file", "phase"}
+        Where calls are counted.
+    per : {"call", "MiB"}
+        Unit of the durations: s, or s/MiB.
+    ensembles : OrdinalEnsembles
+        The durations by ordinal.
+    notes : list of str
+        What was chosen or left out.
+    """
+
+    path: str
+    op: str
+    within: str
+    per: str
+    ensembles: OrdinalEnsembles
+    notes: list[str]
+
+    @cached_property
+    def totals(self) -> list[OrdinalTotals]:
+        """Of each ordinal: calls, tasks, median, 90 % quantile and slowest call."""
+        return self.ensembles.totals()
+
+    @cached_property
+    def trend(self) -> Trend:
+        """Whether durations grow with the ordinal, with a test."""
+        return self.ensembles.trend()
+
+    def __repr__(self) -> str:
+        where = "in each phase" if self.within == "phase" else "on each file"
+        return f"Ordinals of {self.path}: {len(self.totals)} of {self.op} calls {where}; {self.trend}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the keys of ``ensio ordinals --json`` that are about ordinals."""
+        return {
+            "run": self.path,
+            "op": self.op,
+            "within": self.within,
+            "per": self.per,
+            "exact_quantiles": self.ensembles.exact,
+            "ordinals": [entry.to_json() for entry in self.totals],
+            "trend": self.trend.to_json(),
+            "calls_of_unknown_ordinal": self.ensembles.n_unknown,
+        }
+
+
+@dataclass
+class _Found:
+    """The ensembles of one operation by ordinal, with notes."""
+
+    op: str
+    ensembles: OrdinalEnsembles
+    notes: list[str] = field(default_factory=list)
+
+
+def durations_by_ordinal(
+    run: Run, selection: Selection, within: Literal["file", "phase"] = "file"
+) -> RunOrdinals:
+    """Order the durations of one kind of calls by call index.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        Without an operation: of reads and writes, the one that took the most time.
+    within : {"file", "phase"}
+        Count the calls of a task on each file, or in each phase.
+
+    Returns
+    -------
+    RunOrdinals
+
+    Raises
+    ------
+    EnsioError
+        Nothing is selected, or the run keeps sums that do not know what is asked.
+    """
+    if run.has_all_events or run.keeps_all_calls:
+        found = _from_events(run, selection, within)
+    else:
+        found = _from_summary(run, selection, within)
+    per = "MiB" if selection.per_byte else "call"
+    ordinals = RunOrdinals(run.path, found.op, within, per, found.ensembles, found.notes)
+    refuse_nothing(run, selection, len(ordinals.totals) + found.ensembles.n_unknown)
+    return ordinals
+
+
+def _from_events(run: Run, selection: Selection, within: str) -> _Found:
+
+    in_phases = within == "phase" or selection.phases is not None
+    phases = detect_phases(run) if in_phases else None
+    chosen = replace(selection, phases=None, ordinals=None).for_run(run)
+    op, nested, notes = _operation(run, chosen)
+    layers, left_out = _main_layer(run, chosen, op)
+    chosen, selection = replace(chosen, layers=layers), replace(selection, layers=layers)
+    notes += left_out
+    if within == "phase":
+        if phases is None or phases.count == 0:
+            raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
+        notes.append(f"{phases.count:,} phases: {phases.sentence}")
+    make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
+    return _Found(op, run.summarize(make).ensembles, notes)
+
+
+def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:
+    """Return the operation, whether only outermost calls count, and notes about both."""
+
+    found = run.summarize(Operations, selection=chosen)
+    if not found.time_ns:
+        refuse_nothing(run, chosen, 0)
+    op = _chosen_op(chosen, found.time_ns)
+    several = sorted(found.layers.get(op, ()))
+    if len(several) > 1 and found.nested[op]:
+        note = (
+            f"calls of {len(several)} layers ({', '.join(several)}) are nested: only the outermost are "
+            "counted; select a layer with --layer"
+        )
+        return op, True, [note]
+    return op, False, []
+
+
+def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] | None, list[str]]:
+    """Return the layer whose outermost calls of an operation moved most bytes, and a note on the others.
+
+    Calls of several libraries do not form a sequence: one writes data, another a log.
+    """
+
+    if chosen.layers is not None or chosen.calls is not None:
+        return chosen.layers, []
+    calls: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    for group in call_groups(run, replace(chosen, ops=(op,))):
+        calls[group.layer] += group.calls
+        moved[group.layer] += group.bytes
+    if len(calls) < 2:
+        return None, []
+    noun = op if op in ("read", "write") else f"{op} call"
+    main = max(calls, key=lambda layer: (moved[layer], calls[layer]))
+    others = [
+        f"{count_text(count, noun)}, --layer {layer}" for layer, count in calls.most_common() if layer != main
+    ]
+    whole = moved.total()
+    share = f", which moved {100 * moved[main] / whole:.3g} % of the bytes" if whole else ""
+    taken = f"taken are {count_text(calls[main], noun)} of {main}{share}; left out: {'; '.join(others)}"
+    return (main,), [taken]
+
+
+def _chosen_op(selection: Selection, time: Counter[str]) -> str:
+    """Return the selected operation or, of reads and writes, the one that took the most time."""
+    if selection.ops is not None:
+        if len(set(selection.ops)) > 1:
+            raise EnsioError("ordinals count the calls of one operation: name one with --op")
+        return selection.ops[0]
+    transfers = {op: time[op] for op in ("read", "write") if op in time} or dict(time)
+    if not transfers:
+        raise EnsioError("the selection contains no calls: change the filters")
+    return max(transfers, key=lambda op: transfers[op])
+
+
+def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+
+    refuse_sums(run)
+    asked = {
+        "--file": selection.file_globs,
+        "--rank": selection.ranks,
+        "--size": selection.sizes,
+        "--time": selection.times_s,
+        "--region": selection.regions,
+        "--site": selection.sites,
+        "--phase": selection.phases,
+        "--per-byte": selection.per_byte or None,
+        "--within phase": within == "phase" or None,
+    }
+    named = [name for name, value in asked.items() if value is not None]
+    if named:
+        raise EnsioError(
+            f"{run.path} does not have every call as an event, and its summary does not support "
+            f"{' and '.join(named)}: leave that out, or {run.how_to_keep_calls}"
+        )
+    selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
+    summary = run.summary
+    time: Counter[str] = Counter()
+    wanted = np.zeros(len(summary.calls), bool)
+    for number, call in enumerate(summary.calls):
+        of_call = (selection.ops, call.op), (selection.calls, call.name), (selection.layers, call.layer)
+        wanted[number] = all(choices is None or name in choices for choices, name in of_call)
+        mine = summary.cells["call"] == number
+        if wanted[number] and mine.any():
+            time[call.op] += int(summary.cells["time_ns"][mine].sum())
+    op = _chosen_op(selection, time)
+    layers, notes = _main_layer(run, selection, op)
+    wanted &= np.array([layers is None or call.layer in layers for call in summary.calls], bool)
+    of_op = np.array([call.op == op for call in summary.calls], bool)
+    found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    notes += [
+        "from the recorder's summary: calls are counted in the order of their completion, over all layers, "
+        "and ordinals above 16 are grouped by octaves"
+    ]
+    if found.n_unknown:
+        notes.append(f"excluded: {found.n_unknown:,} calls of unknown ordinal")
+    return _Found(op, found, notes)
