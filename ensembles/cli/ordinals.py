@@ -20,6 +20,7 @@ from ensembles.cli.options import (
 if TYPE_CHECKING:
     from ensembles.run.ordinals import RunOrdinals
 
+NAME = "ordinals"
 HELP = "show durations by call index (first, second, ... call of a task on a file) and their trend"
 
 ROWS = 40

@@ -122,7 +122,6 @@ def durations_by_ordinal(
 
 
 def _from_events(run: Run, selection: Selection, within: str) -> _Found:
-
     in_phases = within == "phase" or selection.phases is not None
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
@@ -194,7 +193,6 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
 
 
 def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
-
     refuse_sums(run)
     asked = {
         "--file": selection.file_globs,
