@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from bench import table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "readers" / "foreign"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 from made_darshan_logs import MadeLog
 
 import ensembles as en

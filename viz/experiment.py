@@ -7,11 +7,6 @@ import os
 from bokeh.layouts import column
 from bokeh.models.layouts import Column
 
-from ensembles.history.check import check
-from ensembles.history.store import History
-from ensembles.viz.history.data import experiment_data
-from ensembles.viz.history.figures import over_runs
-
 
 def experiment(place: str | os.PathLike[str], name: str) -> Column:
     """Draw the durations of an experiment over its runs, as ``ensio serve HISTORY`` shows them.
@@ -40,6 +35,12 @@ def experiment(place: str | os.PathLike[str], name: str) -> Column:
     >>> from ensembles import viz
     >>> pictures = viz.experiment("nights.db", "nightly-ior")  # doctest: +SKIP
     """
+    # A database is needed for no other picture.
+    from ensembles.history.check import check
+    from ensembles.history.store import History
+    from ensembles.viz.history.data import experiment_data
+    from ensembles.viz.history.figures import over_runs
+
     history = History(os.fspath(place))
     data = experiment_data(history, check(history, name, compared=False))
     figures = [

@@ -105,9 +105,9 @@ class Where:
         parts = [what + (f" {spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
             shown = self.files[:MOST_FILES_SHOWN]
-            more = self.file_count - len(shown)
             names = ", ".join(sanitize_text(name) for name in shown)
-            parts.append(f"on {names}" + (f" and {count_text(more, 'more file')}" if more > 0 else ""))
+            others = f" and others ({self.file_count:,} files)" if self.file_count > len(shown) else ""
+            parts.append(f"on {names}{others}")
         ranks = f" ({_some(self.ranks)})" if self.ranks else ""
         parts.append(f"in {count_text(self.tasks, 'task')}{ranks}")
         if self.phases:

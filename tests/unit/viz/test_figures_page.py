@@ -26,7 +26,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 SHOWN = list(tool.shown(TEXT))
 MOST_BYTES = 40_000
 
-NO_PICTURES = {"explore", "moments", "save", "surroundings", "theme", "write_report"}
+NO_PICTURES = {"experiment", "explore", "moments", "save", "surroundings", "theme", "write_report"}
 """Functions of viz that the page names without an image."""
 
 
