@@ -156,7 +156,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
             count = getattr(entry, attribute)
             cells[header] = bytes_text(count) if count else ""
         cells["last: rank, call"] = f"{entry.slowest_task} {entry.last_call.call}"
-    cells |= {"from (s)": f"{start_s:.3f}", "time": seconds_text(time_s)}
+    cells |= {"from (s)": f"{start_s:z.3f}", "time": seconds_text(time_s)}
     return cells | {"tasks": f"{tasks:,}", "calls": f"{calls:,}"}
 
 

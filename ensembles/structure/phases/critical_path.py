@@ -32,8 +32,9 @@ class CriticalIo(Summary):
 
     The next phase begins when the slowest task of a phase is ready, so that the critical path of a run goes
     through the task whose last call returns last. The time of its outermost I/O calls, in the thread of that
-    call, is on the path, as far as it is not before the end of the phase before. Inner calls do not count:
-    a barrier inside a collective call may separate phases.
+    task with most of it, is on the path, as far as it is not before the end of the phase before: the thread
+    that returns last may only have waited for the others. Inner calls do not count: a barrier inside a
+    collective call may separate phases.
 
     Parameters
     ----------
@@ -86,12 +87,17 @@ class CriticalIo(Summary):
         # By phase, the thread that returns last; of equal ones that of the lowest rank.
         order = np.lexsort((-rank, end_ns, phase))
         last = order[np.append(np.diff(phase[order]) != 0, True)] if len(order) else order
+        # Rows are in the order of phase, rank and thread.
+        new_task = np.append(True, (np.diff(phase) != 0) | (np.diff(rank) != 0))[: len(phase)]
+        busiest_ns = np.maximum.reduceat(io_ns, np.flatnonzero(new_task)) if len(phase) else io_ns
+        task = np.cumsum(new_task) - 1
         first_ns = np.full(self._phases.count + 1, np.iinfo(np.int64).max)
         np.minimum.at(first_ns, phase, start_ns)
         before_ns = np.iinfo(np.int64).min
         for at in last[np.argsort(end_ns[last], kind="stable")].tolist():
             begun_ns = max(before_ns, int(first_ns[phase[at]]))
-            of_phases[phase[at] - 1] = 1e-9 * max(min(int(io_ns[at]), int(end_ns[at]) - begun_ns), 0)
+            io_of_task_ns = int(busiest_ns[task[at]])
+            of_phases[phase[at] - 1] = 1e-9 * max(min(io_of_task_ns, int(end_ns[at]) - begun_ns), 0)
             before_ns = max(before_ns, int(end_ns[at]))
         return CriticalPath(float(of_phases.sum()), of_phases)
 

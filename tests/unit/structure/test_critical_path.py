@@ -13,9 +13,10 @@ MS = 1_000_000
 
 
 def path_of(rows, cuts_ms, parts=1):
-    """Rows of rank, start and duration in ms, call, depth."""
-    rank, start, duration, call, depth = np.array(rows).T
+    """Rows of rank, start and duration in ms, call, depth, and perhaps thread."""
+    rank, start, duration, call, depth, thread = np.array([(*row, 0)[:6] for row in rows]).T
     columns = {"rank": rank, "start": start * MS, "duration": duration * MS, "call": call, "depth": depth}
+    columns["thread"] = thread
     events = make_events(columns, CALLS, order_by="end")
     cuts = np.array(cuts_ms, np.int64) * MS
     phases = Phases.between("barriers", 1.0, cuts, [events.start[events.call == 0]])
@@ -50,3 +51,10 @@ def test_inner_calls_after_a_barrier_inside_a_collective_call_do_not_count_twice
 
 def test_waiting_is_no_io():
     assert path_of([(0, 0, 10, 0, 0), (1, 0, 9, 1, 0)], []).io_s == pytest.approx(0.010)
+
+
+def test_a_thread_that_returns_last_may_have_waited_for_the_others_of_its_task():
+    """As fio: one thread writes, and a second one then writes a few lines of a log."""
+    rows = [(0, 0, 30, 0, 0), (0, 40, 20, 0, 0), (0, 95, 2, 0, 0, 1), (1, 0, 90, 0, 0)]
+    rows += [(0, 200, 5, 0, 0, 1), (1, 200, 1, 0, 0)]
+    assert path_of(rows, [150]).of_phases_s.tolist() == pytest.approx([0.050, 0.005])
