@@ -14,13 +14,15 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
 from ensembles.cli.options import add_json, add_new_run_directory, parse_path, warn
 from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
+from ensembles.cli.table import table_text
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ NAME = "replay"
 HELP = "execute a pattern with real MPI and real I/O, and record it"
 
 PROGRAM = "ensio-replay"
+
+_COLUMNS = ["phase", "repetition", "tasks", "calls", "bytes", "slowest_task_s", "phase_s", "MiB_per_s"]
 
 _INTERRUPTED = 130
 
@@ -81,12 +85,14 @@ def execute(args: argparse.Namespace) -> int:
         warn(shlex.join(command))
         environment = under_model(mpi_environment(directory, pattern.layers))
         status, lines = _run(command, environment, quiet=args.json)
+    steps = _steps(plan, lines)
     if status:
         warn(f"the replay failed (exit status {status}): its record is in {shown(directory)}")
         return _INTERRUPTED if status == _INTERRUPTED else 1
     if args.json:
-        print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], lines)))
+        print(json.dumps(_result(pattern, plan, directory, data if args.keep else [], steps)))
     else:
+        print(_table(plan, steps))
         print(f"\nrecorded in {shown(directory)}: look at it with ensio info {shlex.quote(shown(directory))}")
     return 0
 
@@ -183,7 +189,10 @@ def _removed(paths: list[Path], keep: bool) -> Iterator[None]:
 
 
 def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[int, list[str]]:
-    """Run the launcher; return its exit status and its output, which is printed unless `quiet`."""
+    """Run the launcher; return its exit status and its output.
+
+    Lines that are not of the table of testbed/replay/summary.c are printed as they come, unless `quiet`.
+    """
     lines = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed on SIGTERM too
     with subprocess.Popen(
@@ -193,7 +202,7 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
         try:
             for line in process.stdout:
                 lines.append(line)
-                if not quiet:
+                if not quiet and not _is_of_table(line):
                     print(line, end="", flush=True)
             return process.wait(), lines
         except KeyboardInterrupt:
@@ -202,12 +211,15 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
             return _INTERRUPTED, lines
 
 
-def _result(
-    pattern: Pattern, plan: Plan, directory: Path, kept: list[Path], lines: list[str]
-) -> dict[str, object]:
-    """Return the result for JSON; the measurements are the table of testbed/replay/summary.c."""
-    rows = [fields for line in lines if len(fields := line.split()) == 8]
-    steps = [
+def _is_of_table(line: str) -> bool:
+    fields = line.split()
+    return fields[:3] == _COLUMNS[:3] or (len(fields) == len(_COLUMNS) and fields[1].isdecimal())
+
+
+def _steps(plan: Plan, lines: list[str]) -> list[dict[str, Any]]:
+    """Return the rows of the table of testbed/replay/summary.c."""
+    rows = [line.split() for line in lines if _is_of_table(line)][1:]
+    return [
         {
             "phase": phase,
             "repetition": int(repetition),
@@ -218,6 +230,30 @@ def _result(
         }
         for phase, repetition, _, calls, moved, slowest_task, phase_s, _ in rows[-len(plan.steps) :]
     ]
+
+
+def _table(plan: Plan, steps: list[dict[str, Any]]) -> str:
+    """Format the steps: the time in calls of the slowest task, and the time from barrier to barrier."""
+    rows = [
+        (
+            step["phase"],
+            step["repetition"],
+            f"{step['calls']:,}",
+            bytes_text(step["bytes"]) if step["bytes"] else "",
+            seconds_text(step["slowest_task_s"]),
+            seconds_text(step["phase_s"]),
+            f"{bytes_text(step['bytes'] / step['phase_s'])}/s" if step["bytes"] and step["phase_s"] else "",
+        )
+        for step in steps
+    ]
+    headers = ("phase", "repetition", "calls", "bytes", "slowest task", "time", "rate")
+    return f"{count_text(plan.tasks, 'task')}\n\n{table_text(headers, rows)}"
+
+
+def _result(
+    pattern: Pattern, plan: Plan, directory: Path, kept: list[Path], steps: list[dict[str, Any]]
+) -> dict[str, object]:
+    """Return the result for JSON."""
     return {
         "run": str(directory),
         "pattern": pattern.name,

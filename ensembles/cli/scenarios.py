@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ensembles.cli.options import add_json, add_output, parse_count, parse_path, warn
 from ensembles.cli.pattern_args import find_pattern
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.workloads.simulation.scenarios import Scenario
@@ -113,8 +114,8 @@ def _run(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
             {"run": str(directory), "scenario": scenario.name, "cause": cause, "span_s": result.span_s}
         )
         warn(
-            f"{scenario.name}: {result.tasks:,} tasks, {result.events:,} calls, {result.span_s:.3f} s in "
-            "virtual time"
+            f"{scenario.name}: {count_text(result.tasks, 'task')}, {count_text(result.events, 'call')}, "
+            f"{seconds_text(result.span_s)} in virtual time"
         )
     if args.json:
         print(json.dumps({"runs": made}, indent=2))

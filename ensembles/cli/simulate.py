@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from ensembles.cli.model_args import add_model_arguments, model_from_args
 from ensembles.cli.options import add_json, add_new_run_directory
 from ensembles.cli.pattern_args import PAPER, add_pattern_arguments, planned
+from ensembles.cli.table import table_text
+from ensembles.cli.wrapped import wrapped
+from ensembles.model.units import count_text, seconds_text
 from ensembles.recorder.run_directory import new_run_directory, removed_unless_made, shown
 
 if TYPE_CHECKING:
@@ -77,22 +80,18 @@ def _as_json(
     }
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
 def _as_text(model: Model, result: SimulationResult) -> str:
-    from tabulate import tabulate
-
-    rows = [(phase, number, f"{length_s:.3f}") for phase, number, length_s in result.steps]
-    headers, sides = ("phase", "repetition", "time (s)"), ("left", "right", "right")
-    table = tabulate(rows, headers, disable_numparse=True, colalign=sides)
+    rows = [(phase, number, seconds_text(length_s)) for phase, number, length_s in result.steps]
+    table = table_text(("phase", "repetition", "time"), rows)
     faults = model.faults_text()
     run = shown(result.directory)
     return (
-        f"{table}\n\n{_counted(result.tasks, 'task')} on {_counted(result.nodes, 'node')}, "
-        f"{result.events:,} calls, "
-        f"{result.span_s:.3f} s in virtual time on the model {model.name}"
-        f"{f' with {faults}' if faults else ''}\n"
+        f"{table}\n\n"
+        + wrapped(
+            f"{count_text(result.tasks, 'task')} on {count_text(result.nodes, 'node')}, "
+            f"{count_text(result.events, 'call')}, {seconds_text(result.span_s)} in virtual time "
+            f"on the model {model.name}{f' with {faults}' if faults else ''}"
+        )
+        + "\n"
         f"the run is in {run}: look at it with ensio info {shlex.quote(run)}"
     )

@@ -1,4 +1,5 @@
 #include "banner.h"
+#include "units.h"
 
 #include <calls/calls.h>
 #include <core/bounded_string.h>
@@ -12,8 +13,8 @@
 #include <string.h>
 
 #define LINE_ROOM 512
-#define WIDTH 96
-#define SHOWN_PATH 60 /* characters; of longer paths the end is shown */
+#define WIDTH 80
+#define SHOWN_PATH 40 /* characters; of longer paths the end is shown */
 
 static struct stat error_stream;
 static int has_error_stream;
@@ -91,47 +92,58 @@ static void add_command(void)
     for (char *at = command; *at; at++)
         if (*at == '\x1f' || *at == '\n')
             *at = ' ';
-    snprintf(line, sizeof line, "# command   : %.80s%s\n", command, shown_command.length > 80 ? " ..." : "");
+    snprintf(line, sizeof line, "# command   : %.62s%s\n", command, shown_command.length > 62 ? " ..." : "");
     add("%s", line);
 }
 
 /* When bytes moved is not known here: only the times of calls are. */
-static void add_transfer(const char *label, const char *calls, uint64_t bytes, uint64_t slowest_ns)
+static void add_transfer(const char *label, const char *calls, uint64_t bytes, uint64_t slowest_ns, int of_several)
 {
-    add("# %-9s : %.3f MiB (%" PRIu64 " bytes)", label, (double)bytes / 1048576, bytes);
+    char amount[ENSIO_UNITS_ROOM], rate[ENSIO_UNITS_ROOM], time[ENSIO_UNITS_ROOM];
+    add("# %-9s : %s", label, ensio_text_of_bytes(amount, (double)bytes));
     if (bytes && slowest_ns)
-        add(", %.3f MiB/s by the %.6f s in %s of the slowest task", (double)bytes / 1048576 / seconds(slowest_ns),
-            seconds(slowest_ns), calls);
+        add(", %s/s by the %s in %s%s", ensio_text_of_bytes(rate, (double)bytes / seconds(slowest_ns)),
+            ensio_text_of_ns(time, slowest_ns), calls, of_several ? " of the slowest task" : "");
     add("\n");
 }
 
 static void add_flights(const struct ensio_totals *totals)
 {
     const uint64_t flight_ns = totals->sum.flight_ns;
+    char time[ENSIO_UNITS_ROOM];
     if (flight_ns)
-        add("# in flight : %.6f s of non-blocking I/O, %.2f %% of it hidden\n", seconds(flight_ns),
+        add("# in flight : %s of non-blocking I/O, %.1f %% of it hidden\n", ensio_text_of_ns(time, flight_ns),
             100.0 * (double)totals->sum.hidden_ns / (double)flight_ns);
 }
 
 static void add_slowest(const struct ensio_totals *totals)
 {
     const struct ensio_slowest *slowest = &totals->slowest;
-    char name[64];
+    const int64_t start_ns = (int64_t)(slowest->start_unix_ns - totals->begin_unix_ns);
+    char name[64], time[ENSIO_UNITS_ROOM], start[ENSIO_UNITS_ROOM];
     if (!slowest->duration_ns)
         return;
     ensio_call_name(slowest->call, name, sizeof name);
-    add("# slowest   : %s of rank %" PRIu32 ", %.6f s at %.6f s", name, slowest->rank, seconds(slowest->duration_ns),
-        (double)(int64_t)(slowest->start_unix_ns - totals->begin_unix_ns) / 1e9);
+    add("# slowest   : %s of rank %" PRIu32 ", %s at %s", name, slowest->rank,
+        ensio_text_of_ns(time, slowest->duration_ns), ensio_text_of_ns(start, start_ns > 0 ? (uint64_t)start_ns : 0));
     if (slowest->file[0])
         add(" on %s%s", strlen(slowest->file) > SHOWN_PATH ? "..." : "", shown(slowest->file));
     add("\n");
 }
 
+/* To the right. The sign for micro has two bytes and takes one place. */
+static void add_cell(int width, const char *cell)
+{
+    for (const char *at = cell; *at; at++)
+        width += ((unsigned char)*at & 0xc0) == 0x80;
+    add("%*s", width, cell);
+}
+
 static void add_call_table(const struct ensio_totals *totals)
 {
     uint8_t done[ENSIO_CALL_COUNT] = {0};
-    add("#\n# %-24s %12s %16s %14s %12s %12s %8s\n", "call", "count", "bytes", "time s", "mean s", "longest s",
-        "errors");
+    char cell[ENSIO_UNITS_ROOM];
+    add("#\n# %-22s%10s%10s%11s%9s%9s%7s\n", "call", "count", "bytes", "time", "mean", "longest", "errors");
     for (;;) { /* in descending order of time */
         int most = -1;
         char name[64];
@@ -143,16 +155,21 @@ static void add_call_table(const struct ensio_totals *totals)
             return;
         done[most] = 1;
         ensio_call_name(ensio_call_numbers[most], name, sizeof name);
-        add("# %-24s %12" PRIu64 " %16" PRIu64 " %14.6f %12.9f %12.6f %8" PRIu64 "\n", name,
-            totals->sum.calls[most].count, totals->sum.calls[most].bytes, seconds(totals->sum.calls[most].time_ns),
-            seconds(totals->sum.calls[most].time_ns) / (double)totals->sum.calls[most].count,
-            seconds(totals->most.call_ns[most]), totals->sum.calls[most].errors);
+        const uint64_t count = totals->sum.calls[most].count, time_ns = totals->sum.calls[most].time_ns;
+        add("# %-22s%10" PRIu64, name, count);
+        add_cell(10,
+                 totals->sum.calls[most].bytes ? ensio_text_of_bytes(cell, (double)totals->sum.calls[most].bytes) : "");
+        add_cell(11, ensio_text_of_ns(cell, time_ns));
+        add_cell(9, ensio_text_of_ns(cell, time_ns / count));
+        add_cell(9, ensio_text_of_ns(cell, totals->most.call_ns[most]));
+        add("%7" PRIu64 "\n", totals->sum.calls[most].errors);
     }
 }
 
 void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts)
 {
     uint64_t calls = 0;
+    char wall[ENSIO_UNITS_ROOM];
     int error = errno;
     static int printed;
     if (kind == ENSIO_BANNER_NONE || printed || !still_error_stream()) {
@@ -171,18 +188,19 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (totals->sum.tasks < tasks)
         add("; the numbers below are those of rank %" PRId32 " only, because not all ranks are recorded",
             ensio_settings.rank > 0 ? ensio_settings.rank : 0);
-    add("\n# wall time : %.6f s, in I/O %.2f %% on average over the ", seconds(totals->most.wall_ns),
+    add("\n# wall time : %s\n", ensio_text_of_ns(wall, totals->most.wall_ns));
+    add("# in I/O    : %.1f %%",
         totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
     if (totals->sum.threads > totals->sum.tasks)
-        add("%" PRIu64 " threads", totals->sum.threads);
-    else
-        add("tasks");
+        add(" on average over the %" PRIu64 " threads", totals->sum.threads);
+    else if (totals->sum.tasks > 1)
+        add(" on average over the tasks");
     if (tasks > 1 && totals->sum.tasks == tasks)
-        add(", %.2f %% in the slowest task", (double)totals->most.io_ppm / 1e4);
+        add(", %.1f %% in the slowest task", (double)totals->most.io_ppm / 1e4);
     add("\n");
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
-    add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns);
-    add_transfer("written", "writes", totals->sum.bytes_written, totals->most.write_ns);
+    add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns, totals->sum.tasks > 1);
+    add_transfer("written", "writes", totals->sum.bytes_written, totals->most.write_ns, totals->sum.tasks > 1);
     add_flights(totals);
     add_slowest(totals);
     add("# recorded  : %s\n", ensio_run_directory);

@@ -1,7 +1,8 @@
-/* Strings that never overflow, and globs. */
+/* Strings that never overflow, globs, and numbers with units. */
 #include "check.h"
 
 #include <core/bounded_string.h>
+#include <process/units.h>
 
 #include <fnmatch.h>
 #include <string.h>
@@ -62,12 +63,46 @@ static void the_first_glob_that_matches_decides(void)
     CHECK(ensio_listed("/home/x", "::/home/*:"));
 }
 
+static void numbers_have_three_digits_and_a_unit(void)
+{
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } times[] = {
+        {0, "0 ns"},
+        {999, "999 ns"},
+        {1000, "1.00 µs"},
+        {1250000, "1.25 ms"},
+        {99949999, "99.9 ms"},
+        {99951000, "100 ms"},
+        {999600000, "1.00 s"},
+        {3400000000, "3.40 s"},
+        {119900000000, "120 s"},
+        {120000000000, "2 min 00 s"},
+        {3599000000000, "59 min 59 s"},
+        {3720000000000, "1 h 02 min"},
+    };
+    static const struct {
+        double bytes;
+        const char *text;
+    } amounts[] = {
+        {0, "0 B"},         {512, "512 B"}, {1023, "1023 B"}, {1024, "1.00 KiB"}, {1.5 * 1048576, "1.50 MiB"},
+        {1e19, "8.67 EiB"},
+    };
+    char text[ENSIO_UNITS_ROOM];
+    for (size_t at = 0; at < sizeof times / sizeof *times; at++)
+        CHECK(strcmp(ensio_text_of_ns(text, times[at].ns), times[at].text) == 0);
+    for (size_t at = 0; at < sizeof amounts / sizeof *amounts; at++)
+        CHECK(strcmp(ensio_text_of_bytes(text, amounts[at].bytes), amounts[at].text) == 0);
+}
+
 int main(void)
 {
     strings_are_cut_and_say_so();
     words_are_whole();
+    numbers_have_three_digits_and_a_unit();
     globs_match_as_fnmatch_does();
     the_first_glob_that_matches_decides();
-    puts("4 passed, 0 failed");
+    puts("5 passed, 0 failed");
     return 0;
 }

@@ -168,7 +168,19 @@ class TestFilesAndFolders:
     def test_table_for_people_ends_with_what_to_do_next(self, replay):
         result = replay("ior", "--tasks", 2, "--block-size", "4KiB", "--repetitions", 1, "-o", "run")
         lines = result.stdout.splitlines()
-        assert lines[0].split()[:4] == ["phase", "repetition", "tasks", "calls"]
+        assert lines[0] == "2 tasks"
+        assert lines[2].split() == [
+            "phase",
+            "repetition",
+            "calls",
+            "bytes",
+            "slowest",
+            "task",
+            "time",
+            "rate",
+        ]
+        (written,) = [line for line in lines if line.startswith("write")]
+        assert written.split()[1:5] == ["0", "4", "8.00", "KiB"]
         assert [line.split()[0] for line in lines[1:6]] == ["open", "write", "sync", "read", "close"]
         assert lines[-1] == "recorded in run: look at it with ensio info run"
 
