@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ HELP = "show which places in the program led to the calls, with their time"
 
 ROWS = 20
 _NS = 1e-9
+_PYTHON = re.compile(r"(lib)?python3(\.\d+)?($|\.so)")
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 
 
@@ -127,9 +130,17 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
             f"only calls with events are counted here, {every:,} of them, and this run does not keep all: "
             "record it with ensio run --mode trace",
         )
-    return unknown + [
-        f"{module} {words[state]}" for (state, module), count in states.items() if count and state in words
-    ]
+    modules: dict[str, str] = {}
+    for (state, module), count in states.items():
+        # A module without debug information may have symbols for some of its functions.
+        if count and state in words and modules.get(module) != "function":
+            modules[module] = state
+    for module, state in modules.items():
+        advice = words[state]
+        if state in ("function", "stripped") and _PYTHON.match(os.path.basename(module)):
+            advice = "runs a script: record with ENSIO_PYTHON_LINES=1 to see its lines (CPython 3.11 to 3.13)"
+        unknown.append(f"{module} {advice}")
+    return unknown
 
 
 def _without_site(run: Run, without: int, every: int) -> str:

@@ -151,9 +151,11 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
-        unexplained_s = None
+        unexplained_s = span_s = None
         if SUMMARY in summaries and not has_counters_only(run):
-            findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
+            case = case_of(run, summaries[SUMMARY])
+            findings, unexplained_s = share_out(findings, case)
+            span_s = case.span_s
         findings = with_sites(run, findings)
         return Diagnosis(
             run=run.path,
@@ -162,4 +164,5 @@ class DiagnosisPass:
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
             not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
             notes=tuple(notes),
+            span_s=span_s,
         )

@@ -253,6 +253,8 @@ class Diagnosis:
         examined.
     notes : tuple of str
         Data-quality notes of the run.
+    span_s : float or None
+        Time from the first call to the last; None: not examined.
     """
 
     run: str
@@ -261,6 +263,13 @@ class Diagnosis:
     not_examined: tuple[NotExamined, ...]
     unexplained_s: float | None = None
     notes: tuple[str, ...] = field(default=())
+    span_s: float | None = None
+
+    def is_small(self, finding: Finding) -> bool:
+        """Whether a finding costs less than a warning needs, at the upper end of its gain too."""
+        if self.span_s is None or finding.gain_s is None or finding.severity != "note":
+            return False
+        return finding.id != "not-io" and finding.gain_s[1] < FROM_SHARE["warning"] * self.span_s
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""

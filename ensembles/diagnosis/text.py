@@ -32,10 +32,17 @@ def diagnosis_text(found: Diagnosis) -> str:
 
 def screen_text(found: Diagnosis) -> str:
     """Return one screen of 80 columns: the strongest findings, and what was checked."""
-    parts = [_short(finding) for finding in found.findings[:MOST_SHORT]] or [_wrapped(_nothing(found))]
-    if (more := len(found.findings) - MOST_SHORT) > 0:
+    large = [finding for finding in found.findings if not found.is_small(finding)]
+    small = [finding.id for finding in found.findings if found.is_small(finding)]
+    parts = [_short(finding) for finding in large[:MOST_SHORT]] or [_wrapped(_nothing(found))]
+    if (more := len(large) - MOST_SHORT) > 0:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
     lines = []
+    if small:
+        from ensembles.diagnosis.finding import FROM_SHARE  # findings print themselves
+
+        least = f"{100 * FROM_SHARE['warning']:.0f} %"
+        lines.append(_wrapped(f"below {least} of the run each, at most (--verbose): {', '.join(small)}"))
     if found.findings and found.unexplained_s is not None:
         lines.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
     if found.findings:
@@ -54,6 +61,8 @@ def screen_text(found: Diagnosis) -> str:
 def _nothing(found: Diagnosis) -> str:
     if not found.examined:
         return "no finding (nothing could be examined)"
+    if found.findings:
+        return "no finding that matters"
     return f"no finding (looked for: {', '.join(found.examined)})"
 
 

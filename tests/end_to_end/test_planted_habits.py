@@ -126,3 +126,39 @@ def test_h5py_with_fill_values_and_with_many_objects(mode, cause, preload, tmp_p
         assert evidence["write_bytes"] / evidence["write_needed_bytes"] == pytest.approx(2, rel=0.05)
     if cause == "hdf5-metadata":
         assert found[cause].evidence["requests"] > 1000
+
+
+BATCHES = """
+import sys, h5py, numpy as np
+rng = np.random.default_rng(1)
+with h5py.File("data.h5", "w") as file:
+    file.create_dataset("x", data=rng.normal(size=(10_000, 128)), chunks=(64, 128), compression="gzip")
+with h5py.File("data.h5", rdcc_nbytes=int(sys.argv[1])) as file:
+    data = file["x"]
+    for batch in range(60):
+        data[np.sort(rng.choice(10_000, 32, replace=False))]
+"""
+
+
+def test_random_batches_of_compressed_chunks_are_read_and_unpacked_again_and_again(preload, tmp_path):
+    """A training loop: HDF5's own work on chunks outweighs the reads, and a larger chunk cache saves it."""
+    work_s = {}
+    for cache in (1, 1 << 26):
+        run = tmp_path / str(cache)
+        done = preload.execute(
+            sys.executable, "-c", BATCHES, cache, cwd=tmp_path, environment={"ENSIO_DIR": str(run)}
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        read = en.open(run)
+        found = named(read)
+        assert ("hdf5-refill" in found) == (cache == 1)
+        calls = read.select(call="H5Dread")
+        work_s[cache] = float(calls.duration.sum()) * 1e-9
+        if cache == 1:
+            finding = found["hdf5-refill"]
+    measured_s = work_s[1] - work_s[1 << 26]
+    low_s, high_s = finding.gain_s
+    assert low_s < measured_s
+    assert high_s > 0.5 * measured_s  # the reads alone are a tenth of it
+    assert "rdcc_nbytes" in finding.advice
+    assert "fill" not in finding.advice

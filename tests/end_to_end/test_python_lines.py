@@ -74,10 +74,14 @@ def test_a_line_has_callers_if_asked_for(preload, tmp_path):
     assert found[first] == 3
 
 
-def test_without_the_setting_sites_are_in_the_interpreter(preload, tmp_path):
+def test_without_the_setting_sites_are_in_the_interpreter_and_the_setting_is_named(preload, tmp_path, capsys):
     program = preload.source("python_lines").with_suffix(".py")
     preload.execute(sys.executable, program, cwd=tmp_path, check=True)
     assert not any("python_lines.py" in label for label in places(ensembles.open(preload.run)))
+    assert main(["sites", str(preload.run)]) == 0
+    interpreter = [line for line in capsys.readouterr().err.splitlines() if "/python3" in line]
+    assert len(interpreter) == 1
+    assert "record with ENSIO_PYTHON_LINES=1" in interpreter[0]
 
 
 H5PY = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.text import screen_text
 from ensembles.run.collect import collect
 from ensembles.viz.report import ReportData, write_report
 
@@ -146,3 +149,27 @@ def test_the_report_has_the_findings_and_a_healthy_one_no_such_section(faulty, h
         text = page.read_text()
         assert ('<section id="findings">' in text) == expected
         assert ("critical: strided-readahead" in text) == expected
+
+
+def test_notes_that_cannot_matter_are_one_line(healthy):
+    found = en.diagnose(en.open(healthy))
+    small, large = (
+        Finding(
+            id=name,
+            severity="note",
+            confidence=0.9,
+            where=Where(),
+            evidence={},
+            checks=(),
+            advice="",
+            gain_s=(0.0, share * found.span_s),
+            title=f"the title of {name}",
+        )
+        for name, share in ((found.examined[1], 0.019), (found.examined[2], 0.03))
+    )
+    text = screen_text(replace(found, findings=(large, small)))
+    assert f"below 2 % of the run each, at most (--verbose): {small.id}" in text
+    assert small.title not in text
+    assert large.title in text
+    assert small.title in str(replace(found, findings=(large, small)))
+    assert "no finding that matters" in screen_text(replace(found, findings=(small,)))
