@@ -16,8 +16,8 @@ LEAST_RATIO = 1.5
 LEAST_BYTES = 1 << 20
 
 LIKELY_SHARE = 0.5
-"""Of the work of ``H5Dread`` on bytes that it reads again: filters run for each chunk that is read, the choice
-of elements for each call, and one run does not show their parts."""
+"""Of the work of ``H5Dread`` on bytes that it reads again: filters run for each chunk, the choice of elements
+for each call, and one run does not show their parts."""
 
 FILL = (
     "do not write fill values that are overwritten (H5Pset_fill_time(H5D_FILL_TIME_NEVER); netCDF: "
