@@ -243,6 +243,17 @@ def _raise(error: OSError) -> None:
     raise error
 
 
+_ROWS_AT_ONCE = 1 << 15
+"""Events that are added to the summaries at a time: what they compute of them stays in the cache."""
+
+
+def _ranks_of(rank: np.ndarray) -> list[int]:
+    """Return the ranks in an ascending column."""
+    if rank[0] == rank[-1]:
+        return [int(rank[0])]
+    return np.append(rank[0], rank[1:][rank[1:] != rank[:-1]]).tolist()  # type: ignore[no-any-return]
+
+
 class KeptInFile:
     """Summaries that are filled while a run is collected, and kept in its ``trace.h5``.
 
@@ -306,16 +317,20 @@ class KeptInFile:
         """
         for chunk in chunks:
             self._events += len(chunk)
-            self._ranks.update(np.unique(chunk.rank).tolist())
-            try:
-                for summary in self._group.summaries.values():
-                    summary.add(chunk)
-            except EnsioError:
-                self._group, self._requests = SummaryGroup({}, self._run), {}
+            self._ranks.update(_ranks_of(chunk.rank))
+            for low in range(0, len(chunk), _ROWS_AT_ONCE):
+                self._add(chunk.part(low, min(low + _ROWS_AT_ONCE, len(chunk))))
             yield chunk
             del chunk  # so that its memory can be reused for the next one
         for summary in self._group.summaries.values():
             summary.finalize()
+
+    def _add(self, chunk: Events) -> None:
+        try:
+            for summary in self._group.summaries.values():
+                summary.add(chunk)
+        except EnsioError:
+            self._group, self._requests = SummaryGroup({}, self._run), {}
 
     def sealed(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
         """Return the summaries by name, the shortest first, up to a number of bytes."""

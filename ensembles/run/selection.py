@@ -224,11 +224,6 @@ class Selection:
         return None if self.ranks is None else ascending_ranges(self.ranks)
 
     @property
-    def read_times_ns(self) -> Ranges | None:
-        """Ranges of the starts to read; None: all, also to count ordinals, among all calls of a rank."""
-        return None if self.times_ns is None or self.ordinals is not None else tuple(self.times_ns)
-
-    @property
     def selects_all(self) -> bool:
         """Whether there is no condition."""
         return self == Selection()

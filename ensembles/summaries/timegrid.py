@@ -137,7 +137,7 @@ class TimeGrid:
         self._cover(low, high)
         kernels.spread(start_ns, duration_ns, row, amount, self.level, self._first, self._values)
 
-    def add_calls(self, chunk: Events, choice: Choice) -> None:
+    def add_calls(self, chunk: Events, choice: Choice, counts_from: int | None = None) -> None:
         """Spread the chosen calls of a chunk.
 
         Parameters
@@ -146,6 +146,9 @@ class TimeGrid:
             The events.
         choice : Choice
             The calls that count, their rows and amounts.
+        counts_from : int, optional
+            First of as many rows as those of `choice`, and behind them, that count the calls which begin in
+            a cell. Default: they are not counted.
 
         Raises
         ------
@@ -154,7 +157,9 @@ class TimeGrid:
         """
         self.add_extent(compute_extent(chunk, choice))
         if self.low_ns is not None:
-            spread_calls(chunk, choice, self.level, self._first, self._values)
+            values = self._values
+            amounts, begun = values[:counts_from], None if counts_from is None else values[counts_from:]
+            spread_calls(chunk, choice, self.level, self._first, amounts, begun)
 
     def add_extent(self, extent_ns: tuple[int, int] | None) -> None:
         """Extend the axis to a time span in ns; None: no change."""

@@ -11,7 +11,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import h5py
 import numpy as np
@@ -222,8 +222,7 @@ class TraceColumns:
 
     def read(
         self,
-        low: int,
-        high: int,
+        spans: Sequence[tuple[int, int]],
         pool: ThreadPoolExecutor,
         index: TraceIndex | None = None,
         out: dict[str, np.ndarray] | None = None,
@@ -232,73 +231,91 @@ class TraceColumns:
 
         Parameters
         ----------
-        low, high : int
-            Rows; `high` is excluded.
+        spans : sequence of (int, int)
+            First row and end of the rows to read, ascending and disjoint. They follow on each other in the
+            result.
         pool : ThreadPoolExecutor
         index : TraceIndex, optional
             The rows, which must be whole chunks of the index, are checked against it.
-        out : dict of str to ndarray, shape (high - low,), optional
+        out : dict of str to ndarray, shape (rows,), optional
             Receives the rows. Default: new arrays.
 
         Returns
         -------
-        dict of str to ndarray, shape (high - low,)
+        dict of str to ndarray, shape (rows,)
 
         Raises
         ------
         ValueError, OSError, zlib.error
             The file is damaged or cannot be read.
         """
-        zeroed = out is None
+        zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
-            out = {name: np.zeros(high - low, COLUMNS[name]) for name in self._datasets}
+            out = {name: np.zeros(length, COLUMNS[name]) for name in self._datasets}
         checked: set[int] = set()
         jobs = []
-        for first, parts in self._work(low, high, out, zeroed):
-            chunk = None if index is None else self._chunk_in(index, first, parts)
-            if index is None or chunk is None:
-                jobs.append(pool.submit(self._reader.read, self._descriptor, parts))
-            else:
-                checked.add(chunk)
-                jobs.append(pool.submit(self._read_checked, parts, index, chunk))
+        for work in self._jobs(spans, out, zeroed):
+            chunks = [None if index is None else self._chunk_in(index, *unit) for unit in work]
+            checked.update(chunk for chunk in chunks if chunk is not None)
+            jobs.append(pool.submit(self._read_checked, work, index, chunks))
         for name, dataset in self._datasets.items():
-            if name not in self._plain_gzip:
-                dataset.read_direct(out[name], np.s_[low:high])
-                jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
+            if name in self._plain_gzip:
+                continue
+            for place, low, high in _placed(spans):
+                dataset.read_direct(out[name], np.s_[low:high], np.s_[place : place + high - low])
+            jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
         for job in jobs:
             job.result()
         if index is not None and self._ordering:
-            for chunk in range(low // index.rows, -(-high // index.rows)):
-                if chunk not in checked:
-                    begin, end = chunk * index.rows - low, min((chunk + 1) * index.rows, high) - low
-                    index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
+            for place, low, high in _placed(spans):
+                for chunk in range(low // index.rows, -(-high // index.rows)):
+                    if chunk not in checked:
+                        begin = place + chunk * index.rows - low
+                        end = place + min((chunk + 1) * index.rows, high) - low
+                        index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
         return out
 
-    def _work(
-        self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
-    ) -> Iterator[tuple[int, list[ChunkRows]]]:
-        """Yield units of work for threads: first row, and chunks.
+    def _jobs(
+        self, spans: Sequence[tuple[int, int]], out: dict[str, np.ndarray], zeroed: bool
+    ) -> list[list[_Unit]]:
+        """Divide the work among threads.
 
         A unit is the same rows of all columns, so that they are checked while they are in the cache. If there
         are too few such units, a unit is one chunk of one column.
         """
+        units = [unit for place, low, high in _placed(spans) for unit in self._units(place, low, high, out, zeroed)]
+        if len(units) >= THREADS:
+            jobs: list[list[_Unit]] = []
+            rows = _ROWS_OF_JOB
+            for unit in units:
+                if rows >= _ROWS_OF_JOB:
+                    jobs.append([])
+                    rows = 0
+                jobs[-1].append(unit)
+                rows += len(unit[1][0].out)
+            return jobs
+        each = [(first, part) for first, parts in units for part in parts]
+        each.sort(key=lambda one: -one[1].stored_bytes)
+        return [[(first, [part])] for first, part in each]
+
+    def _units(
+        self, place: int, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
+    ) -> Iterator[_Unit]:
+        """Yield the chunks of rows that are wanted at a place of the result, by their first row."""
         by_row: dict[int, list[ChunkRows]] = {}
         for name, rows in self._plain_gzip.items():
             if name not in self._places:
                 self._places[name] = _places(self._datasets[name])
+            places, column = self._places[name], out[name]
             for first in range(low // rows * rows, high, rows):
-                mask, position, stored_bytes = self._places[name][first // rows]
+                mask, position, stored_bytes = places[first // rows]
                 if mask:
                     raise ValueError(f"a part of its column {name} is stored without compression")
                 begin, end = max(first, low), min(first + rows, high)
-                place = out[name][begin - low : end - low]
-                part = ChunkRows(name, position, stored_bytes, rows, begin - first, place, zeroed)
+                target = column[place + begin - low : place + end - low]
+                part = ChunkRows(name, position, stored_bytes, rows, begin - first, target, zeroed)
                 by_row.setdefault(first, []).append(part)
-        if len(by_row) >= THREADS:
-            return iter(by_row.items())
-        each = [(first, part) for first, parts in by_row.items() for part in parts]
-        each.sort(key=lambda one: -one[1].stored_bytes)
-        return ((first, [part]) for first, part in each)
+        yield from by_row.items()
 
     def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
         """Return the chunk of the index that these parts form with all its columns, or None."""
@@ -307,10 +324,29 @@ class TraceColumns:
         whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
         return first // index.rows if whole.issuperset(self._ordering) else None
 
-    def _read_checked(self, parts: list[ChunkRows], index: TraceIndex, chunk: int) -> None:
-        """Read a chunk of the index, and check its order while it is in the cache."""
-        self._reader.read(self._descriptor, parts)
-        index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
+    def _read_checked(
+        self, work: Sequence[_Unit], index: TraceIndex | None, chunks: Sequence[int | None]
+    ) -> None:
+        """Read chunks, and check the order of those of the index while they are in the cache."""
+        for (_, parts), chunk in zip(work, chunks, strict=True):
+            self._reader.read(self._descriptor, parts)
+            if index is not None and chunk is not None:
+                index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
+
+
+_Unit: TypeAlias = tuple[int, list[ChunkRows]]
+"""First row of chunks, and what is wanted of them."""
+
+_ROWS_OF_JOB = 1 << 16
+"""Rows that a thread reads at a time."""
+
+
+def _placed(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Yield for each span of rows its place in the result, and the span."""
+    place = 0
+    for low, high in spans:
+        yield place, low, high
+        place += high - low
 
 
 def _is_plain_gzip(dataset: h5py.Dataset) -> bool:

@@ -26,7 +26,7 @@ from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
-from ensembles.passes.kept import NotKept, name_of, unseal
+from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.columns import LATEST_NS, LIMITS, ReusedColumns, unsound
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
@@ -42,8 +42,10 @@ from ensembles.readers.tracefile.checked_parts import (
     whole_column,
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
+from ensembles.readers.tracefile.contents import KEY as CONTENTS_KEY
+from ensembles.readers.tracefile.contents import ChunkContents
 from ensembles.readers.tracefile.index import TraceIndex
-from ensembles.readers.tracefile.kept import read_kept
+from ensembles.readers.tracefile.kept import content_identity, read_sealed
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
@@ -103,9 +105,9 @@ class _Open:
     index: TraceIndex
     pool: ThreadPoolExecutor
 
-    def read(self, low: int, high: int, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-        """Read rows of whole chunks of the index, and check them."""
-        return self.columns.read(low, high, self.pool, self.index, out)
+    def read(self, chunks: np.ndarray, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+        """Read some chunks of the index, and check them."""
+        return self.columns.read(self.index.spans_of(chunks), self.pool, self.index, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
@@ -114,11 +116,15 @@ class _Open:
         index, names = self.index, self.columns.names
         most_chunks = max(index.chunks if max_events >= index.length else max_events // index.rows, 1)
         reused = ReusedColumns(most_chunks * index.rows, names) if most_chunks < index.chunks else None
-        for low, high, goes_on in index.runs_of_ranks(wanted, most_chunks):
-            out = None if reused is None else {name: reused.taken()[name][: high - low] for name in names}
-            columns = self.read(low, high, out)
+        numbers = np.flatnonzero(wanted)
+        for place in range(0, len(numbers), most_chunks):
+            some, rest = numbers[place : place + most_chunks], numbers[place + most_chunks :]
+            rows = sum(high - low for low, high in index.spans_of(some))
+            out = None if reused is None else {name: reused.taken()[name][:rows] for name in names}
+            columns = self.read(some, out)
             if sorting is not None:
-                columns = sorting.put(columns, index.order_key(high // index.rows) if goes_on else None)
+                # What lies between is not wanted, and calls may go on until the next that is.
+                columns = sorting.put(columns, index.order_key(int(rest[0])) if len(rest) else None)
             yield columns
             del columns  # ReusedColumns can reuse their memory
 
@@ -211,6 +217,8 @@ class TraceFileSource:
         threads = THREADS if request.rows is None else 1
         with self._opened(names if ranks is None else {*names, "rank"}, threads) as trace:
             wanted = trace.index.chunks_with(ranks, request.times_ns)
+            if not request.contents.are_any and self._contents is not None:
+                wanted &= self._contents.matching(request.contents)
             if request.rows is not None:
                 first, end = (row // trace.index.rows for row in request.rows)
                 wanted[:first], wanted[end:] = False, False
@@ -283,20 +291,30 @@ class TraceFileSource:
 
     def kept(self, key: str) -> bytes | None:
         """Return the result of a pass that was kept in the file; None: there is none, or it is damaged."""
-        identity, sealed = self._kept
-        found = sealed.get(name_of(identity, key))
         try:
-            return None if found is None else unseal(identity, key, found)
-        except NotKept:
+            with h5py.File(self.path, "r") as file:
+                sealed = read_sealed(file, name_of(self._identity, key))
+                return None if sealed is None else unseal(self._identity, key, sealed)
+        except (NotKept, *DAMAGE):
             return None
 
     @cached_property
-    def _kept(self) -> tuple[bytes, dict[str, bytes]]:
+    def _identity(self) -> bytes:
+        """What identifies the run in the file, for kept results."""
+        with h5py.File(self.path, "r") as file:
+            return content_identity(file)
+
+    @cached_property
+    def _contents(self) -> ChunkContents | None:
+        """What the chunks hold; None: it is unknown."""
+        found, data = ChunkContents(), self.kept(CONTENTS_KEY)
         try:
-            with h5py.File(self.path, "r") as file:
-                return read_kept(file)
-        except DAMAGE:
-            return b"", {}
+            if data is not None:
+                restore(found, data, self.metadata)
+                return found if found.fit(self._index.rows, self._index.chunks) else None
+        except NotKept:
+            pass
+        return None
 
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
