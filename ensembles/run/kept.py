@@ -33,6 +33,11 @@ from ensembles.passes.kept import (
     unseal,
 )
 
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.headline import headline_requests
+from ensembles.summaries.pyramid import levels_above, pyramid_request
+from ensembles.summaries.rate import RateCurve
+
 if TYPE_CHECKING:
     from ensembles.model.events import Events
     from ensembles.run.run import Run
@@ -264,11 +269,9 @@ class KeptInFile:
     """
 
     def __init__(self, run: Run) -> None:
-        from ensembles.run.information import sums_requests
-
         self._run = run
         is_wanted = run.has_all_events and not is_switched_off()
-        self._requests = sums_requests(run) if is_wanted else {}
+        self._requests = _wanted_of(run) if is_wanted else {}
         self._search, wanted = self._begun_search() if is_wanted else (None, {})
         self._group = SummaryGroup(self._requests | wanted, run)
         self._events = 0
@@ -332,18 +335,60 @@ class KeptInFile:
         except EnsioError:
             self._group, self._requests = SummaryGroup({}, self._run), {}
 
-    def sealed(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
-        """Return the summaries by name, the shortest first, up to a number of bytes."""
+    def sealed(self, identity: bytes, most_bytes: int, pyramid_bytes: int) -> dict[str, bytes]:
+        """Return the summaries by name, the shortest first.
+
+        Parameters
+        ----------
+        identity : bytes
+            Of the file.
+        most_bytes : int
+            Most bytes of all.
+        pyramid_bytes : int
+            Most bytes of the levels of the pyramid; the coarse ones come first.
+        """
+        filled = {request: self._group[name] for name, request in self._requests.items() if name != _PYRAMID}
+        if _RATE in self._requests:
+            filled[headline_requests()[_ACTIVE]] = self._group[_RATE].active
+        found = self._coded(filled | self._found_phases(), identity)
+        kept = {}
+        for name in sorted(found, key=lambda name: len(found[name])):
+            if len(found[name]) <= most_bytes:
+                most_bytes -= len(found[name])
+                kept[name] = found[name]
+        return kept | self._sealed_levels(identity, min(most_bytes, pyramid_bytes))
+
+    def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
+        """Return the levels of the pyramid that fit."""
+        if _PYRAMID not in self._requests:
+            return {}
+        finest, kept = self._group[_PYRAMID], {}
+        for level in reversed([finest, *levels_above(finest)]):
+            found = self._coded({pyramid_request(level.level): level}, identity)
+            most_bytes -= sum(map(len, found.values()))
+            if not found or most_bytes < 0:
+                break
+            kept |= found
+        return kept
+
+    def _coded(self, filled: Mapping[SummaryRequest, Any], identity: bytes) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
-        filled = {request: self._group[name] for name, request in self._requests.items()}
-        for request, result in (filled | self._found_phases()).items():
+        for request, result in filled.items():
             key = key_of(request)
             with suppress(NotKept):
                 assert key is not None  # functions and classes of modules
                 found[name_of(identity, key)] = seal(identity, key, to_bytes(result, self._run))
-        kept = {}
-        for name in sorted(found, key=lambda name: len(found[name])):
-            most_bytes -= len(found[name])
-            if most_bytes >= 0:
-                kept[name] = found[name]
-        return kept
+        return found
+
+
+_PYRAMID, _RATE, _ACTIVE = "pyramid", "rate", "active"
+"""Names of requests."""
+
+
+def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
+    """Return the requests of ``ensio info`` and of the first pictures, where each call is added once."""
+    from ensembles.run.information import sums_requests
+
+    wanted = sums_requests(run)
+    del wanted[_ACTIVE]  # a part of the rate
+    return wanted | {_RATE: SummaryRequest(ignoring_run(RateCurve)), _PYRAMID: pyramid_request()}

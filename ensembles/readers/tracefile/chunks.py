@@ -187,6 +187,8 @@ class TraceColumns:
         Names of the wanted columns.
     limits : dict of str to (int, int)
         Smallest and largest plausible value of each column; other values are damage.
+    places : dict of str to ndarray, optional
+        Where chunks are (`ensembles.readers.tracefile.contents.ChunkContents`). Default: HDF5 is asked.
 
     Attributes
     ----------
@@ -200,9 +202,16 @@ class TraceColumns:
         A column is missing or damaged.
     """
 
-    def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
+    def __init__(
+        self,
+        group: h5py.Group,
+        names: Sequence[str],
+        limits: Limits,
+        places: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self.names = tuple(names)
-        self._datasets = {name: open_column(group, name) for name in names}
+        told = {} if places is None else places
+        self._datasets = {name: open_column(group, name, name in told) for name in names}
         self._limits = limits
         lengths = {dataset.shape[0] for dataset in self._datasets.values()}
         if len(lengths) != 1:
@@ -216,7 +225,8 @@ class TraceColumns:
         self._plain_gzip = {
             name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
         }
-        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        self._told_places = told
+        self._places: dict[str, np.ndarray] = {}
         self._reader = ChunkReader(limits)
         self._descriptor = open_descriptor(next(iter(self._datasets.values())))
 
@@ -305,12 +315,10 @@ class TraceColumns:
         by_row: dict[int, list[ChunkRows]] = {}
         for name, rows in self._plain_gzip.items():
             if name not in self._places:
-                self._places[name] = _places(self._datasets[name])
-            places, column = self._places[name], out[name]
-            for first in range(low // rows * rows, high, rows):
-                mask, position, stored_bytes = places[first // rows]
-                if mask:
-                    raise ValueError(f"a part of its column {name} is stored without compression")
+                self._places[name] = _known_places(self._datasets[name], self._told_places.get(name))
+            some = self._places[name][:, low // rows : -(-high // rows)].tolist()
+            column = out[name]
+            for first, position, stored_bytes in zip(range(low // rows * rows, high, rows), *some, strict=True):
                 begin, end = max(first, low), min(first + rows, high)
                 target = column[place + begin - low : place + end - low]
                 part = ChunkRows(name, position, stored_bytes, rows, begin - first, target, zeroed)
@@ -363,16 +371,52 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
     )
 
 
-def _places(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
-    """Return filter mask, offset in the file and stored length of each chunk of a column.
+def find_places(dataset: h5py.Dataset) -> np.ndarray:
+    """Find where the chunks of a column are.
 
     HDF5 takes as long for a single chunk as for all.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    ndarray of int64, shape (2, chunks)
+        Offset in the file and stored length of each chunk, bytes.
+
+    Raises
+    ------
+    ValueError
+        A chunk is stored without compression.
     """
     rows = dataset.chunks[0]
-    places = [(0, 0, 0)] * dataset.id.get_num_chunks()
+    places = np.zeros((2, dataset.id.get_num_chunks()), np.int64)
+    masks = set()
 
     def tell(stored: h5py.h5d.StoreInfo) -> None:
-        places[stored.chunk_offset[0] // rows] = (stored.filter_mask, stored.byte_offset, stored.size)
+        places[:, stored.chunk_offset[0] // rows] = stored.byte_offset, stored.size
+        masks.add(stored.filter_mask)
 
     dataset.id.chunk_iter(tell)
+    if masks - {0}:
+        name = dataset.name.rsplit("/")[-1]
+        raise ValueError(f"a part of its column {name} is stored without compression")
     return places
+
+
+def _known_places(dataset: h5py.Dataset, told: np.ndarray | None) -> np.ndarray:
+    """Return the places of chunks: those that the file tells if HDF5 has its first and last chunk there.
+
+    A copy that another program made has the same chunks at other places.
+    """
+    chunks = -(-dataset.shape[0] // dataset.chunks[0])
+    if told is None or not chunks:
+        return find_places(dataset)
+    ends = (0, chunks - 1) if told.shape == (2, chunks) else ()
+    stored = [dataset.id.get_chunk_info_by_coord((number * dataset.chunks[0],)) for number in ends]
+    there = [(chunk.byte_offset, chunk.size) for chunk in stored if not chunk.filter_mask]
+    if len(ends) and there == [tuple(told[:, number].tolist()) for number in ends]:
+        return told
+    open_column(dataset.parent, dataset.name.rsplit("/")[-1])  # whether all chunks are there
+    return find_places(dataset)

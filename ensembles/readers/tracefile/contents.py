@@ -29,6 +29,8 @@ class ChunkContents:
         Sets of the numbers of functions and files (`ensembles.passes.reading.set_of`).
     least_bytes, most_bytes : ndarray of uint64, shape (chunks,), optional
         Range of requested bytes.
+    places : dict of str to ndarray of int64, shape (2, chunks), optional
+        Offset and length in the file of each chunk of a column, bytes. HDF5 finds them one by one.
 
     Examples
     --------
@@ -40,7 +42,7 @@ class ChunkContents:
     array([False,  True])
     """
 
-    results = ("rows", "last_end_ns", "calls", "files", "least_bytes", "most_bytes")
+    results = ("rows", "last_end_ns", "calls", "files", "least_bytes", "most_bytes", "places")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class ChunkContents:
         files: np.ndarray | None = None,
         least_bytes: np.ndarray | None = None,
         most_bytes: np.ndarray | None = None,
+        places: dict[str, np.ndarray] | None = None,
     ) -> None:
         self.rows = rows
         self.last_end_ns = np.empty(0, np.int64) if last_end_ns is None else last_end_ns
@@ -58,12 +61,15 @@ class ChunkContents:
         self.files = none if files is None else files
         self.least_bytes = none if least_bytes is None else least_bytes
         self.most_bytes = none if most_bytes is None else most_bytes
+        self.places = {} if places is None else places
 
     def fit(self, rows: int, chunks: int) -> bool:
         """Whether these are the contents of so many chunks of so many rows."""
-        return self.rows == rows and all(
-            len(column) == chunks
-            for column in (self.last_end_ns, self.calls, self.files, self.least_bytes, self.most_bytes)
+        columns = (self.last_end_ns, self.calls, self.files, self.least_bytes, self.most_bytes)
+        return (
+            self.rows == rows
+            and all(len(column) == chunks for column in columns)
+            and all(places.shape == (2, chunks) for places in self.places.values())
         )
 
     def matching(self, wanted: Contents) -> np.ndarray:

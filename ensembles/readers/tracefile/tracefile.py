@@ -34,6 +34,7 @@ from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
     find_plugins,
     has_part,
+    open_column,
     open_group,
     read_attribute,
     read_numbers,
@@ -67,6 +68,8 @@ _PARTS = (
 )
 
 _MOST_CHUNK_ROWS = 1 << 24
+_ROWS_AT_ONCE = 1 << 17
+"""Rows that are read at a time, if smaller chunks are wanted too: threads share the work."""
 _OLD_COLUMNS = [name for name in COLUMNS if name not in MISSING]
 
 FORMAT = "ensio trace"
@@ -112,9 +115,10 @@ class _Open:
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the wanted chunks of the index, about `max_events` rows at a time."""
+        """Yield the wanted chunks of the index, about `max_events` rows at a time, or more."""
         index, names = self.index, self.columns.names
-        most_chunks = max(index.chunks if max_events >= index.length else max_events // index.rows, 1)
+        at_once = max(max_events, _ROWS_AT_ONCE)
+        most_chunks = max(index.chunks if at_once >= index.length else at_once // index.rows, 1)
         reused = ReusedColumns(most_chunks * index.rows, names) if most_chunks < index.chunks else None
         numbers = np.flatnonzero(wanted)
         for place in range(0, len(numbers), most_chunks):
@@ -177,8 +181,8 @@ class TraceFileSource:
 
     @cached_property
     def _index(self) -> TraceIndex:
-        with self._opened(("duration",)) as trace:
-            return trace.index
+        with _opened(self.path) as file:
+            return _read_index(file, open_column(open_group(file, "events"), "duration").shape[0])
 
     @property
     def capacity(self) -> int:
@@ -308,21 +312,26 @@ class TraceFileSource:
     def _contents(self) -> ChunkContents | None:
         """What the chunks hold; None: it is unknown."""
         found, data = ChunkContents(), self.kept(CONTENTS_KEY)
+        if data is None:
+            return None
         try:
-            if data is not None:
-                restore(found, data, self.metadata)
-                return found if found.fit(self._index.rows, self._index.chunks) else None
+            restore(found, data, self.metadata)
         except NotKept:
-            pass
-        return None
+            return None
+        index = self._index
+        return found if found.fit(index.rows, index.chunks) else None
 
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
         with _opened(self.path) as file, ThreadPoolExecutor(threads) as pool:
             events = open_group(file, "events")
             find_plugins(events, self.path)
-            columns = TraceColumns(events, self._stored if names is None else tuple(names), self._limits)
-            yield _Open(columns, _read_index(file, columns.length), pool)
+            names = self._stored if names is None else tuple(names)
+            places = None if self._contents is None else self._contents.places
+            columns = TraceColumns(events, names, self._limits, places)
+            if columns.length != self._index.length:
+                raise ValueError("its columns have different lengths")
+            yield _Open(columns, self._index, pool)
 
     @property
     def _limits(self) -> Limits:

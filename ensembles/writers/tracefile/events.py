@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
-from ensembles.readers.tracefile.chunks import THREADS
+from ensembles.readers.tracefile.chunks import THREADS, find_places
 from ensembles.readers.tracefile.contents import ChunkContents
 from ensembles.readers.tracefile.index import IndexBuilder, TraceIndex
 from ensembles.writers.tracefile.columns import describe, put_column, put_text
@@ -77,7 +77,10 @@ def write_events(
     for dataset in datasets.values():
         dataset.resize((count,))
     _write_index(file.create_group("index"), builder.index())
-    return count, builder.contents()
+    contents = builder.contents()
+    if compression is GZIP and count:
+        contents.places = {name: find_places(dataset) for name, dataset in datasets.items()}
+    return count, contents
 
 
 def _create_column(group: h5py.Group, name: str, rows: int, compression: Filter) -> h5py.Dataset:

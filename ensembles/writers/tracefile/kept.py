@@ -16,6 +16,11 @@ from ensembles.readers.tracefile.kept import GROUP, MOST_KEPT_BYTES, content_ide
 from ensembles.writers.tracefile.columns import put_column, put_text
 
 
+_PYRAMID_PART = 20
+_LEAST_PYRAMID_BYTES = 1 << 15
+"""The levels of the pyramid take at most this part of the file, or these bytes."""
+
+
 class FilledOnTheWay(Protocol):
     """Summaries that are filled with the events which a file gets, and kept in it."""
 
@@ -23,8 +28,11 @@ class FilledOnTheWay(Protocol):
         """Yield the chunks unchanged, and add them to the summaries."""
         ...
 
-    def sealed(self, identity: bytes, most_bytes: int) -> Mapping[str, bytes]:
-        """Return the summaries of all chunks by name, sealed for a run of this identity."""
+    def sealed(self, identity: bytes, most_bytes: int, pyramid_bytes: int) -> Mapping[str, bytes]:
+        """Return the summaries of all chunks by name, sealed for a run of this identity.
+
+        They have at most `most_bytes`, of which `pyramid_bytes` are for the pyramid.
+        """
         ...
 
 
@@ -45,7 +53,9 @@ def write_kept(
     own = seal(identity, KEY, to_bytes(contents, metadata))
     sealed = {name_of(identity, KEY): own}
     if summaries is not None:
-        sealed |= summaries.sealed(identity, MOST_KEPT_BYTES)
+        file.flush()
+        pyramid_bytes = max(file.id.get_filesize() // _PYRAMID_PART, _LEAST_PYRAMID_BYTES)
+        sealed |= summaries.sealed(identity, MOST_KEPT_BYTES - len(own), pyramid_bytes)
     group = file.create_group(GROUP)
     put_text(group, "meaning", "results of passes over the events, with checksums; they may be removed")
     for name, content in sealed.items():
