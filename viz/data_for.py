@@ -11,6 +11,7 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import (
@@ -61,6 +62,8 @@ def data_for(data: Any, kind: type[S]) -> S:
         return data
     if isinstance(data, Ensemble) and kind is LogHistogram:
         return _histogram_of_ensemble(data)  # type: ignore[return-value]
+    if isinstance(data, Run) and kind is Raster and (known := kept_raster(data)) is not None:
+        return known  # type: ignore[return-value]
     found: S = all_data_for(data, kind)[0]
     return found
 

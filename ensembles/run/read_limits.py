@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_RANGES = 64
 """More ranges are joined across the narrowest gaps: a reader compares every chunk with every range."""
 
+_FIRST_NS = -(1 << 62)
+"""No call starts before."""
+
 MOST_FILES = 1 << 16
 """With more files, globs are matched with those of each chunk only: to match all of them takes too long."""
 
@@ -82,6 +85,10 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
     if selection.phases is not None and run.phases is not None:
         of_ranks, of_times = run.phases.limits(selection.phases)
         ranks, times = _in_both(ranks, of_ranks), _in_both(times, of_times)
+    ends_after = None
+    if selection.under_way_ns is not None:
+        low, high = selection.under_way_ns
+        times, ends_after = _in_both(times, ((_FIRST_NS, high - 1),)), low - 1
     return ReadLimits(
         None if ranks is None else _joined(ranks),
         None if times is None else _joined(times),
@@ -89,6 +96,7 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
             _calls_of(run, selection),
             _files_of(run, selection.file_globs),
             None if selection.sizes is None else ascending_ranges(selection.sizes),
+            ends_after,
         ),
     )
 
