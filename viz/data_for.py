@@ -22,7 +22,7 @@ from ensembles.summaries.from_cells import (
 )
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
-from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster import Raster, raster_request
 from ensembles.summaries.runtotals import RunTotals
 
 S = TypeVar("S", bound=Summary)
@@ -116,14 +116,7 @@ def partial_sentence(data: Any) -> str:
 
 def request_for(kind: type[Summary]) -> SummaryRequest:
     """Return the request for a summary of a class, as input of a pass."""
-    return SummaryRequest(_empty_raster if kind is Raster else ignoring_run(kind))
-
-
-def _empty_raster(data: Run | Events) -> Raster:
-    """Create an empty raster; the number of tasks of events is their largest rank plus 1."""
-    if isinstance(data, Events):
-        return Raster(int(data.rank.max()) + 1 if len(data) else 1)
-    return Raster(data.tasks)
+    return raster_request() if kind is Raster else SummaryRequest(ignoring_run(kind))
 
 
 def _histogram_of_ensemble(ensemble: Ensemble) -> LogHistogram:

@@ -36,7 +36,9 @@ from ensembles.passes.kept import (
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import headline_requests
 from ensembles.summaries.pyramid import levels_above, pyramid_request
+from ensembles.summaries.raster import raster_request
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.timegrid import CELLS
 
 if TYPE_CHECKING:
     from ensembles.model.events import Events
@@ -359,12 +361,21 @@ class KeptInFile:
         return kept | self._sealed_levels(identity, min(most_bytes, pyramid_bytes))
 
     def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
-        """Return the levels of the pyramid that fit."""
+        """Return the raster of the run and the levels of the pyramid, the coarse ones first, that fit.
+
+        There is no raster if the finest level is as fine, and fits.
+        """
         if _PYRAMID not in self._requests:
             return {}
-        finest, kept = self._group[_PYRAMID], {}
-        for level in reversed([finest, *levels_above(finest)]):
-            found = self._coded({pyramid_request(level.level): level}, identity)
+        finest = self._group[_PYRAMID]
+        coded = [
+            self._coded({pyramid_request(level.level): level}, identity)
+            for level in reversed([finest, *levels_above(finest)])
+        ]
+        if finest.cells > CELLS or sum(len(data) for each in coded for data in each.values()) > most_bytes:
+            coded.insert(0, self._coded({raster_request(): finest.raster()}, identity))
+        kept: dict[str, bytes] = {}
+        for found in coded:
             most_bytes -= sum(map(len, found.values()))
             if not found or most_bytes < 0:
                 break

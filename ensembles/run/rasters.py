@@ -9,9 +9,9 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.run.selection import Selection
-from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
+from ensembles.summaries.pyramid import LEVELS, MOST_CELLS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster
-from ensembles.summaries.timegrid import TimeGrid
+from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -75,7 +75,7 @@ def clipped(events: Events, low_ns: int, high_ns: int) -> Events:
 
 
 def kept_raster(run: Run) -> Raster | None:
-    """Return the raster of a run from its kept pyramid; None: it has none.
+    """Return the raster of a run from the finest level of its kept pyramid; None: there is none.
 
     Parameters
     ----------
@@ -86,6 +86,8 @@ def kept_raster(run: Run) -> Raster | None:
     Raster or None
         As a pass over the events makes it.
     """
+    if Raster(run.tasks).rows * 2 * CELLS <= MOST_CELLS:
+        return None  # the raster itself is kept
     finest = _level(run, 0)
     return None if finest is None else finest.raster()
 

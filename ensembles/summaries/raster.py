@@ -8,10 +8,12 @@ share of its area, and the sum over a row is the time of its calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
+from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
 from ensembles.summaries.spreading import Choice, compute_extent
 from ensembles.summaries.timegrid import CELLS, TimeGrid
@@ -223,3 +225,15 @@ def class_of_calls(calls: Sequence[Call]) -> np.ndarray:
     waits_for_io = [call.op == "wait" and not call.waits_for_tasks for call in calls]
     classes = [io_wait if io else number[call.op] for call, io in zip(calls, waits_for_io, strict=True)]
     return np.array(classes, dtype=np.int32)
+
+
+def raster_request() -> SummaryRequest:
+    """Return the request for the raster of a run, or of events, as pictures show it."""
+    return SummaryRequest(_empty_raster)
+
+
+def _empty_raster(data: Any) -> Raster:
+    """Make an empty raster; the number of tasks of events is their largest rank plus 1."""
+    if isinstance(data, Events):
+        return Raster(int(data.rank.max()) + 1 if len(data) else 1)
+    return Raster(data.tasks)

@@ -42,6 +42,8 @@ from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
 from ensembles.summaries.ranktable import RankTable
+from ensembles.run.rasters import WindowRaster
+from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.regiontimes import RegionTimes
@@ -114,6 +116,7 @@ MADE = {
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
     RankTable: partial(RankTable, CALLS),
+    Pyramid: partial(Pyramid, RANKS, 4),
     Raster: partial(Raster, RANKS, 4, 64),
     RateCurve: partial(RateCurve, 64),
     RegionTimes: partial(RegionTimes, RegionTable.empty()),
@@ -124,6 +127,7 @@ MADE = {
     StridedReads: StridedReads,
     TopLevelCalls: TopLevelCalls,
     TotalsBy: partial(TotalsBy, "file"),
+    WindowRaster: partial(WindowRaster, RANKS, 100_000_000, 300_000_000),
     _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
 }
