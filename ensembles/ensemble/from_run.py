@@ -19,10 +19,10 @@ from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.read_limits import limits_of
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.structure.phases.detect import MOST_EVENTS, Phases
-from ensembles.run.read_limits import limits_of
 from ensembles.structure.phases.sampled_ranks import ExtraSummary, sample_ranks
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
 

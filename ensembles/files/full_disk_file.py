@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 
-
 _MOST_HELD = 1 << 20
 """Bytes that are held to write them together."""
 

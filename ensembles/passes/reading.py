@@ -73,6 +73,9 @@ class Contents:
         return self == Contents()
 
 
+ANYTHING = Contents()
+
+
 @dataclass(frozen=True)
 class ReadRequest:
     """The events that a source shall read, and how.
@@ -114,7 +117,7 @@ class ReadRequest:
     ranks: Ranges | None = None
     rows: tuple[int, int] | None = None
     times_ns: Ranges | None = None
-    contents: Contents = Contents()
+    contents: Contents = ANYTHING
 
     def of_ranks(self, first: int, last: int) -> ReadRequest:
         """Return the request for those of its ranks that are in a range."""

@@ -14,7 +14,7 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.progress import counted
-from ensembles.passes.reading import ChunkSource, Contents, Ranges, ReadRequest, divide
+from ensembles.passes.reading import ANYTHING, ChunkSource, Contents, Ranges, ReadRequest, divide
 from ensembles.passes.summary import ANY_ORDER, Requirement
 
 PARTS_EACH = 3
@@ -95,7 +95,7 @@ class PassSpec:
     budget: Budget
     ranks: Ranges | None = None
     times_ns: Ranges | None = None
-    contents: Contents = Contents()
+    contents: Contents = ANYTHING
 
     def new_group(self, run: PassRun) -> SummaryGroup:
         """Make the empty summaries."""

@@ -32,7 +32,6 @@ from ensembles.passes.kept import (
     to_bytes,
     unseal,
 )
-
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import headline_requests
 from ensembles.summaries.pyramid import levels_above, pyramid_request

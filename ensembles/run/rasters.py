@@ -1,4 +1,4 @@
-"""Rasters of a run: of all of its time, and of a window, from the pyramid or from the events of the window."""
+"""Rasters of a run: of all of its time, and of a window, from the pyramid or from the calls in it."""
 
 from __future__ import annotations
 

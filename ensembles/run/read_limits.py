@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.passes.reading import Contents, Ranges, ascending_ranges, ranges_of_numbers, set_of
+from ensembles.passes.reading import ANYTHING, Contents, Ranges, ascending_ranges, ranges_of_numbers, set_of
 
 if TYPE_CHECKING:
     from ensembles.model.regions import Spans
@@ -41,7 +42,7 @@ class ReadLimits:
 
     ranks: Ranges | None = None
     times_ns: Ranges | None = None
-    contents: Contents = Contents()
+    contents: Contents = ANYTHING
 
     @property
     def are_none(self) -> bool:
@@ -134,7 +135,7 @@ def _joined(ranges: Ranges) -> Ranges:
     """Join ranges until there are few."""
     if len(ranges) <= MOST_RANGES:
         return tuple(ranges)
-    gaps = np.array([after[0] - before[1] for before, after in zip(ranges, ranges[1:], strict=False)])
+    gaps = np.array([after[0] - before[1] for before, after in pairwise(ranges)])
     kept = np.sort(np.argsort(-gaps, kind="stable")[: MOST_RANGES - 1])
     begins = [0, *(kept + 1).tolist()]
     ends = [*kept.tolist(), len(ranges) - 1]

@@ -1,8 +1,8 @@
 """Filtered answers are those of the events filtered by hand: every filter, every source, on every run.
 
-The filters here are written anew, event by event or column by column, and owe nothing to `Selection`. Where a
-run has spools or a job file, a ``trace.h5`` with chunks of few calls is made of it, in which an index and what
-is known of each chunk decide what is read. Filters are drawn from what the run has.
+The filters here are written anew, column by column, and owe nothing to `Selection`. Where a run has spools or
+a job file, a ``trace.h5`` with chunks of few calls is made of it, in which an index and what is known of each
+chunk decide what is read. Filters are drawn from what the run has.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def of_file(events: en.Events, random: np.random.Generator) -> tuple[str, np.nda
 
 
 def of_rank(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
-    low, high, other = sorted(random.choice(events.rank, 2).tolist()) + [int(random.choice(events.rank))]
+    low, high, other = *sorted(random.choice(events.rank, 2).tolist()), int(random.choice(events.rank))
     chosen = ((events.rank >= low) & (events.rank <= high)) | (events.rank == other)
     return f"{low}-{high},{other}", chosen
 
@@ -151,7 +151,9 @@ def compare(run: en.Run, filters: dict[str, str], whole: en.Events, rows: np.nda
             if values.dtype.kind == "f":
                 np.testing.assert_allclose(np.sort(got, None), np.sort(values, None), rtol=1e-9, atol=1e-12)
             else:
-                np.testing.assert_array_equal(np.sort(got, None), np.sort(values, None), f"{key} by {filters}")
+                np.testing.assert_array_equal(
+                    np.sort(got, None), np.sort(values, None), f"{key} by {filters}"
+                )
     read = [len(chunk) for chunk in run.chunks_for(selection, 100)]
     assert sum(read) == len(rows)
     compare_ensemble(run, selection, expected)
@@ -159,7 +161,9 @@ def compare(run: en.Run, filters: dict[str, str], whole: en.Events, rows: np.nda
 
 def in_order(run: en.Run, chosen: en.Events) -> en.Events:
     """Calls in the order of completion of each thread, as summaries need them."""
-    order = np.lexsort((-chosen.depth.astype(int), chosen.start + chosen.duration, chosen.thread, chosen.rank))
+    order = np.lexsort(
+        (-chosen.depth.astype(int), chosen.start + chosen.duration, chosen.thread, chosen.rank)
+    )
     return chosen[order]
 
 

@@ -293,7 +293,9 @@ class TraceColumns:
         A unit is the same rows of all columns, so that they are checked while they are in the cache. If there
         are too few such units, a unit is one chunk of one column.
         """
-        units = [unit for place, low, high in _placed(spans) for unit in self._units(place, low, high, out, zeroed)]
+        units = [
+            unit for place, low, high in _placed(spans) for unit in self._units(place, low, high, out, zeroed)
+        ]
         if len(units) >= THREADS:
             jobs: list[list[_Unit]] = []
             rows = _ROWS_OF_JOB
@@ -318,7 +320,9 @@ class TraceColumns:
                 self._places[name] = _known_places(self._datasets[name], self._told_places.get(name))
             some = self._places[name][:, low // rows : -(-high // rows)].tolist()
             column = out[name]
-            for first, position, stored_bytes in zip(range(low // rows * rows, high, rows), *some, strict=True):
+            for first, position, stored_bytes in zip(
+                range(low // rows * rows, high, rows), *some, strict=True
+            ):
                 begin, end = max(first, low), min(first + rows, high)
                 target = column[place + begin - low : place + end - low]
                 part = ChunkRows(name, position, stored_bytes, rows, begin - first, target, zeroed)

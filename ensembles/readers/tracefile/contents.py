@@ -1,6 +1,6 @@
 """What the chunks of a ``trace.h5`` hold: functions, files and sizes of requests.
 
-The index (`ensembles.readers.tracefile.index`) is proved by the rows that are read. What chunks hold cannot be
+The rows that are read prove the index (`ensembles.readers.tracefile.index`). What chunks hold cannot be
 proved without reading them. Therefore it is one of the kept results of the file, with a checksum over the
 identity of the run: if any part of the file differs from what was written, all chunks are read.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.model.filters import within_ranges
 from ensembles.passes.reading import Contents
 
 KEY = "1 ensembles.readers.tracefile.contents"
@@ -37,7 +36,8 @@ class ChunkContents:
     >>> from ensembles.passes.reading import Contents
     >>> from ensembles.readers.tracefile.contents import ChunkContents
     >>> sizes = np.array([4096, 8192], "u8")
-    >>> chunks = ChunkContents(1024, np.array([9, 30]), np.array([1, 2], "u8"), np.array([2, 2], "u8"), sizes, sizes)
+    >>> calls, files = np.array([1, 2], "u8"), np.array([2, 2], "u8")
+    >>> chunks = ChunkContents(1024, np.array([9, 30]), calls, files, sizes, sizes)
     >>> chunks.matching(Contents(calls=0b10, sizes=((0, 8192),)))
     array([False,  True])
     """

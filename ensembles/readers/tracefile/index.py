@@ -7,7 +7,7 @@ read. Since rows are sorted, no wanted row can lie between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,8 +113,9 @@ class TraceIndex:
         >>> from ensembles.readers.tracefile.index import IndexBuilder
         >>> builder = IndexBuilder(2)
         >>> for start in ([0, 10], [20, 30], [40, 50], [60, 70]):
-        ...     columns = {"start": np.array(start), "duration": np.ones(2, int), "rank": np.zeros(2, "u4")}
-        ...     columns |= {"call": np.zeros(2, "u2"), "file": np.zeros(2, "u4"), "requested": np.zeros(2, "u8")}
+        ...     columns = {"start": np.array(start), "duration": np.ones(2, int)}
+        ...     columns |= {name: np.zeros(2, "u4") for name in ("rank", "file")}
+        ...     columns |= {"call": np.zeros(2, "u2"), "requested": np.zeros(2, "u8")}
         ...     builder.add(columns)
         >>> builder.index().chunks_with([(0, 0)], [(45, 55)])
         array([False, False,  True,  True])

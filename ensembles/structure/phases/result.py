@@ -94,7 +94,6 @@ class AnnotatedPhases:
         phase[order[known]] = np.where(holds, self._number[at], -1)
         return phase[m:]
 
-
     def limits(self, wanted: Ranges) -> tuple[Ranges, Ranges]:
         """Return the ranks and times of some phases, as `Phases.limits`."""
         these = within_ranges(self._number, wanted)

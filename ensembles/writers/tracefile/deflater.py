@@ -83,8 +83,7 @@ class ColumnDeflater:
         """
         column, noise = np.ascontiguousarray(column), set[int]()
         return [
-            self._deflated(column[low : low + self._rows], noise)
-            for low in range(0, len(column), self._rows)
+            self._deflated(column[low : low + self._rows], noise) for low in range(0, len(column), self._rows)
         ]
 
     def _deflated(self, column: np.ndarray, noise: set[int]) -> bytes:

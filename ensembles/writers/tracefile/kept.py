@@ -15,7 +15,6 @@ from ensembles.readers.tracefile.contents import KEY, ChunkContents
 from ensembles.readers.tracefile.kept import GROUP, MOST_KEPT_BYTES, content_identity
 from ensembles.writers.tracefile.columns import put_column, put_text
 
-
 _PYRAMID_PART = 20
 _LEAST_PYRAMID_BYTES = 1 << 15
 """The levels of the pyramid take at most this part of the file, or these bytes."""

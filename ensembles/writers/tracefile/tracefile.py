@@ -35,7 +35,6 @@ from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.kept import FilledOnTheWay, write_kept
 from ensembles.writers.tracefile.run_metadata import write_metadata
 
-
 _ROWS_AT_ONCE = 1 << 17
 """Events that are read at a time."""
 

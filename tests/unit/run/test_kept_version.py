@@ -18,6 +18,7 @@ from ensembles.passes.kept import VERSION, is_kept, restore, to_bytes
 from ensembles.passes.summary import Summary
 from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
+from ensembles.run.rasters import WindowRaster
 from ensembles.run.selection import Selection
 from ensembles.structure.bursts import MovedSpans
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
@@ -41,9 +42,8 @@ from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
-from ensembles.summaries.ranktable import RankTable
-from ensembles.run.rasters import WindowRaster
 from ensembles.summaries.pyramid import Pyramid
+from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.regiontimes import RegionTimes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import h5py
@@ -59,7 +60,7 @@ def by_hand(events: en.Events, low: int, high: int, raster: Raster) -> np.ndarra
     start, end = np.maximum(outer.start, low), np.minimum(outer.start + outer.duration, high)
     for row in range(raster.rows):
         mine = (outer.rank // raster.ranks_per_row == row) & (end > start)
-        for cell, (left, right) in enumerate(zip(edges, edges[1:], strict=False)):
+        for cell, (left, right) in enumerate(pairwise(edges.tolist())):
             inside = np.minimum(end[mine], right) - np.maximum(start[mine], left)
             found[row, cell] = inside[inside > 0].sum()
     return found
@@ -160,7 +161,8 @@ def test_what_is_damaged_or_stale_is_not_believed(
     with h5py.File(copy, "r+", libver=("v110", "v110")) as file:
         change(file)
     run = en.open(copy)
-    assert kept_raster(run) is None and not run.kept.find(raster_request(), Raster(TASKS))
+    assert kept_raster(run) is None
+    assert not run.kept.find(raster_request(), Raster(TASKS))
     assert not run.kept.find(pyramid_request(LEVELS - 1), Pyramid(TASKS, LEVELS - 1))
     made = Raster(TASKS)
     made.add(run.events)
@@ -178,5 +180,6 @@ def test_a_window_that_ends_before_it_begins_is_refused(trace: Path) -> None:
 def test_a_window_without_calls_is_empty(trace: Path) -> None:
     run: Run = en.open(trace)
     raster = window_raster(run, 1 << 55, (1 << 55) + 10)
-    assert isinstance(raster, WindowRaster) and raster.extent_ns == (0, 0)
+    assert isinstance(raster, WindowRaster)
+    assert raster.extent_ns == (0, 0)
     viz.trace_diagram(run, window_s=(1e7, 2e7))

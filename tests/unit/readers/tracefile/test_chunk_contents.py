@@ -64,7 +64,9 @@ def test_only_chunks_that_can_match_are_read(trace: Path, rows_read: list[int], 
     assert len(found) == sum(rows_read) == RANKS * EVENTS // share
 
 
-def test_functions_without_a_call_are_found_missing_without_reading(trace: Path, rows_read: list[int]) -> None:
+def test_functions_without_a_call_are_found_missing_without_reading(
+    trace: Path, rows_read: list[int]
+) -> None:
     run = en.open(trace)
     made = {call.name for call in run.calls} - {run.calls[number].name for number in {5, 6}}
     name = next(iter(sorted(name for name in made if name != "unknown")))
@@ -72,9 +74,7 @@ def test_functions_without_a_call_are_found_missing_without_reading(trace: Path,
     assert not rows_read
 
 
-@given(
-    numbers=st.lists(st.integers(0, 500), max_size=5), wanted=st.lists(st.integers(0, 500), max_size=5)
-)
+@given(numbers=st.lists(st.integers(0, 500), max_size=5), wanted=st.lists(st.integers(0, 500), max_size=5))
 def test_sets_with_a_common_number_have_a_common_bit(numbers: list[int], wanted: list[int]) -> None:
     if set(numbers) & set(wanted):
         assert set_of(numbers) & set_of(wanted)
@@ -162,7 +162,7 @@ def test_chunks_at_other_places_are_found(trace: Path, tmp_path: Path) -> None:
     with h5py.File(trace) as old, h5py.File(copy, "w", libver=("v110", "v110")) as new:
         for name, value in old.attrs.items():
             new.attrs.create(name, value, dtype=old.attrs.get_id(name).dtype)
-        for name in reversed(sorted(old)):
+        for name in sorted(old, reverse=True):
             old.copy(name, new)
     with h5py.File(trace) as old, h5py.File(copy) as new:
         assert content_identity(old) == content_identity(new)
