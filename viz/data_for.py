@@ -11,6 +11,7 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import (
@@ -21,7 +22,7 @@ from ensembles.summaries.from_cells import (
 )
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
-from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster import Raster, raster_request
 from ensembles.summaries.runtotals import RunTotals
 
 S = TypeVar("S", bound=Summary)
@@ -61,6 +62,8 @@ def data_for(data: Any, kind: type[S]) -> S:
         return data
     if isinstance(data, Ensemble) and kind is LogHistogram:
         return _histogram_of_ensemble(data)  # type: ignore[return-value]
+    if isinstance(data, Run) and kind is Raster and (known := kept_raster(data)) is not None:
+        return known  # type: ignore[return-value]
     found: S = all_data_for(data, kind)[0]
     return found
 
@@ -113,14 +116,7 @@ def partial_sentence(data: Any) -> str:
 
 def request_for(kind: type[Summary]) -> SummaryRequest:
     """Return the request for a summary of a class, as input of a pass."""
-    return SummaryRequest(_empty_raster if kind is Raster else ignoring_run(kind))
-
-
-def _empty_raster(data: Run | Events) -> Raster:
-    """Create an empty raster; the number of tasks of events is their largest rank plus 1."""
-    if isinstance(data, Events):
-        return Raster(int(data.rank.max()) + 1 if len(data) else 1)
-    return Raster(data.tasks)
+    return raster_request() if kind is Raster else SummaryRequest(ignoring_run(kind))
 
 
 def _histogram_of_ensemble(ensemble: Ensemble) -> LogHistogram:

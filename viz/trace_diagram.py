@@ -23,6 +23,9 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
+from ensembles.model.events import Events
+from ensembles.run.rasters import window_raster
+from ensembles.run.run import Run
 from ensembles.summaries.raster import Raster
 from ensembles.viz.concurrency import tasks_inside
 from ensembles.viz.data_for import data_for, partial_sentence
@@ -54,7 +57,13 @@ _SHARE_JS = """
 """
 
 
-def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> Column:
+def trace_diagram(
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    window_s: tuple[float, float] | None = None,
+) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
     A pixel mixes the colours of the operations in proportion to the time spent in them, and nothing in
@@ -67,6 +76,9 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     title : str, optional
     x_range : Range1d, optional
         Time axis in seconds, to share with another figure.
+    window_s : (float, float), optional
+        Show only this time, in seconds since the origin of the run, in finer cells. Of a run only the calls
+        in this time are read, or none if its ``trace.h5`` has sums that are fine enough.
 
     Returns
     -------
@@ -77,6 +89,8 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     ------
     TypeError
         `data` has another type.
+    ValueError
+        The window is empty.
     EnsioError
         The run was recorded without events.
 
@@ -87,7 +101,7 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     >>> layout.select_one({"name": "trace_diagram"}).title.text
     'Trace diagram of 8 tasks; blank: no recorded call'
     """
-    raster = data_for(data, Raster)
+    raster = data_for(data, Raster) if window_s is None else _window(data, *window_s)
     shared = x_range or time_range(*raster.extent_ns)
     present = raster.present()
     mapper = _mapper(present)
@@ -98,6 +112,14 @@ def trace_diagram(data: Any, *, title: str | None = None, x_range: Range1d | Non
     inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present else [diagram, inside]
     return column(parts, sizing_mode="stretch_width", name="trace")
+
+
+def _window(data: Any, low_s: float, high_s: float) -> Raster:
+    if not isinstance(data, (Run, Events)):
+        raise TypeError(f"a window is shown of a run or of events, not of {type(data).__name__}")
+    if isinstance(data, Run) and data.mode == "profile":
+        return data_for(data, Raster)  # it says what is missing
+    return window_raster(data, round(low_s * 1e9), round(high_s * 1e9))
 
 
 def _title(raster: Raster) -> str:

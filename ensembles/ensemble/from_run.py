@@ -19,6 +19,7 @@ from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.read_limits import limits_of
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.structure.phases.detect import MOST_EVENTS, Phases
@@ -212,7 +213,8 @@ def _phases_and_counts(
         if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
             # As the request below: the next command finds the phases, and asks for these counts.
             counts = partial(_counts_between, chosen, None, per_mib, selection.quantity, found.cuts_ns)
-            run.kept.put({SummaryRequest(ignoring_run(counts), tuple(columns)): beside.found})
+            request = SummaryRequest(ignoring_run(counts), tuple(columns))
+            run.kept.put({request: beside.found}, _limiting(run, selections))
             return found, beside.found, found.number
     phases = run.phases
     assert phases is not None  # all calls are among the events
@@ -223,7 +225,14 @@ def _phases_and_counts(
     make = ignoring_run(partial(_counts_between, chosen, key, per_mib, selection.quantity, cuts))
     if selection.ordinals is not None:
         return phases, run.summarize(make, selection=within), number
-    return phases, run.summarize(make, columns), number
+    return phases, run.summarize(make, columns, _limiting(run, selections)), number
+
+
+def _limiting(run: Run, selections: Sequence[Selection]) -> Selection | None:
+    """Return a selection with which readers skip what is not wanted; None: all events are needed."""
+    if len(selections) > 1 or limits_of(run, selections[0]).are_none:
+        return None
+    return selections[0]
 
 
 def _counts_beside(

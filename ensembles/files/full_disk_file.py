@@ -10,6 +10,9 @@ from __future__ import annotations
 import io
 import os
 
+_MOST_HELD = 1 << 20
+"""Bytes that are held to write them together."""
+
 
 class FullDiskSafeFile(io.RawIOBase):
     """A new, empty file object for h5py.
@@ -30,6 +33,8 @@ class FullDiskSafeFile(io.RawIOBase):
         self._descriptor = descriptor
         self._position = 0
         self._length = 0
+        self._memory = memoryview(bytearray(_MOST_HELD))
+        self._held = self._held_from = 0
         self.error: OSError | None = None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -44,6 +49,7 @@ class FullDiskSafeFile(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Read written data; lost data read as zeros."""
+        self._write_held()
         view = memoryview(buffer).cast("B")
         wanted = max(min(len(view), self._length - self._position), 0)
         got = os.preadv(self._descriptor, [view[:wanted]], self._position) if wanted else 0
@@ -52,21 +58,52 @@ class FullDiskSafeFile(io.RawIOBase):
         return wanted
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]
-        """Write all data, or discard them after an error."""
+        """Write all data, or discard them after an error.
+
+        Pieces that continue each other are written together.
+        """
         view = memoryview(data).cast("B")
-        rest, place = view, self._position
+        count = len(view)
+        if self._position != self._held_from + self._held or self._held + count > _MOST_HELD:
+            self._write_held()
+        if count > _MOST_HELD:
+            self._write(view, self._position)
+        else:
+            if not self._held:
+                self._held_from = self._position
+            self._memory[self._held : self._held + count] = view
+            self._held += count
+        self._position += count
+        self._length = max(self._length, self._position)
+        return count
+
+    def flush(self) -> None:
+        """Write what is held."""
+        super().flush()
+        self._write_held()
+
+    def close(self) -> None:
+        """Write what is held; the descriptor stays open."""
+        if not self.closed:
+            self._write_held()
+        super().close()
+
+    def _write_held(self) -> None:
+        if self._held:
+            self._write(self._memory[: self._held], self._held_from)
+            self._held = 0
+
+    def _write(self, rest: memoryview, place: int) -> None:
         try:
             while len(rest) and self.error is None:
                 done = os.pwrite(self._descriptor, rest, place)
                 rest, place = rest[done:], place + done
         except OSError as error:
             self.error = error
-        self._position += len(view)
-        self._length = max(self._length, self._position)
-        return len(view)
 
     def truncate(self, size: int | None = None) -> int:
         """Set the length of the file."""
+        self._write_held()
         size = self._position if size is None else size
         try:
             if self.error is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeAlias
@@ -15,6 +15,65 @@ from ensembles.passes.damage import DamageReport
 
 Ranges: TypeAlias = Sequence[tuple[int, int]]
 """First and last value of each range."""
+
+
+def set_of(numbers: Iterable[int]) -> int:
+    """Describe a set of numbers by 64 bits: bit n % 64 is set for each number n.
+
+    Two sets have a number in common only if their descriptions have a bit in common.
+
+    Parameters
+    ----------
+    numbers : iterable of int
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from ensembles.passes.reading import set_of
+    >>> bin(set_of([0, 2, 66]))
+    '0b101'
+    """
+    bits = 0
+    for number in numbers:
+        bits |= 1 << (number & 63)
+    return bits
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What requested events may be, for readers that know what chunks hold.
+
+    Attributes
+    ----------
+    calls, files : int or None
+        `set_of` the numbers of their functions and files. None: any.
+    sizes : tuple of (int, int) or None
+        Ranges of requested bytes, first and last. None: any.
+    ends_after_ns : int or None
+        The events end after this moment, ns. None: whenever.
+
+    Examples
+    --------
+    >>> from ensembles.passes.reading import Contents
+    >>> Contents().are_any, Contents(calls=0b100).are_any
+    (True, False)
+    """
+
+    calls: int | None = None
+    files: int | None = None
+    sizes: Ranges | None = None
+    ends_after_ns: int | None = None
+
+    @property
+    def are_any(self) -> bool:
+        """Whether there is no condition."""
+        return self == Contents()
+
+
+ANYTHING = Contents()
 
 
 @dataclass(frozen=True)
@@ -41,6 +100,8 @@ class ReadRequest:
         Exact: first row and end of the rows of a source with rows, as `divide` gives them. None: all.
     times_ns : tuple of (int, int) or None
         Not exact: ranges of starts, first and last, in ns. None: all.
+    contents : Contents
+        Not exact: what the events may be.
 
     Examples
     --------
@@ -56,6 +117,7 @@ class ReadRequest:
     ranks: Ranges | None = None
     rows: tuple[int, int] | None = None
     times_ns: Ranges | None = None
+    contents: Contents = ANYTHING
 
     def of_ranks(self, first: int, last: int) -> ReadRequest:
         """Return the request for those of its ranks that are in a range."""
@@ -89,6 +151,31 @@ def ascending_ranges(ranges: Ranges) -> Ranges:
         elif low <= high:
             joined.append((low, high))
     return tuple(joined)
+
+
+def ranges_of_numbers(numbers: np.ndarray) -> Ranges:
+    """Return the ranges of successive numbers, ascending.
+
+    Parameters
+    ----------
+    numbers : ndarray of int, shape (n,)
+
+    Returns
+    -------
+    tuple of (int, int)
+        First and last of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.passes.reading import ranges_of_numbers
+    >>> ranges_of_numbers(np.array([3, 1, 2, 7]))
+    ((1, 3), (7, 7))
+    """
+    some = np.unique(numbers).astype(np.int64)
+    first = np.flatnonzero(np.diff(some, prepend=-2) != 1)
+    last = np.append(first[1:], len(some))[: len(first)] - 1
+    return tuple(zip(some[first].tolist(), some[last].tolist(), strict=True))
 
 
 class RankSizes(NamedTuple):

@@ -14,7 +14,7 @@ from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.memory import Budget
 from ensembles.passes.progress import counted
-from ensembles.passes.reading import ChunkSource, Ranges, ReadRequest, divide
+from ensembles.passes.reading import ANYTHING, ChunkSource, Contents, Ranges, ReadRequest, divide
 from ensembles.passes.summary import ANY_ORDER, Requirement
 
 PARTS_EACH = 3
@@ -76,8 +76,8 @@ class PassSpec:
         Columns that the summaries and the selection need; None: all.
     choose : callable or None
         Reduces chunks to the selected events, given chunks, budget and path. None: all events are added.
-    ranks, times_ns : tuple of (int, int) or None
-        Ranges of ranks and of starts that `choose` selects, as of `ReadRequest`: others need not be read.
+    ranks, times_ns, contents
+        As of `ReadRequest`, of the events that `choose` selects: others need not be read.
     requires : Requirement
         Requirement of the summaries and of `choose` on the chunks.
     budget : Budget
@@ -95,6 +95,7 @@ class PassSpec:
     budget: Budget
     ranks: Ranges | None = None
     times_ns: Ranges | None = None
+    contents: Contents = ANYTHING
 
     def new_group(self, run: PassRun) -> SummaryGroup:
         """Make the empty summaries."""
@@ -113,7 +114,12 @@ class PassSpec:
         """The events to read for the whole pass."""
         is_ordered = self.requires is not ANY_ORDER
         return ReadRequest(
-            self.budget.chunk_events, self.columns, is_ordered, self.ranks, times_ns=self.times_ns
+            self.budget.chunk_events,
+            self.columns,
+            is_ordered,
+            self.ranks,
+            times_ns=self.times_ns,
+            contents=self.contents,
         )
 
     def parts_for_workers(self, run: PassRun, workers: int) -> list[ReadRequest]:

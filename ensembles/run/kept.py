@@ -32,6 +32,12 @@ from ensembles.passes.kept import (
     to_bytes,
     unseal,
 )
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.headline import headline_requests
+from ensembles.summaries.pyramid import levels_above, pyramid_request
+from ensembles.summaries.raster import raster_request
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.timegrid import CELLS
 
 if TYPE_CHECKING:
     from ensembles.model.events import Events
@@ -243,6 +249,17 @@ def _raise(error: OSError) -> None:
     raise error
 
 
+_ROWS_AT_ONCE = 1 << 15
+"""Events that are added to the summaries at a time: what they compute of them stays in the cache."""
+
+
+def _ranks_of(rank: np.ndarray) -> list[int]:
+    """Return the ranks in an ascending column."""
+    if rank[0] == rank[-1]:
+        return [int(rank[0])]
+    return np.append(rank[0], rank[1:][rank[1:] != rank[:-1]]).tolist()  # type: ignore[no-any-return]
+
+
 class KeptInFile:
     """Summaries that are filled while a run is collected, and kept in its ``trace.h5``.
 
@@ -253,11 +270,9 @@ class KeptInFile:
     """
 
     def __init__(self, run: Run) -> None:
-        from ensembles.run.information import sums_requests
-
         self._run = run
         is_wanted = run.has_all_events and not is_switched_off()
-        self._requests = sums_requests(run) if is_wanted else {}
+        self._requests = _wanted_of(run) if is_wanted else {}
         self._search, wanted = self._begun_search() if is_wanted else (None, {})
         self._group = SummaryGroup(self._requests | wanted, run)
         self._events = 0
@@ -306,29 +321,84 @@ class KeptInFile:
         """
         for chunk in chunks:
             self._events += len(chunk)
-            self._ranks.update(np.unique(chunk.rank).tolist())
-            try:
-                for summary in self._group.summaries.values():
-                    summary.add(chunk)
-            except EnsioError:
-                self._group, self._requests = SummaryGroup({}, self._run), {}
+            self._ranks.update(_ranks_of(chunk.rank))
+            for low in range(0, len(chunk), _ROWS_AT_ONCE):
+                self._add(chunk.part(low, min(low + _ROWS_AT_ONCE, len(chunk))))
             yield chunk
             del chunk  # so that its memory can be reused for the next one
         for summary in self._group.summaries.values():
             summary.finalize()
 
-    def sealed(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
-        """Return the summaries by name, the shortest first, up to a number of bytes."""
+    def _add(self, chunk: Events) -> None:
+        try:
+            for summary in self._group.summaries.values():
+                summary.add(chunk)
+        except EnsioError:
+            self._group, self._requests = SummaryGroup({}, self._run), {}
+
+    def sealed(self, identity: bytes, most_bytes: int, pyramid_bytes: int) -> dict[str, bytes]:
+        """Return the summaries by name, the shortest first.
+
+        Parameters
+        ----------
+        identity : bytes
+            Of the file.
+        most_bytes : int
+            Most bytes of all.
+        pyramid_bytes : int
+            Most bytes of the levels of the pyramid; the coarse ones come first.
+        """
+        filled = {request: self._group[name] for name, request in self._requests.items() if name != _PYRAMID}
+        if _RATE in self._requests:
+            filled[headline_requests()[_ACTIVE]] = self._group[_RATE].active
+        found = self._coded(filled | self._found_phases(), identity)
+        kept = {}
+        for name in sorted(found, key=lambda name: len(found[name])):
+            if len(found[name]) <= most_bytes:
+                most_bytes -= len(found[name])
+                kept[name] = found[name]
+        return kept | self._sealed_levels(identity, min(most_bytes, pyramid_bytes))
+
+    def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
+        """Return the raster of the run and the levels of the pyramid, the coarse ones first, that fit.
+
+        There is no raster if the finest level is as fine, and fits.
+        """
+        if _PYRAMID not in self._requests:
+            return {}
+        finest = self._group[_PYRAMID]
+        coded = [
+            self._coded({pyramid_request(level.level): level}, identity)
+            for level in reversed([finest, *levels_above(finest)])
+        ]
+        if finest.cells > CELLS or sum(len(data) for each in coded for data in each.values()) > most_bytes:
+            coded.insert(0, self._coded({raster_request(): finest.raster()}, identity))
+        kept: dict[str, bytes] = {}
+        for found in coded:
+            most_bytes -= sum(map(len, found.values()))
+            if not found or most_bytes < 0:
+                break
+            kept |= found
+        return kept
+
+    def _coded(self, filled: Mapping[SummaryRequest, Any], identity: bytes) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
-        filled = {request: self._group[name] for name, request in self._requests.items()}
-        for request, result in (filled | self._found_phases()).items():
+        for request, result in filled.items():
             key = key_of(request)
             with suppress(NotKept):
                 assert key is not None  # functions and classes of modules
                 found[name_of(identity, key)] = seal(identity, key, to_bytes(result, self._run))
-        kept = {}
-        for name in sorted(found, key=lambda name: len(found[name])):
-            most_bytes -= len(found[name])
-            if most_bytes >= 0:
-                kept[name] = found[name]
-        return kept
+        return found
+
+
+_PYRAMID, _RATE, _ACTIVE = "pyramid", "rate", "active"
+"""Names of requests."""
+
+
+def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
+    """Return the requests of ``ensio info`` and of the first pictures, where each call is added once."""
+    from ensembles.run.information import sums_requests
+
+    wanted = sums_requests(run)
+    del wanted[_ACTIVE]  # a part of the rate
+    return wanted | {_RATE: SummaryRequest(ignoring_run(RateCurve)), _PYRAMID: pyramid_request()}

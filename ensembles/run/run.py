@@ -26,6 +26,7 @@ from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
 from ensembles.readers.common.source import EventSource
 from ensembles.run.kept import KeptSummaries
+from ensembles.run.read_limits import limits_of
 from ensembles.run.selection import Filters, Selection, select_chunks
 from ensembles.run.totals import RunWithTotals
 
@@ -335,7 +336,7 @@ class Run(RunWithTotals):
 
     def _pass(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
         """Fill summaries with the events."""
-        empty = SummaryGroup(requests, self)
+        empty, limits = SummaryGroup(requests, self), limits_of(self, selection)
         columns, requires = empty.columns, empty.requires
         if columns is not None and (selection is not None or requires is BY_RANK):
             columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
@@ -354,8 +355,9 @@ class Run(RunWithTotals):
                 choose=None if selection is None else self._choose(selection),
                 requires=requires,
                 budget=self.budget,
-                ranks=None if selection is None else selection.read_ranks,
-                times_ns=None if selection is None else selection.read_times_ns,
+                ranks=limits.ranks,
+                times_ns=limits.times_ns,
+                contents=limits.contents,
             ),
         )
         if group.left_out_ranks:
@@ -554,10 +556,12 @@ class Run(RunWithTotals):
         return self._chunks_for(selection, max_events, True)
 
     def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
+        limits = limits_of(self, selection)
         request = ReadRequest(
             max_events or self.budget.chunk_events,
             is_ordered=is_ordered,
-            ranks=selection.read_ranks,
-            times_ns=selection.read_times_ns,
+            ranks=limits.ranks,
+            times_ns=limits.times_ns,
+            contents=limits.contents,
         )
         return self._choose(selection)(self._noting(request), self.budget, self.path)

@@ -86,6 +86,8 @@ class Selection:
         Select only calls that are not inside others.
     quantity : {"duration", "flight"}
         What ensembles are made of. "flight" selects only non-blocking requests whose flight is known.
+    under_way_ns : (int, int) or None
+        Select only calls that are under way in this time, ns since the origin, the end excluded.
     spans : Spans or None
         Times at which the tasks of a run are in `regions`; `for_run` sets it.
     site_numbers : tuple of int or None
@@ -106,6 +108,7 @@ class Selection:
     per_byte: bool = False
     outermost: bool = False
     quantity: Quantity = "duration"
+    under_way_ns: tuple[int, int] | None = None
     spans: Spans | None = field(default=None, compare=False, repr=False)
     site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
@@ -203,7 +206,8 @@ class Selection:
             ("file", self.file_globs),
             ("rank", self.ranks or self.regions),
             ("requested", self.sizes),
-            ("start", self.times_s or self.regions),
+            ("start", self.times_s or self.regions or self.under_way_ns),
+            ("duration", self.under_way_ns),
             ("moved", self.per_byte),
             ("depth", self.outermost),
             ("site", self.sites),
@@ -222,11 +226,6 @@ class Selection:
     def read_ranks(self) -> Ranges | None:
         """Ranges of the ranks to read, ascending and disjoint; None: all."""
         return None if self.ranks is None else ascending_ranges(self.ranks)
-
-    @property
-    def read_times_ns(self) -> Ranges | None:
-        """Ranges of the starts to read; None: all, also to count ordinals, among all calls of a rank."""
-        return None if self.times_ns is None or self.ordinals is not None else tuple(self.times_ns)
 
     @property
     def selects_all(self) -> bool:
@@ -249,6 +248,7 @@ class Selection:
             self.phases,
             self.ordinals,
             self.sites,
+            self.under_way_ns,
         )
         return not (self.per_byte or self.quantity == "flight") and all(
             condition is None for condition in others
@@ -367,6 +367,9 @@ class Selection:
             if self.site_numbers is None:
                 raise ValueError("the numbers of sites are unknown: use Selection.for_run first")
             mask &= np.isin(chunk.site, self.site_numbers)
+        if self.under_way_ns is not None:
+            low, high = self.under_way_ns
+            mask &= (chunk.start < high) & (chunk.start + np.maximum(chunk.duration, 1) > low)
         if self.per_byte:
             mask &= chunk.moved > 0
         if self.outermost:

@@ -198,11 +198,61 @@ def _pieces(log_rate: np.ndarray, spread: float) -> list[tuple[int, int]]:
     n = len(log_rate)
     if n < 2 * _LEAST_CELLS:
         return [(0, n)]
-    from ruptures import KernelCPD
+    return divided(log_rate, _PENALTY * spread**2 * np.log(n), _LEAST_CELLS)
 
-    penalty = _PENALTY * spread**2 * np.log(n)
-    ends = KernelCPD(kernel="linear", min_size=_LEAST_CELLS).fit_predict(log_rate[:, None], pen=penalty)
-    return list(zip([0, *map(int, ends[:-1])], map(int, ends), strict=True))
+
+def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, int]]:
+    """Divide a series into pieces with the least squared deviations from their means.
+
+    The division minimizes the sum of squares plus `penalty` for each piece (optimal partitioning, Jackson et
+    al. 2005), with the pruning of Killick et al. 2012.
+
+    Parameters
+    ----------
+    values : ndarray of float, shape (n,)
+    penalty : float
+    least : int
+        Least length of a piece; n is at least that.
+
+    Returns
+    -------
+    list of (int, int)
+        First value and end of each piece.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.structure.rates import divided
+    >>> divided(np.repeat([1.0, 5.0], [4, 6]), 0.5, 2)
+    [(0, 4), (4, 10)]
+    """
+    n = len(values)
+    values = values - values.mean()
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    squares = np.concatenate([[0.0], np.cumsum(values**2)])
+    best, last = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
+    best[0] = 0.0
+    begins = np.zeros(0, np.int64)  # where the last piece may begin
+
+    def costs(begins: np.ndarray, end: int) -> np.ndarray:
+        """Return the least cost up to `end` of divisions whose last piece has one of these beginnings."""
+        found: np.ndarray = best[begins] + squares[end] - squares[begins]
+        return found - (sums[end] - sums[begins]) ** 2 / (end - begins)
+
+    for end in range(least, n + 1):
+        begin = end - least
+        if best[begin] < np.inf:
+            # From here on a piece that begins now is no worse than one that costs as much until now.
+            begins = begins[costs(begins, begin) <= best[begin] + 1e-9 * (1 + abs(best[begin]))]
+            begins = np.append(begins, begin)
+        total = costs(begins, end)
+        place = int(np.argmin(total))
+        best[end], last[end] = total[place] + penalty, begins[place]
+    ends = [n]
+    while last[ends[-1]]:
+        ends.append(int(last[ends[-1]]))
+    ends = [0, *reversed(ends)]
+    return list(itertools.pairwise(ends))
 
 
 def _joined(rate: np.ndarray, stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:

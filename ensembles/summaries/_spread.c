@@ -20,7 +20,7 @@ typedef struct {
     Py_ssize_t events;
     int level;
     int64_t first;
-    int64_t *out;
+    int64_t *out, *begun; /* begun: NULL, or counts of the events that begin in a cell, of the same shape */
     int64_t rows, cells;
 } spread_job;
 
@@ -44,6 +44,8 @@ static inline int spread_event(const spread_job *job, int64_t start, int64_t dur
         return 0;
     int64_t *const out = job->out + row * job->cells;
     int64_t before = 0;
+    if (job->begun)
+        job->begun[row * job->cells + cell]++;
     for (; cell < last; cell++) {
         const int64_t elapsed = ((job->first + cell + 1) * ((int64_t)1 << level)) - start;
         const int64_t now = is_time ? elapsed : used(amount, elapsed, duration);
@@ -117,7 +119,8 @@ typedef struct {
     const uint32_t *rank; /* NULL: all ranks share a row; else `in_row` ranks do, and row_of is the first row */
     int64_t in_row;
     const uint8_t *depth; /* if given, events deeper than 0 are left out */
-    const int64_t *moved; /* NULL: time is spread; else bytes, in units of 2**-shift */
+    const int64_t *moved; /* if given, events that moved nothing are left out */
+    int by_bytes;         /* whether bytes are spread, in units of 2**-shift; else time */
     const uint8_t *carried,
         *bits; /* with `moved`: events whose carried bits include those of their call are left out */
     int shift;
@@ -151,8 +154,8 @@ static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
             last_rank = choice->rank[i];
             add = last_rank / choice->in_row;
         }
-        const int64_t amount = choice->moved ? (int64_t)((uint64_t)choice->moved[i] << choice->shift) : duration;
-        if (!spread_event(job, job->start[i], duration, row + add, amount, !choice->moved))
+        const int64_t amount = choice->by_bytes ? (int64_t)((uint64_t)choice->moved[i] << choice->shift) : duration;
+        if (!spread_event(job, job->start[i], duration, row + add, amount, !choice->by_bytes))
             return i;
     }
     return -1;
@@ -179,38 +182,42 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
     return any;
 }
 
-/* Arguments: columns, choice and output. If `out` is None, return the time span of the chosen events. */
+/* Arguments: columns, choice and output. A shift below 0: time is spread. If `out` is None, return the time span of the chosen events. */
 static PyObject *spread_calls(PyObject *module, PyObject *args)
 {
     (void)module;
-    enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, ARRAYS };
+    enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, BEGUN, ARRAYS };
     static const array_kind wanted[ARRAYS] = {
         {"start", 8, 0},       {"duration", 8, 0},           {"call", 2, 0},          {"rank", 4, OR_NONE},
         {"depth", 1, OR_NONE}, {"moved", 8, OR_NONE},        {"carried", 1, OR_NONE}, {"row_of", 4, 0},
-        {"bits", 1, OR_NONE},  {"out", 8, OR_NONE | WRITTEN}};
+        {"bits", 1, OR_NONE},  {"out", 8, OR_NONE | WRITTEN}, {"begun", 8, OR_NONE | WRITTEN}};
     PyObject *objects[ARRAYS], *result = NULL;
     Py_buffer views[ARRAYS] = {0};
     int level;
     long long in_row, first, cells;
     choice chosen = {0};
-    if (!PyArg_ParseTuple(args, "OOOOOLOOOOiiLOL", &objects[START], &objects[DURATION], &objects[CALL],
+    if (!PyArg_ParseTuple(args, "OOOOOLOOOOiiLOLO", &objects[START], &objects[DURATION], &objects[CALL],
                           &objects[ROW_OF], &objects[RANK], &in_row, &objects[DEPTH], &objects[MOVED],
-                          &objects[CARRIED], &objects[BITS], &chosen.shift, &level, &first, &objects[OUT], &cells))
+                          &objects[CARRIED], &objects[BITS], &chosen.shift, &level, &first, &objects[OUT], &cells,
+                          &objects[BEGUN]))
         return NULL;
     if (get_arrays(views, objects, wanted, ARRAYS, COLUMNS) != 0)
         goto done;
     const int by_bytes = is_given(&views[MOVED]), is_filled = is_given(&views[OUT]);
     int fits = by_bytes == is_given(&views[CARRIED]) && by_bytes == is_given(&views[BITS]) && in_row > 0 &&
-               chosen.shift >= 0 && chosen.shift < 63;
+               chosen.shift < 63;
     fits &= !by_bytes || length_of(&views[BITS]) == length_of(&views[ROW_OF]);
+    fits &= !is_given(&views[BEGUN]) || (is_filled && length_of(&views[BEGUN]) == length_of(&views[OUT]));
     fits &= !is_filled || (level >= 0 && level <= 62 && cells > 0 && length_of(&views[OUT]) % cells == 0);
     if (!fits) {
         PyErr_SetString(PyExc_ValueError,
-                        "in_row must be above 0, shift below 63, bits as many as row_of, and out whole rows of cells");
+                        "in_row must be above 0, shift below 63, bits as many as row_of, out whole rows of cells, and "
+                        "begun as long");
         goto done;
     }
     chosen.call = views[CALL].buf, chosen.row_of = views[ROW_OF].buf, chosen.calls = length_of(&views[ROW_OF]);
     chosen.rank = views[RANK].buf, chosen.in_row = in_row, chosen.depth = views[DEPTH].buf;
+    chosen.by_bytes = by_bytes && chosen.shift >= 0;
     if (by_bytes)
         chosen.moved = views[MOVED].buf, chosen.carried = views[CARRIED].buf, chosen.bits = views[BITS].buf;
     spread_job job = {.start = views[START].buf, .duration = views[DURATION].buf, .events = length_of(&views[START])};
@@ -220,6 +227,7 @@ static PyObject *spread_calls(PyObject *module, PyObject *args)
     if (is_filled) {
         job.level = level, job.first = first, job.cells = cells;
         job.out = views[OUT].buf, job.rows = length_of(&views[OUT]) / cells;
+        job.begun = views[BEGUN].buf;
     }
     Py_BEGIN_ALLOW_THREADS
     if (is_filled)

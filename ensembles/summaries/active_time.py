@@ -6,8 +6,9 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.passes.summary import Summary
-from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
-from ensembles.summaries.spreading import moving_ns
+from ensembles.summaries.callsums import carried_bits
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls, shared_directions
+from ensembles.summaries.spreading import Choice, moving_ns
 from ensembles.summaries.timegrid import TimeGrid
 
 MOST_EXACT = 1 << 20
@@ -39,11 +40,11 @@ class ActiveTime(Summary):
     """
 
     columns = ("call", "carried", "moved", "start", "duration", "flight")
-    results = ("_calls", "_spans", "_grid")
+    results = ("_spans", "_grid")
 
     def __init__(self) -> None:
-        self._calls = [0] * len(DIRECTIONS)
-        self._spans: list[list[np.ndarray]] = [[] for _ in DIRECTIONS]
+        self._spans: list[list[np.ndarray] | None] = [[] for _ in DIRECTIONS]
+        """By direction; None: there are too many."""
         self._grid = TimeGrid(2 * len(DIRECTIONS), _CELLS)
 
     def add(self, chunk: Events) -> None:
@@ -54,46 +55,49 @@ class ActiveTime(Summary):
         EnsioError
             A call ends before it starts.
         """
-        direction, start, duration = shared_directions(chunk), chunk.start, moving_ns(chunk)
-        moves = direction >= 0
-        if not moves.any():
+        if not len(chunk):
             return
-        if not moves.all():
-            direction, start, duration = direction[moves], start[moves], duration[moves]
-        self._grid.add(start, duration, direction)
-        self._grid.add(
-            start, np.zeros_like(start), direction + np.int32(len(DIRECTIONS)), np.ones_like(start)
-        )
+        choice = Choice(direction_of_calls(chunk.calls), bits=carried_bits(chunk.calls), shift=-1)
+        self._grid.add_calls(chunk, choice, counts_from=len(DIRECTIONS))
+        if all(spans is None for spans in self._spans):
+            return
+        direction, start, duration = shared_directions(chunk), chunk.start, moving_ns(chunk)
         for number in range(len(DIRECTIONS)):
             these = direction == number
-            calls, spans = int(np.count_nonzero(these)), []
-            if self._calls[number] + calls <= MOST_EXACT:
-                spans = [np.stack([start[these], start[these] + duration[these]])]
-            self._hold(number, calls, spans)
+            self._hold(number, [np.stack([start[these], start[these] + duration[these]])])
 
     def merge(self, other: ActiveTime) -> None:
         """Add the calls of another summary."""
         self._grid.merge(other._grid)
         for number in range(len(DIRECTIONS)):
-            self._hold(number, other._calls[number], other._spans[number])
+            self._hold(number, other._spans[number])
 
-    def _hold(self, number: int, calls: int, spans: list[np.ndarray]) -> None:
-        self._calls[number] += calls
-        self._spans[number] = [*self._spans[number], *spans] if self._calls[number] <= MOST_EXACT else []
+    def _hold(self, number: int, spans: list[np.ndarray] | None) -> None:
+        """Hold the times of calls, which the grid counts already."""
+        held = self._spans[number]
+        if held is None or spans is None or self._counts()[number] > MOST_EXACT:
+            self._spans[number] = None
+        else:
+            held += spans
+
+    def _counts(self) -> list[int]:
+        counts: list[int] = self._grid.values[len(DIRECTIONS) :].sum(axis=1).tolist()
+        return counts
 
     def calls(self, direction: str) -> int:
         """Number of calls that moved bytes in this direction."""
-        return self._calls[DIRECTIONS.index(direction)]
+        return self._counts()[DIRECTIONS.index(direction)]
 
     def is_exact(self, direction: str) -> bool:
         """Whether `active_s` is exact in this direction; otherwise it may be too long."""
-        return self.calls(direction) <= MOST_EXACT
+        return self._spans[DIRECTIONS.index(direction)] is not None
 
     def active_s(self, direction: str) -> float:
         """Time in s in which at least one call moved bytes in this direction."""
         number = DIRECTIONS.index(direction)
-        if self.is_exact(direction):
-            return 1e-9 * union_ns(self._spans[number])
+        spans = self._spans[number]
+        if spans is not None:
+            return 1e-9 * union_ns(spans)
         return 1e-9 * float(np.minimum(self._grid.values[number], self._grid.cell_ns).sum())
 
     def calls_between(self, direction: str, from_ns: int, to_ns: int) -> int:
@@ -114,13 +118,14 @@ class ActiveTime(Summary):
     def condense(self) -> None:
         """Replace the times of calls by one span that is as long as their union."""
         for number, spans in enumerate(self._spans):
-            self._spans[number] = [np.array([[0], [union_ns(spans)]])] if spans else []
+            if spans is not None:
+                self._spans[number] = [np.array([[0], [union_ns(spans)]])] if spans else []
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``active_s`` and ``calls`` by direction, each of shape (2,)."""
         return {
             "active_s": np.array([self.active_s(direction) for direction in DIRECTIONS]),
-            "calls": np.array(self._calls, dtype=np.int64),
+            "calls": np.array(self._counts(), dtype=np.int64),
         }
 
 

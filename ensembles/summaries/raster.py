@@ -8,10 +8,12 @@ share of its area, and the sum over a row is the time of its calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ensembles.model.events import Call, Events, of_calls
+from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
 from ensembles.summaries.spreading import Choice, compute_extent
 from ensembles.summaries.timegrid import CELLS, TimeGrid
@@ -45,6 +47,8 @@ class Raster(Summary):
         Largest number of rows.
     cells : int
         Largest number of cells of time.
+    ranks_per_row : int, optional
+        Tasks in each row. Default: the fewest with which there are not more rows.
 
     Attributes
     ----------
@@ -68,9 +72,11 @@ class Raster(Summary):
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("several_threads", "_grid")
 
-    def __init__(self, tasks: int, rows: int = ROWS, cells: int = CELLS) -> None:
+    def __init__(
+        self, tasks: int, rows: int = ROWS, cells: int = CELLS, ranks_per_row: int | None = None
+    ) -> None:
         self.tasks = max(tasks, 1)
-        self.ranks_per_row = -(-self.tasks // rows)
+        self.ranks_per_row = ranks_per_row or -(-self.tasks // rows)
         self.rows = -(-self.tasks // self.ranks_per_row)
         self.several_threads = False
         self._grid = TimeGrid(len(CLASSES) * self.rows, cells)
@@ -107,6 +113,26 @@ class Raster(Summary):
             raise ValueError("rasters can be merged only if they have the same number of tasks")
         self._grid.merge(other._grid)
         self.several_threads |= other.several_threads
+
+    def put(
+        self, grid: TimeGrid, row: np.ndarray, extent_ns: tuple[int, int] | None, several_threads: bool
+    ) -> None:
+        """Fill an empty raster with the times of a grid with finer cells.
+
+        Parameters
+        ----------
+        grid : TimeGrid
+        row : ndarray of int, shape (n,)
+            Row of this raster's grid, by class and row, for each of the first rows of the other.
+        extent_ns : (int, int) or None
+            First moment to show, and the end. None: there are no events.
+        several_threads : bool
+            As the attribute.
+        """
+        self.several_threads = several_threads
+        self._grid.level = grid.level  # cells are not finer than those of the grid
+        self._grid.add_extent(extent_ns)
+        self._grid.add_grid(grid, row)
 
     @property
     def edges_ns(self) -> np.ndarray:
@@ -199,3 +225,15 @@ def class_of_calls(calls: Sequence[Call]) -> np.ndarray:
     waits_for_io = [call.op == "wait" and not call.waits_for_tasks for call in calls]
     classes = [io_wait if io else number[call.op] for call, io in zip(calls, waits_for_io, strict=True)]
     return np.array(classes, dtype=np.int32)
+
+
+def raster_request() -> SummaryRequest:
+    """Return the request for the raster of a run, or of events, as pictures show it."""
+    return SummaryRequest(_empty_raster)
+
+
+def _empty_raster(data: Any) -> Raster:
+    """Make an empty raster; the number of tasks of events is their largest rank plus 1."""
+    if isinstance(data, Events):
+        return Raster(int(data.rank.max()) + 1 if len(data) else 1)
+    return Raster(data.tasks)

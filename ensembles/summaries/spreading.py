@@ -24,11 +24,11 @@ class Choice:
     outermost : bool
         Leave out calls inside others.
     bits : ndarray of uint8, shape (calls,), or None
-        None: spread the time of the calls. Otherwise spread the bytes of calls that moved any, and whose
+        None: spread the time of all calls. Otherwise spread the bytes of calls that moved any, and whose
         ``carried`` has no bit of their function in common with this; those of non-blocking requests over
         their ``flight``.
     shift : int
-        Multiply bytes by ``2**shift``.
+        Multiply bytes by ``2**shift``. Negative: spread the time of these calls in place of their bytes.
     """
 
     row_of_call: np.ndarray
@@ -77,14 +77,16 @@ def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
         A call ends before it starts, or beyond the range of 64-bit nanoseconds.
     """
     try:
-        return _compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0)
+        return _compiled.spread_calls(*_arguments(chunk, choice), 0, 0, None, 0, None)
     except OverflowError:
         raise EnsioError(
             "an event ends before it starts: the time stamps of this run are damaged, record it again"
         ) from None
 
 
-def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.ndarray) -> None:
+def spread_calls(
+    chunk: Events, choice: Choice, level: int, first: int, out: np.ndarray, begun: np.ndarray | None = None
+) -> None:
     """Spread the chosen calls over cells of time.
 
     Parameters
@@ -95,13 +97,15 @@ def spread_calls(chunk: Events, choice: Choice, level: int, first: int, out: np.
         The calls that count, their rows and amounts.
     level, first, out
         As for `ensembles.summaries.kernels.spread`.
+    begun : ndarray of int64, shape of `out`, optional
+        The number of chosen calls that begin in a cell is added to it.
 
     Raises
     ------
     IndexError
         A call lies outside of `out`, or its ``call`` is out of range.
     """
-    _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1])
+    _compiled.spread_calls(*_arguments(chunk, choice), level, first, out, out.shape[1], begun)
 
 
 _Arguments = tuple[

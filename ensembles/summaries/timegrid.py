@@ -137,7 +137,7 @@ class TimeGrid:
         self._cover(low, high)
         kernels.spread(start_ns, duration_ns, row, amount, self.level, self._first, self._values)
 
-    def add_calls(self, chunk: Events, choice: Choice) -> None:
+    def add_calls(self, chunk: Events, choice: Choice, counts_from: int | None = None) -> None:
         """Spread the chosen calls of a chunk.
 
         Parameters
@@ -146,6 +146,9 @@ class TimeGrid:
             The events.
         choice : Choice
             The calls that count, their rows and amounts.
+        counts_from : int, optional
+            First of as many rows as those of `choice`, and behind them, that count the calls which begin in
+            a cell. Default: they are not counted.
 
         Raises
         ------
@@ -154,7 +157,9 @@ class TimeGrid:
         """
         self.add_extent(compute_extent(chunk, choice))
         if self.low_ns is not None:
-            spread_calls(chunk, choice, self.level, self._first, self._values)
+            values = self._values
+            amounts, begun = values[:counts_from], None if counts_from is None else values[counts_from:]
+            spread_calls(chunk, choice, self.level, self._first, amounts, begun)
 
     def add_extent(self, extent_ns: tuple[int, int] | None) -> None:
         """Extend the axis to a time span in ns; None: no change."""
@@ -175,6 +180,22 @@ class TimeGrid:
             return
         self._cover(other.low_ns, other.high_ns)
         _fold(other.values, other._first, other.level, self._values, self._first, self.level)
+
+    def add_grid(self, other: TimeGrid, row: np.ndarray) -> None:
+        """Add amounts of another grid that lie on the axis of this one, which has cells at least as wide.
+
+        Parameters
+        ----------
+        other : TimeGrid
+        row : ndarray of int, shape (n,)
+            Row of this grid for each of the first rows of the other.
+        """
+        if self.low_ns is None or self.high_ns is None or other.low_ns is None:
+            return
+        begin = max((self._first << (self.level - other.level)) - other._first, 0)
+        end = ((self._first + self._used) << (self.level - other.level)) - other._first
+        values = other.values[: len(row), begin : max(end, begin)]
+        _fold(values, other._first + begin, other.level, self._values, self._first, self.level, row)
 
     def _cover(self, low_ns: int, high_ns: int) -> None:
         """Extend the axis to the time from `low_ns` to `high_ns`."""
@@ -219,9 +240,15 @@ def extent_ns(start_ns: np.ndarray, duration_ns: np.ndarray) -> tuple[int, int]:
 
 
 def _fold(
-    source: np.ndarray, source_first: int, source_level: int, target: np.ndarray, first: int, level: int
+    source: np.ndarray,
+    source_first: int,
+    source_level: int,
+    target: np.ndarray,
+    first: int,
+    level: int,
+    rows: np.ndarray | None = None,
 ) -> None:
-    """Add the cells of `source` to those of `target`.
+    """Add the cells of `source` to those of `target`, by default to the same rows.
 
     The target covers them, with cells that are at least as wide.
     """
@@ -230,4 +257,5 @@ def _fold(
     column = ((source_first + np.arange(source.shape[1])) >> (level - source_level)) - first
     starts = np.flatnonzero(np.diff(column, prepend=column[0] - 1))
     for row in np.flatnonzero(source.any(axis=1)):  # pages of `target` that are not written take no memory
-        target[row, column[0] : column[-1] + 1] += np.add.reduceat(source[row], starts)
+        to = row if rows is None else rows[row]
+        target[to, column[0] : column[-1] + 1] += np.add.reduceat(source[row], starts)

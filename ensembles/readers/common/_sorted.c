@@ -1,9 +1,11 @@
-/* Test whether rows of a trace.h5 are sorted as its index states. readers/tracefile/index.py documents the function. */
+/* Test whether rows of a trace.h5 are sorted as its index states, and describe rows for it. readers/tracefile/index.py
+ * documents the functions. */
 #include "_compiled.h"
 
 #include <stdint.h>
 #include <string.h>
 
+#include "summaries/arrays.h"
 #include "summaries/processors.h"
 
 /* The arguments of `is_sorted`. */
@@ -112,4 +114,72 @@ done:
     return result;
 }
 
-PyMethodDef order_functions[] = {{"is_sorted", is_sorted, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* What is known of a chunk beyond its order. */
+typedef struct {
+    int64_t last_end;
+    uint64_t calls, files, least, most; /* sets of numbers modulo 64; requested bytes */
+} contents;
+
+FOR_EACH_PROCESSOR
+static uint64_t calls_of(const uint16_t *call, Py_ssize_t count)
+{
+    uint64_t set = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        set |= (uint64_t)1 << (call[i] & 63);
+    return set;
+}
+
+FOR_EACH_PROCESSOR
+static uint64_t files_of(const uint32_t *file, Py_ssize_t count)
+{
+    uint64_t set = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        set |= (uint64_t)1 << (file[i] & 63);
+    return set;
+}
+
+FOR_EACH_PROCESSOR
+static void range_of(const uint64_t *size, Py_ssize_t count, uint64_t *least, uint64_t *most)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        low = size[i] < low ? size[i] : low;
+        high = size[i] > high ? size[i] : high;
+    }
+    *least = low, *most = high;
+}
+
+/* Arguments: start, duration, call, file, requested; of at least one row. */
+static PyObject *describe_rows(PyObject *module, PyObject *args)
+{
+    (void)module;
+    enum { START_OF, DURATION_OF, CALL, FILE_OF, REQUESTED, COLUMNS };
+    static const array_kind wanted[COLUMNS] = {
+        {"start", 8, 0}, {"duration", 8, 0}, {"call", 2, 0}, {"file", 4, 0}, {"requested", 8, 0}};
+    Py_buffer views[COLUMNS] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, COLUMNS, COLUMNS) != 0)
+        goto done;
+    const Py_ssize_t count = length_of(&views[START_OF]);
+    if (count == 0) {
+        PyErr_SetString(PyExc_ValueError, "there are no rows");
+        goto done;
+    }
+    contents found;
+    Py_BEGIN_ALLOW_THREADS
+    found.last_end = last_end(views[START_OF].buf, views[DURATION_OF].buf, count);
+    found.calls = calls_of(views[CALL].buf, count);
+    found.files = files_of(views[FILE_OF].buf, count);
+    range_of(views[REQUESTED].buf, count, &found.least, &found.most);
+    Py_END_ALLOW_THREADS
+    result = Py_BuildValue("LKKKK", (long long)found.last_end, (unsigned long long)found.calls,
+                           (unsigned long long)found.files, (unsigned long long)found.least,
+                           (unsigned long long)found.most);
+done:
+    release_arrays(views, COLUMNS);
+    return result;
+}
+
+PyMethodDef order_functions[] = {{"is_sorted", is_sorted, METH_VARARGS, NULL},
+                                 {"describe_rows", describe_rows, METH_VARARGS, NULL},
+                                 {NULL, NULL, 0, NULL}};

@@ -1,4 +1,4 @@
-/* The inverse of HDF5's shuffle filter: byte k of item i is at k * items + i. */
+/* HDF5's shuffle filter and its inverse: byte k of item i is at k * items + i. */
 #ifndef ENSIO_SHUFFLE_H
 #define ENSIO_SHUFFLE_H
 
@@ -26,6 +26,28 @@ static inline void put_together(const uint8_t *restrict shuffled, size_t items, 
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < 8; k++)
                 out[8 * i + k] = from[k * items + i];
+    }
+}
+
+/* The inverse of `put_together`, of `count` items at the beginning. */
+static inline void take_apart(const uint8_t *restrict plain, size_t items, size_t count, int width,
+                              uint8_t *restrict out)
+{
+    if (width == 1) {
+        memcpy(out, plain, count);
+    } else if (width == 2) {
+        for (size_t i = 0; i < count; i++) {
+            out[i] = plain[2 * i];
+            out[items + i] = plain[2 * i + 1];
+        }
+    } else if (width == 4) {
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < 4; k++)
+                out[k * items + i] = plain[4 * i + k];
+    } else {
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < 8; k++)
+                out[k * items + i] = plain[8 * i + k];
     }
 }
 

@@ -8,6 +8,7 @@
 #include <ensio/jobfile.h>
 
 #include "readers/common/shuffle.h"
+#include "summaries/processors.h"
 
 enum { START, DURATION, FILE_NUMBER, REQUESTED, MOVED, OFFSET, COLUMNS };
 
@@ -191,6 +192,53 @@ release_from:
     return result;
 }
 
+FOR_EACH_PROCESSOR
+static void shuffle_all(const uint8_t *plain, size_t items, size_t count, int width, uint8_t *out)
+{
+    take_apart(plain, items, count, width, out);
+}
+
+/* Shuffle items, and pad them with zeros. Items that are all alike are left alone, and False is returned. */
+static PyObject *shuffle(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *from_object, *out_object, *result = NULL;
+    Py_buffer from, out;
+    int width, alike = 0;
+    if (!PyArg_ParseTuple(args, "OiO", &from_object, &width, &out_object))
+        return NULL;
+    if (PyObject_GetBuffer(from_object, &from, PyBUF_C_CONTIGUOUS) != 0)
+        return NULL;
+    if (PyObject_GetBuffer(out_object, &out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
+        goto release_from;
+    if (width != 1 && width != 2 && width != 4 && width != 8) {
+        PyErr_SetString(PyExc_ValueError, "items have 1, 2, 4 or 8 bytes");
+        goto release_out;
+    }
+    const Py_ssize_t items = out.len / width, count = from.len / width;
+    if (items * width != out.len || count * width != from.len || count > items || count == 0) {
+        PyErr_SetString(PyExc_ValueError, "there are more items than room for them");
+        goto release_out;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    const uint8_t *const bytes = from.buf;
+    alike = count == items && memcmp(bytes, bytes + width, (size_t)(from.len - width)) == 0;
+    if (!alike) {
+        uint8_t *const to = out.buf;
+        shuffle_all(bytes, (size_t)items, (size_t)count, width, to);
+        for (int k = 0; k < width; k++)
+            memset(to + k * items + count, 0, (size_t)(items - count));
+    }
+    Py_END_ALLOW_THREADS
+    result = PyBool_FromLong(!alike);
+release_out:
+    PyBuffer_Release(&out);
+release_from:
+    PyBuffer_Release(&from);
+    return result;
+}
+
 PyMethodDef block_functions[] = {{"decode_block", decode_block, METH_VARARGS, NULL},
                                  {"unshuffle", unshuffle, METH_VARARGS, NULL},
+                                 {"shuffle", shuffle, METH_VARARGS, NULL},
                                  {NULL, NULL, 0, NULL}};

@@ -149,10 +149,17 @@ def open_group(parent: h5py.Group, name: str) -> h5py.Group:
     return group
 
 
-def open_column(group: h5py.Group, name: str) -> h5py.Dataset:
+def open_column(group: h5py.Group, name: str, is_whole: bool = False) -> h5py.Dataset:
     """Open a column of the same file that is stored completely.
 
     HDF5 returns zeros for data that were never written, whatever their length.
+
+    Parameters
+    ----------
+    group : h5py.Group
+    name : str
+    is_whole : bool
+        Whether it is known already that all chunks are there, which HDF5 would have to count.
 
     Raises
     ------
@@ -166,11 +173,13 @@ def open_column(group: h5py.Group, name: str) -> h5py.Dataset:
         raise ValueError(f"{name} in it is not a column")
     if dataset.external is not None or dataset.is_virtual:
         raise ValueError(f"its column {name} lies in other files")
+    if dataset.chunks is not None and dataset.chunks[0] * dataset.dtype.itemsize > _MOST_CHUNK_BYTES:
+        raise ValueError(f"its column {name} has chunks of {dataset.chunks[0]:,} rows")
+    if is_whole:
+        return dataset
     (length,), stored_bytes = dataset.shape, dataset.id.get_storage_size()
     if dataset.chunks is None:
         whole = stored_bytes >= length * dataset.dtype.itemsize
-    elif dataset.chunks[0] * dataset.dtype.itemsize > _MOST_CHUNK_BYTES:
-        raise ValueError(f"its column {name} has chunks of {dataset.chunks[0]:,} rows")
     else:
         whole = dataset.id.get_num_chunks() == -(-length // dataset.chunks[0])
         if dataset.compression == "gzip":

@@ -11,7 +11,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import h5py
 import numpy as np
@@ -187,6 +187,8 @@ class TraceColumns:
         Names of the wanted columns.
     limits : dict of str to (int, int)
         Smallest and largest plausible value of each column; other values are damage.
+    places : dict of str to ndarray, optional
+        Where chunks are (`ensembles.readers.tracefile.contents.ChunkContents`). Default: HDF5 is asked.
 
     Attributes
     ----------
@@ -200,9 +202,16 @@ class TraceColumns:
         A column is missing or damaged.
     """
 
-    def __init__(self, group: h5py.Group, names: Sequence[str], limits: Limits) -> None:
+    def __init__(
+        self,
+        group: h5py.Group,
+        names: Sequence[str],
+        limits: Limits,
+        places: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
         self.names = tuple(names)
-        self._datasets = {name: open_column(group, name) for name in names}
+        told = {} if places is None else places
+        self._datasets = {name: open_column(group, name, name in told) for name in names}
         self._limits = limits
         lengths = {dataset.shape[0] for dataset in self._datasets.values()}
         if len(lengths) != 1:
@@ -216,14 +225,14 @@ class TraceColumns:
         self._plain_gzip = {
             name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
         }
-        self._places: dict[str, list[tuple[int, int, int]]] = {}
+        self._told_places = told
+        self._places: dict[str, np.ndarray] = {}
         self._reader = ChunkReader(limits)
         self._descriptor = open_descriptor(next(iter(self._datasets.values())))
 
     def read(
         self,
-        low: int,
-        high: int,
+        spans: Sequence[tuple[int, int]],
         pool: ThreadPoolExecutor,
         index: TraceIndex | None = None,
         out: dict[str, np.ndarray] | None = None,
@@ -232,73 +241,93 @@ class TraceColumns:
 
         Parameters
         ----------
-        low, high : int
-            Rows; `high` is excluded.
+        spans : sequence of (int, int)
+            First row and end of the rows to read, ascending and disjoint. They follow on each other in the
+            result.
         pool : ThreadPoolExecutor
         index : TraceIndex, optional
             The rows, which must be whole chunks of the index, are checked against it.
-        out : dict of str to ndarray, shape (high - low,), optional
+        out : dict of str to ndarray, shape (rows,), optional
             Receives the rows. Default: new arrays.
 
         Returns
         -------
-        dict of str to ndarray, shape (high - low,)
+        dict of str to ndarray, shape (rows,)
 
         Raises
         ------
         ValueError, OSError, zlib.error
             The file is damaged or cannot be read.
         """
-        zeroed = out is None
+        zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
-            out = {name: np.zeros(high - low, COLUMNS[name]) for name in self._datasets}
+            out = {name: np.zeros(length, COLUMNS[name]) for name in self._datasets}
         checked: set[int] = set()
         jobs = []
-        for first, parts in self._work(low, high, out, zeroed):
-            chunk = None if index is None else self._chunk_in(index, first, parts)
-            if index is None or chunk is None:
-                jobs.append(pool.submit(self._reader.read, self._descriptor, parts))
-            else:
-                checked.add(chunk)
-                jobs.append(pool.submit(self._read_checked, parts, index, chunk))
+        for work in self._jobs(spans, out, zeroed):
+            chunks = [None if index is None else self._chunk_in(index, *unit) for unit in work]
+            checked.update(chunk for chunk in chunks if chunk is not None)
+            jobs.append(pool.submit(self._read_checked, work, index, chunks))
         for name, dataset in self._datasets.items():
-            if name not in self._plain_gzip:
-                dataset.read_direct(out[name], np.s_[low:high])
-                jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
+            if name in self._plain_gzip:
+                continue
+            for place, low, high in _placed(spans):
+                dataset.read_direct(out[name], np.s_[low:high], np.s_[place : place + high - low])
+            jobs.append(pool.submit(check_limits, name, out[name], self._limits.get(name)))
         for job in jobs:
             job.result()
         if index is not None and self._ordering:
-            for chunk in range(low // index.rows, -(-high // index.rows)):
-                if chunk not in checked:
-                    begin, end = chunk * index.rows - low, min((chunk + 1) * index.rows, high) - low
-                    index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
+            for place, low, high in _placed(spans):
+                for chunk in range(low // index.rows, -(-high // index.rows)):
+                    if chunk not in checked:
+                        begin = place + chunk * index.rows - low
+                        end = place + min((chunk + 1) * index.rows, high) - low
+                        index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
         return out
 
-    def _work(
-        self, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
-    ) -> Iterator[tuple[int, list[ChunkRows]]]:
-        """Yield units of work for threads: first row, and chunks.
+    def _jobs(
+        self, spans: Sequence[tuple[int, int]], out: dict[str, np.ndarray], zeroed: bool
+    ) -> list[list[_Unit]]:
+        """Divide the work among threads.
 
         A unit is the same rows of all columns, so that they are checked while they are in the cache. If there
         are too few such units, a unit is one chunk of one column.
         """
+        units = [
+            unit for place, low, high in _placed(spans) for unit in self._units(place, low, high, out, zeroed)
+        ]
+        if len(units) >= THREADS:
+            jobs: list[list[_Unit]] = []
+            rows = _ROWS_OF_JOB
+            for unit in units:
+                if rows >= _ROWS_OF_JOB:
+                    jobs.append([])
+                    rows = 0
+                jobs[-1].append(unit)
+                rows += len(unit[1][0].out)
+            return jobs
+        each = [(first, part) for first, parts in units for part in parts]
+        each.sort(key=lambda one: -one[1].stored_bytes)
+        return [[(first, [part])] for first, part in each]
+
+    def _units(
+        self, place: int, low: int, high: int, out: dict[str, np.ndarray], zeroed: bool
+    ) -> Iterator[_Unit]:
+        """Yield the chunks of rows that are wanted at a place of the result, by their first row."""
         by_row: dict[int, list[ChunkRows]] = {}
         for name, rows in self._plain_gzip.items():
             if name not in self._places:
-                self._places[name] = _places(self._datasets[name])
-            for first in range(low // rows * rows, high, rows):
-                mask, position, stored_bytes = self._places[name][first // rows]
-                if mask:
-                    raise ValueError(f"a part of its column {name} is stored without compression")
+                self._places[name] = _known_places(self._datasets[name], self._told_places.get(name))
+            some = self._places[name][:, low // rows : -(-high // rows)].tolist()
+            column = out[name]
+            for first, position, stored_bytes in zip(
+                range(low // rows * rows, high, rows), *some, strict=True
+            ):
                 begin, end = max(first, low), min(first + rows, high)
-                place = out[name][begin - low : end - low]
-                part = ChunkRows(name, position, stored_bytes, rows, begin - first, place, zeroed)
+                target = column[place + begin - low : place + end - low]
+                part = ChunkRows(name, position, stored_bytes, rows, begin - first, target, zeroed)
                 by_row.setdefault(first, []).append(part)
-        if len(by_row) >= THREADS:
-            return iter(by_row.items())
-        each = [(first, part) for first, parts in by_row.items() for part in parts]
-        each.sort(key=lambda one: -one[1].stored_bytes)
-        return ((first, [part]) for first, part in each)
+        yield from by_row.items()
 
     def _chunk_in(self, index: TraceIndex, first: int, parts: list[ChunkRows]) -> int | None:
         """Return the chunk of the index that these parts form with all its columns, or None."""
@@ -307,10 +336,29 @@ class TraceColumns:
         whole = {part.name for part in parts if part.rows == index.rows and part.first == 0}
         return first // index.rows if whole.issuperset(self._ordering) else None
 
-    def _read_checked(self, parts: list[ChunkRows], index: TraceIndex, chunk: int) -> None:
-        """Read a chunk of the index, and check its order while it is in the cache."""
-        self._reader.read(self._descriptor, parts)
-        index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
+    def _read_checked(
+        self, work: Sequence[_Unit], index: TraceIndex | None, chunks: Sequence[int | None]
+    ) -> None:
+        """Read chunks, and check the order of those of the index while they are in the cache."""
+        for (_, parts), chunk in zip(work, chunks, strict=True):
+            self._reader.read(self._descriptor, parts)
+            if index is not None and chunk is not None:
+                index.check(chunk, {part.name: part.out for part in parts if part.name in self._ordering})
+
+
+_Unit: TypeAlias = tuple[int, list[ChunkRows]]
+"""First row of chunks, and what is wanted of them."""
+
+_ROWS_OF_JOB = 1 << 16
+"""Rows that a thread reads at a time."""
+
+
+def _placed(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Yield for each span of rows its place in the result, and the span."""
+    place = 0
+    for low, high in spans:
+        yield place, low, high
+        place += high - low
 
 
 def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
@@ -327,16 +375,52 @@ def _is_plain_gzip(dataset: h5py.Dataset) -> bool:
     )
 
 
-def _places(dataset: h5py.Dataset) -> list[tuple[int, int, int]]:
-    """Return filter mask, offset in the file and stored length of each chunk of a column.
+def find_places(dataset: h5py.Dataset) -> np.ndarray:
+    """Find where the chunks of a column are.
 
     HDF5 takes as long for a single chunk as for all.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    ndarray of int64, shape (2, chunks)
+        Offset in the file and stored length of each chunk, bytes.
+
+    Raises
+    ------
+    ValueError
+        A chunk is stored without compression.
     """
     rows = dataset.chunks[0]
-    places = [(0, 0, 0)] * dataset.id.get_num_chunks()
+    places = np.zeros((2, dataset.id.get_num_chunks()), np.int64)
+    masks = set()
 
     def tell(stored: h5py.h5d.StoreInfo) -> None:
-        places[stored.chunk_offset[0] // rows] = (stored.filter_mask, stored.byte_offset, stored.size)
+        places[:, stored.chunk_offset[0] // rows] = stored.byte_offset, stored.size
+        masks.add(stored.filter_mask)
 
     dataset.id.chunk_iter(tell)
+    if masks - {0}:
+        name = dataset.name.rsplit("/")[-1]
+        raise ValueError(f"a part of its column {name} is stored without compression")
     return places
+
+
+def _known_places(dataset: h5py.Dataset, told: np.ndarray | None) -> np.ndarray:
+    """Return the places of chunks: those that the file tells if HDF5 has its first and last chunk there.
+
+    A copy that another program made has the same chunks at other places.
+    """
+    chunks = -(-dataset.shape[0] // dataset.chunks[0])
+    if told is None or not chunks:
+        return find_places(dataset)
+    ends = (0, chunks - 1) if told.shape == (2, chunks) else ()
+    stored = [dataset.id.get_chunk_info_by_coord((number * dataset.chunks[0],)) for number in ends]
+    there = [(chunk.byte_offset, chunk.size) for chunk in stored if not chunk.filter_mask]
+    if len(ends) and there == [tuple(told[:, number].tolist()) for number in ends]:
+        return told
+    open_column(dataset.parent, dataset.name.rsplit("/")[-1])  # whether all chunks are there
+    return find_places(dataset)

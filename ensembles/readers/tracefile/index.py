@@ -7,7 +7,7 @@ read. Since rows are sorted, no wanted row can lie between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from ensembles import _compiled
 from ensembles.passes.reading import Ranges
+from ensembles.readers.tracefile.contents import ChunkContents
 
 _MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
@@ -112,7 +113,10 @@ class TraceIndex:
         >>> from ensembles.readers.tracefile.index import IndexBuilder
         >>> builder = IndexBuilder(2)
         >>> for start in ([0, 10], [20, 30], [40, 50], [60, 70]):
-        ...     builder.add({"rank": np.zeros(2, int), "start": np.array(start), "duration": np.ones(2, int)})
+        ...     columns = {"start": np.array(start), "duration": np.ones(2, int)}
+        ...     columns |= {name: np.zeros(2, "u4") for name in ("rank", "file")}
+        ...     columns |= {"call": np.zeros(2, "u2"), "requested": np.zeros(2, "u8")}
+        ...     builder.add(columns)
         >>> builder.index().chunks_with([(0, 0)], [(45, 55)])
         array([False, False,  True,  True])
         """
@@ -133,34 +137,24 @@ class TraceIndex:
             mine_after = (after_rank >= low) & (after_rank <= high)
             least = np.maximum(before_rank, low - 1) + 1
             wanted |= least <= np.minimum(after_rank - 1, high)  # whole ranks lie between
-            for first, last in times_ns or [(int(_LIMITS.min), int(_LIMITS.max))]:
+            for first, last in [(int(_LIMITS.min), int(_LIMITS.max))] if times_ns is None else times_ns:
                 since, until = before <= last, after >= first
                 wanted |= mine & since & (~one | until)
                 wanted |= mine_after & until & (~one | since)
         return wanted
 
-    def runs_of_ranks(self, wanted: np.ndarray, most_chunks: int) -> Iterator[tuple[int, int, bool]]:
-        """Yield the rows of sequences of selected chunks.
+    def spans_of(self, chunks: np.ndarray) -> list[tuple[int, int]]:
+        """Return the rows of some chunks: first row and end of each sequence of successive chunks.
 
         Parameters
         ----------
-        wanted : ndarray of bool, shape (chunks,)
-        most_chunks : int
-            Maximum length of a sequence, chunks.
-
-        Yields
-        ------
-        low, high : int
-            Rows; `high` is excluded.
-        goes_on : bool
-            Whether the next sequence follows directly.
+        chunks : ndarray of int, shape (n,)
+            Numbers of chunks, rising.
         """
-        numbers = np.flatnonzero(wanted)
-        for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
-            for place in range(0, len(run), most_chunks):
-                low, high = int(run[place]), int(run[min(place + most_chunks, len(run)) - 1]) + 1
-                end = min(high * self.rows, self.length)
-                yield low * self.rows, end, place + most_chunks < len(run)
+        begins = np.flatnonzero(np.diff(chunks, prepend=-2) != 1)
+        first, last = chunks[begins], chunks[np.append(begins[1:], len(chunks))[: len(begins)] - 1]
+        ends = np.minimum((last + 1) * self.rows, self.length)
+        return list(zip((first * self.rows).tolist(), ends.tolist(), strict=True))
 
     def check(self, chunk: int, columns: Mapping[str, np.ndarray]) -> None:
         """Check that the rows of a chunk are sorted and agree with the index.
@@ -222,27 +216,40 @@ class IndexBuilder:
         Events per chunk.
     """
 
+    columns = ("rank", "start", "duration", "call", "file", "requested")
+    """Columns that describe a chunk."""
+
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._length = 0
         self._last_rank = -1
         self._ranks: list[np.ndarray] = []
-        self._chunks: list[tuple[int, int, int]] = []
+        self._starts: list[tuple[int, int]] = []
+        self._described: list[tuple[int, ...]] = []
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Add the next chunk; only the last chunk may be shorter."""
+        """Add the next chunk, which has `columns`; only the last chunk may be shorter."""
         rank, start = columns["rank"], columns["start"]
-        first = np.append(0, np.flatnonzero(rank[1:] != rank[:-1]) + 1)
-        if int(rank[0]) == self._last_rank:
-            first = first[1:]
-        self._ranks.append(np.stack([rank[first].astype(np.int64), first + self._length]))
-        end = int((start + columns["duration"]).max())
-        self._chunks.append((int(start[0]), int(start[-1]), end))
-        self._last_rank = int(rank[-1])
+        last = int(rank[-1])
+        if last != self._last_rank or int(rank[0]) != last:
+            first = np.append(0, np.flatnonzero(rank[1:] != rank[:-1]) + 1)
+            if int(rank[0]) == self._last_rank:
+                first = first[1:]
+            self._ranks.append(np.stack([rank[first].astype(np.int64), first + self._length]))
+        self._starts.append((int(start[0]), int(start[-1])))
+        self._described.append(_compiled.describe_rows(*(columns[name] for name in self.columns[1:])))
+        self._last_rank = last
         self._length += len(rank)
 
     def index(self) -> TraceIndex:
         """Return the index of all chunks."""
-        rank, row = np.concatenate(self._ranks or [np.empty((2, 0), np.int64)], axis=1)
-        times = np.array(self._chunks, np.int64).reshape(-1, 3).T
-        return TraceIndex(self._length, self._rows, rank, row, *times)
+        rank, row = np.concatenate([np.empty((2, 0), np.int64), *self._ranks], axis=1)
+        first, last = np.array(self._starts, np.int64).reshape(-1, 2).T
+        ends = np.array([told[0] for told in self._described], np.int64)
+        return TraceIndex(self._length, self._rows, rank, row, first, last, ends)
+
+    def contents(self) -> ChunkContents:
+        """Return what all chunks hold."""
+        ends = np.array([told[0] for told in self._described], np.int64)
+        sets = np.array([told[1:] for told in self._described], np.uint64).reshape(-1, 4).T.copy()
+        return ChunkContents(self._rows, ends, *sets)

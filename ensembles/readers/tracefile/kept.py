@@ -67,24 +67,25 @@ def _columns(file: h5py.File, is_own: bool) -> Iterator[tuple[str, h5py.Dataset]
         if file.get(name, getclass=True) is h5py.Group:
             group = file[name] if is_own else open_group(file, name)
             for each in sorted(group):
-                yield f"{name}/{each}", group[each] if is_own else open_column(group, each)
+                # What is missing of a column has no bytes stored, or no sample.
+                yield f"{name}/{each}", group[each] if is_own else open_column(group, each, is_whole=True)
         else:
-            yield name, file[name] if is_own else open_column(file, name)
+            yield name, file[name] if is_own else open_column(file, name, is_whole=True)
 
 
-def read_kept(file: h5py.File) -> tuple[bytes, dict[str, bytes]]:
-    """Read the sealed summaries of a file.
+def read_sealed(file: h5py.File, name: str) -> bytes | None:
+    """Read a sealed summary of a file.
 
     Parameters
     ----------
     file : h5py.File
+    name : str
+        By `ensembles.passes.kept.name_of`.
 
     Returns
     -------
-    identity : bytes
-        By `content_identity`.
-    sealed : dict of str to bytes
-        By name (`ensembles.passes.kept.name_of`). Empty: the file has none.
+    bytes or None
+        None: the file has none of this name.
 
     Raises
     ------
@@ -92,12 +93,11 @@ def read_kept(file: h5py.File) -> tuple[bytes, dict[str, bytes]]:
         A part is damaged.
     """
     if not has_part(file, GROUP):
-        return b"", {}
+        return None
     group = open_group(file, GROUP)
-    found: dict[str, bytes] = {}
-    for name in group:
-        column = open_column(group, name)
-        if column.dtype != np.uint8 or column.shape[0] > 2 * MOST_BYTES:
-            raise ValueError(f"its column {name} is not a kept summary")
-        found[name] = column[:].tobytes()
-    return content_identity(file), found
+    if not has_part(group, name):
+        return None
+    column = open_column(group, name)
+    if column.dtype != np.uint8 or column.shape[0] > 2 * MOST_BYTES:
+        raise ValueError(f"its column {name} is not a kept summary")
+    return bytes(column[:].tobytes())

@@ -26,7 +26,7 @@ from ensembles.model.surroundings import COLUMNS as SURROUNDINGS_COLUMNS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable
 from ensembles.model.units import count_text
 from ensembles.passes.damage import DamageReport
-from ensembles.passes.kept import NotKept, name_of, unseal
+from ensembles.passes.kept import NotKept, name_of, restore, unseal
 from ensembles.passes.reading import Ranges, RankSizes, ReadRequest
 from ensembles.readers.common.columns import LATEST_NS, LIMITS, ReusedColumns, unsound
 from ensembles.readers.common.completion_order import NEEDED, CompletionOrder
@@ -34,6 +34,7 @@ from ensembles.readers.tracefile.checked_parts import (
     check_superblock,
     find_plugins,
     has_part,
+    open_column,
     open_group,
     read_attribute,
     read_numbers,
@@ -42,8 +43,10 @@ from ensembles.readers.tracefile.checked_parts import (
     whole_column,
 )
 from ensembles.readers.tracefile.chunks import DAMAGE, THREADS, Limits, TraceColumns
+from ensembles.readers.tracefile.contents import KEY as CONTENTS_KEY
+from ensembles.readers.tracefile.contents import ChunkContents
 from ensembles.readers.tracefile.index import TraceIndex
-from ensembles.readers.tracefile.kept import read_kept
+from ensembles.readers.tracefile.kept import content_identity, read_sealed
 from ensembles.summaries.cells import ARRAYS, CellSummary
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
 from ensembles.summaries.ranktable import RankTable
@@ -65,6 +68,8 @@ _PARTS = (
 )
 
 _MOST_CHUNK_ROWS = 1 << 24
+_ROWS_AT_ONCE = 1 << 17
+"""Rows that are read at a time, if smaller chunks are wanted too: threads share the work."""
 _OLD_COLUMNS = [name for name in COLUMNS if name not in MISSING]
 
 FORMAT = "ensio trace"
@@ -103,22 +108,27 @@ class _Open:
     index: TraceIndex
     pool: ThreadPoolExecutor
 
-    def read(self, low: int, high: int, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
-        """Read rows of whole chunks of the index, and check them."""
-        return self.columns.read(low, high, self.pool, self.index, out)
+    def read(self, chunks: np.ndarray, out: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+        """Read some chunks of the index, and check them."""
+        return self.columns.read(self.index.spans_of(chunks), self.pool, self.index, out)
 
     def runs(
         self, wanted: np.ndarray, max_events: int, sorting: CompletionOrder | None
     ) -> Iterator[dict[str, np.ndarray]]:
-        """Yield the wanted chunks of the index, about `max_events` rows at a time."""
+        """Yield the wanted chunks of the index, about `max_events` rows at a time, or more."""
         index, names = self.index, self.columns.names
-        most_chunks = max(index.chunks if max_events >= index.length else max_events // index.rows, 1)
+        at_once = max(max_events, _ROWS_AT_ONCE)
+        most_chunks = max(index.chunks if at_once >= index.length else at_once // index.rows, 1)
         reused = ReusedColumns(most_chunks * index.rows, names) if most_chunks < index.chunks else None
-        for low, high, goes_on in index.runs_of_ranks(wanted, most_chunks):
-            out = None if reused is None else {name: reused.taken()[name][: high - low] for name in names}
-            columns = self.read(low, high, out)
+        numbers = np.flatnonzero(wanted)
+        for place in range(0, len(numbers), most_chunks):
+            some, rest = numbers[place : place + most_chunks], numbers[place + most_chunks :]
+            rows = sum(high - low for low, high in index.spans_of(some))
+            out = None if reused is None else {name: reused.taken()[name][:rows] for name in names}
+            columns = self.read(some, out)
             if sorting is not None:
-                columns = sorting.put(columns, index.order_key(high // index.rows) if goes_on else None)
+                # What lies between is not wanted, and calls may go on until the next that is.
+                columns = sorting.put(columns, index.order_key(int(rest[0])) if len(rest) else None)
             yield columns
             del columns  # ReusedColumns can reuse their memory
 
@@ -171,8 +181,8 @@ class TraceFileSource:
 
     @cached_property
     def _index(self) -> TraceIndex:
-        with self._opened(("duration",)) as trace:
-            return trace.index
+        with _opened(self.path) as file:
+            return _read_index(file, open_column(open_group(file, "events"), "duration").shape[0])
 
     @property
     def capacity(self) -> int:
@@ -211,6 +221,8 @@ class TraceFileSource:
         threads = THREADS if request.rows is None else 1
         with self._opened(names if ranks is None else {*names, "rank"}, threads) as trace:
             wanted = trace.index.chunks_with(ranks, request.times_ns)
+            if not request.contents.are_any and self._contents is not None:
+                wanted &= self._contents.matching(request.contents)
             if request.rows is not None:
                 first, end = (row // trace.index.rows for row in request.rows)
                 wanted[:first], wanted[end:] = False, False
@@ -283,28 +295,43 @@ class TraceFileSource:
 
     def kept(self, key: str) -> bytes | None:
         """Return the result of a pass that was kept in the file; None: there is none, or it is damaged."""
-        identity, sealed = self._kept
-        found = sealed.get(name_of(identity, key))
         try:
-            return None if found is None else unseal(identity, key, found)
-        except NotKept:
+            with h5py.File(self.path, "r") as file:
+                sealed = read_sealed(file, name_of(self._identity, key))
+                return None if sealed is None else unseal(self._identity, key, sealed)
+        except (NotKept, *DAMAGE):
             return None
 
     @cached_property
-    def _kept(self) -> tuple[bytes, dict[str, bytes]]:
+    def _identity(self) -> bytes:
+        """What identifies the run in the file, for kept results."""
+        with h5py.File(self.path, "r") as file:
+            return content_identity(file)
+
+    @cached_property
+    def _contents(self) -> ChunkContents | None:
+        """What the chunks hold; None: it is unknown."""
+        found, data = ChunkContents(), self.kept(CONTENTS_KEY)
+        if data is None:
+            return None
         try:
-            with h5py.File(self.path, "r") as file:
-                return read_kept(file)
-        except DAMAGE:
-            return b"", {}
+            restore(found, data, self.metadata)
+        except NotKept:
+            return None
+        index = self._index
+        return found if found.fit(index.rows, index.chunks) else None
 
     @contextmanager
     def _opened(self, names: Iterable[str] | None = None, threads: int = THREADS) -> Iterator[_Open]:
         with _opened(self.path) as file, ThreadPoolExecutor(threads) as pool:
             events = open_group(file, "events")
             find_plugins(events, self.path)
-            columns = TraceColumns(events, self._stored if names is None else tuple(names), self._limits)
-            yield _Open(columns, _read_index(file, columns.length), pool)
+            names = self._stored if names is None else tuple(names)
+            places = None if self._contents is None else self._contents.places
+            columns = TraceColumns(events, names, self._limits, places)
+            if columns.length != self._index.length:
+                raise ValueError("its columns have different lengths")
+            yield _Open(columns, self._index, pool)
 
     @property
     def _limits(self) -> Limits:

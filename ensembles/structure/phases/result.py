@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.model.events import Events
+from ensembles.model.filters import within_ranges
 from ensembles.model.regions import KINDS, RegionTable
+from ensembles.passes.reading import Ranges, ascending_ranges, ranges_of_numbers
+
+_FIRST_NS, _LAST_NS = -(1 << 62), (1 << 63) - 2
+"""No call starts before the first, or after the last of these moments."""
 
 
 class AnnotatedPhases:
@@ -88,6 +93,12 @@ class AnnotatedPhases:
         holds = (self._rank[at] == rank[order[known]]) & (time[order[known]] < self._end[at])
         phase[order[known]] = np.where(holds, self._number[at], -1)
         return phase[m:]
+
+    def limits(self, wanted: Ranges) -> tuple[Ranges, Ranges]:
+        """Return the ranks and times of some phases, as `Phases.limits`."""
+        these = within_ranges(self._number, wanted)
+        times = zip(self._start[these].tolist(), (self._end[these] - 1).tolist(), strict=True)
+        return ranges_of_numbers(self._rank[these]), ascending_ranges(list(times))
 
 
 RULES = ("named", "barriers", "steps", "gaps", "none")
@@ -190,6 +201,25 @@ class Phases:
         if self.named is not None:
             return self.named.phase_index(events)
         return self.number[np.searchsorted(self.cuts_ns, events.start, side="right")]
+
+    def limits(self, wanted: Ranges) -> tuple[Ranges | None, Ranges | None]:
+        """Return where the calls of some phases can be.
+
+        Parameters
+        ----------
+        wanted : sequence of (int, int)
+            Ranges of phases, first and last.
+
+        Returns
+        -------
+        ranks, times_ns : sequence of (int, int) or None
+            Ranges of ranks and of starts, ascending. Other calls are in none of these phases. None: all.
+        """
+        if self.named is not None:
+            return self.named.limits(wanted)
+        places = np.flatnonzero(within_ranges(self.number, wanted))
+        edges = [_FIRST_NS, *self.cuts_ns.tolist(), _LAST_NS + 1]
+        return None, ascending_ranges([(edges[place], edges[place + 1] - 1) for place in places.tolist()])
 
     @property
     def names(self) -> tuple[str, ...] | None:

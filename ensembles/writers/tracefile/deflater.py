@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ensembles import _compiled
+
 try:
     from isal import isal_zlib as _deflate
 except ImportError:  # no wheel for this processor
@@ -62,25 +64,52 @@ class ColumnDeflater:
         bytes
             The chunk as HDF5 stores it.
         """
-        whole = len(column) == self._rows
-        if whole and (column == column[0]).all():
+        return self._deflated(np.ascontiguousarray(column), set())
+
+    def deflate_all(self, column: np.ndarray) -> list[bytes]:
+        """Compress successive chunks.
+
+        Planes that do not compress in the first chunk are stored uncompressed in all of them.
+
+        Parameters
+        ----------
+        column : ndarray, shape (n,)
+            Only the last chunk may be shorter than the others.
+
+        Returns
+        -------
+        list of bytes
+            The chunks as HDF5 stores them.
+        """
+        column, noise = np.ascontiguousarray(column), set[int]()
+        return [
+            self._deflated(column[low : low + self._rows], noise) for low in range(0, len(column), self._rows)
+        ]
+
+    def _deflated(self, column: np.ndarray, noise: set[int]) -> bytes:
+        """Compress a chunk; planes of `noise` are stored, and those that do not compress are added to it."""
+        planes = np.empty((column.itemsize, self._rows), "u1")
+        if not _compiled.shuffle(column, column.itemsize, planes.reshape(-1)):
             known = self._single
             if known is None or known[0] != column[0]:
+                planes[:] = column[:1].view("u1")[:, None]
                 # Thread-safe: the pair of value and result is replaced at once.
-                known = self._single = (column[0], self._deflated(column))
+                known = self._single = (column[0], self._packed(planes, set()))
             return known[1]
-        return self._deflated(column)
+        return self._packed(planes, noise)
 
-    def _deflated(self, column: np.ndarray) -> bytes:
-        width = column.itemsize
-        planes = np.zeros((width, self._rows), "u1")
-        planes[:, : len(column)] = column.view("u1").reshape(len(column), width).T
+    def _packed(self, planes: np.ndarray, noise: set[int]) -> bytes:
         machine = _deflate.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
         parts = [_HEAD]
-        for plane in planes:
-            # A full flush ends at a byte boundary, and later data do not refer to earlier data.
-            shorter = machine.compress(plane) + machine.flush(zlib.Z_FULL_FLUSH)
-            parts.append(shorter if len(shorter) < _GAIN * self._rows else _stored(plane.tobytes()))
+        for number, plane in enumerate(planes):
+            if number not in noise:
+                # A full flush ends at a byte boundary, and later data do not refer to earlier data.
+                shorter = machine.compress(plane) + machine.flush(zlib.Z_FULL_FLUSH)
+                if len(shorter) < _GAIN * self._rows:
+                    parts.append(shorter)
+                    continue
+                noise.add(number)
+            parts.append(_stored(plane.tobytes()))
         checksum = _deflate.adler32(planes.reshape(-1))
         return b"".join([*parts, _LAST_BLOCK, struct.pack(">I", checksum)])
 

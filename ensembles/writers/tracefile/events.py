@@ -13,14 +13,19 @@ import h5py
 import numpy as np
 
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
-from ensembles.readers.tracefile.chunks import THREADS
+from ensembles.readers.tracefile.chunks import THREADS, find_places
+from ensembles.readers.tracefile.contents import ChunkContents
 from ensembles.readers.tracefile.index import IndexBuilder, TraceIndex
 from ensembles.writers.tracefile.columns import describe, put_column, put_text
 from ensembles.writers.tracefile.deflater import ColumnDeflater
 from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.sorted_rows import sorted_blocks
 
-CHUNK_ROWS = 1 << 17
+CHUNK_ROWS = 1 << 14
+"""Rows of a chunk: few, so that a short time of every task is read from little more than its calls."""
+
+_BLOCK_CHUNKS = 8
+"""Chunks that are compressed together."""
 
 INDEX_MEANINGS = {
     "rank": ("", "tasks that made calls, ascending"),
@@ -38,14 +43,14 @@ def write_events(
     most_events: int,
     compression: Filter,
     folder: str,
-) -> int:
+) -> tuple[int, ChunkContents]:
     """Write the groups ``events`` and ``index``.
 
     Parameters
     ----------
     file : h5py.File
     chunks : iterator of Events
-        Of at most `CHUNK_ROWS` events, ordered by rank.
+        Ordered by rank.
     most_events : int
         Upper bound on the number of events.
     compression : Filter
@@ -56,6 +61,8 @@ def write_events(
     -------
     int
         Number of events.
+    ChunkContents
+        What the chunks hold.
     """
     group = file.create_group("events")
     rows = min(CHUNK_ROWS, max(1024, most_events))
@@ -63,13 +70,17 @@ def write_events(
     builder, count = IndexBuilder(rows), 0
     store = _deflating if compression is GZIP else _plain
     with ThreadPoolExecutor(THREADS) as pool:
-        for columns in store(datasets, sorted_blocks(chunks, rows, folder), pool):
-            builder.add(columns)
+        for columns in store(datasets, sorted_blocks(chunks, rows * _BLOCK_CHUNKS, folder), pool):
+            for low in range(0, len(columns["rank"]), rows):
+                builder.add({name: columns[name][low : low + rows] for name in IndexBuilder.columns})
             count += len(columns["rank"])
     for dataset in datasets.values():
         dataset.resize((count,))
     _write_index(file.create_group("index"), builder.index())
-    return count
+    contents = builder.contents()
+    if compression is GZIP and count:
+        contents.places = {name: find_places(dataset) for name, dataset in datasets.items()}
+    return count, contents
 
 
 def _create_column(group: h5py.Group, name: str, rows: int, compression: Filter) -> h5py.Dataset:
@@ -85,24 +96,40 @@ def _deflating(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Store blocks that the threads of the pool compress; yield each block when its compression has begun."""
     deflaters = {name: ColumnDeflater(dataset.chunks[0]) for name, dataset in datasets.items()}
-    waiting: deque[tuple[int, dict[str, Future[bytes]]]] = deque()
-    position = 0
+    waiting: deque[dict[str, Future[list[bytes]]]] = deque()
+    stored = _Stored(datasets)
     for columns in blocks:
-        jobs = {name: pool.submit(deflaters[name].deflate, column) for name, column in columns.items()}
-        waiting.append((position, jobs))
-        position += len(columns["rank"])
+        waiting.append(
+            {name: pool.submit(deflaters[name].deflate_all, column) for name, column in columns.items()}
+        )
         yield columns
         if len(waiting) > 2:
-            _store(datasets, *waiting.popleft())
+            stored.append(waiting.popleft())
     while waiting:
-        _store(datasets, *waiting.popleft())
+        stored.append(waiting.popleft())
 
 
-def _store(datasets: Mapping[str, h5py.Dataset], position: int, jobs: dict[str, Future[bytes]]) -> None:
-    for name, job in jobs.items():
-        dataset = datasets[name]
-        dataset.resize((position + dataset.chunks[0],))
-        dataset.id.write_direct_chunk((position,), job.result())
+class _Stored:
+    """Columns that grow by compressed chunks."""
+
+    def __init__(self, datasets: Mapping[str, h5py.Dataset]) -> None:
+        self._datasets = datasets
+        self._rows = next(iter(datasets.values())).chunks[0]
+        self._position = self._length = 0
+
+    def append(self, jobs: Mapping[str, Future[list[bytes]]]) -> None:
+        """Store the chunks of all columns."""
+        found = {name: job.result() for name, job in jobs.items()}
+        end = self._position + self._rows * max(map(len, found.values()))
+        if end > self._length:  # HDF5 takes as long for each change of the length
+            self._length = max(2 * self._length, end)
+            for dataset in self._datasets.values():
+                dataset.resize((self._length,))
+        for name, chunks in found.items():
+            write = self._datasets[name].id.write_direct_chunk
+            for number, chunk in enumerate(chunks):
+                write((self._position + number * self._rows,), chunk)
+        self._position = end
 
 
 def _plain(

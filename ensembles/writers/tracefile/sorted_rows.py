@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -63,38 +63,81 @@ def _temporary(files: ExitStack, folder: str) -> IO[bytes]:
     return files.enter_context(tempfile.TemporaryFile(prefix=".ensio-", dir=folder))
 
 
-def _in_blocks(pieces: Iterator[Columns], rows: int) -> Iterator[dict[str, np.ndarray]]:
-    waiting: list[Columns] = []
+class _Piece(NamedTuple):
+    """Rows of columns. Pieces that continue each other in the same columns are joined without a copy."""
+
+    columns: Columns
+    low: int
+    high: int
+
+    @property
+    def rank(self) -> np.ndarray:
+        return self.columns["rank"][self.low : self.high]
+
+    def rows(self) -> dict[str, np.ndarray]:
+        return {name: self.columns[name][self.low : self.high] for name in COLUMNS}
+
+    def parted(self, at: int) -> tuple[_Piece, _Piece]:
+        """Return the first rows, and the others."""
+        return self._replace(high=self.low + at), self._replace(low=self.low + at)
+
+
+def _in_blocks(pieces: Iterator[_Piece], rows: int) -> Iterator[dict[str, np.ndarray]]:
+    waiting: list[_Piece] = []
     length = 0
     for piece in pieces:
-        begin, end = 0, len(piece["rank"])
-        while length + end - begin >= rows:
-            cut = begin + rows - length
-            waiting.append({name: column[begin:cut] for name, column in piece.items()})
-            yield dict(waiting[0]) if len(waiting) == 1 else _joined(waiting)
-            waiting, length, begin = [], 0, cut
-        if begin < end:
-            waiting.append({name: column[begin:] for name, column in piece.items()})
-            length += end - begin
+        while length + piece.high - piece.low >= rows:
+            own, piece = piece.parted(rows - length)
+            _append(waiting, own)
+            yield waiting[0].rows() if len(waiting) == 1 else _joined(waiting)
+            waiting, length = [], 0
+        if piece.low < piece.high:
+            _append(waiting, piece)
+            length += piece.high - piece.low
     if length:
         yield _joined(waiting)
 
 
+def _append(waiting: list[_Piece], piece: _Piece) -> None:
+    last = waiting[-1] if waiting else None
+    if last is not None and last.columns is piece.columns and last.high == piece.low:
+        waiting[-1] = last._replace(high=piece.high)
+    else:
+        waiting.append(piece)
+
+
 def _sorted_pieces(
     chunks: Iterator[Events], new_file: Callable[[], IO[bytes]], held_rows: int
-) -> Iterator[Columns]:
+) -> Iterator[_Piece]:
     """Yield the sorted events in pieces of any length."""
-    held: list[Columns] = []
+    held: list[_Piece] = []  # of ranks that may continue
+    is_sorted = True  # what is held
     runs: _Runs | None = None  # sorted runs of the first rank in memory
     for chunk in _with_end(chunks):
         if chunk is not None:
-            held.append(chunk.columns)
-            if sum(len(columns["rank"]) for columns in held) < held_rows:
+            if not len(chunk):
+                continue
+            piece = _Piece(chunk.columns, 0, len(chunk))
+            is_sorted = is_sorted and _continues(held[-1] if held else None, piece)
+            held.append(piece)
+            count = sum(each.high - each.low for each in held)
+            if (runs is not None or not is_sorted) and count < held_rows:
                 continue
         if not held:
             break
+        if runs is None and is_sorted:
+            # As tasks with one thread and no calls inside others record them: nothing is copied.
+            last = held[-1].columns["rank"][held[-1].high - 1]
+            whole = [0 if chunk is not None else len(each.rank) for each in held]
+            if chunk is not None:
+                whole = [int(np.searchsorted(each.rank, last)) for each in held]
+            parts = [each.parted(at) for each, at in zip(held, whole, strict=True)]
+            yield from (some for some, _ in parts if some.low < some.high)
+            held = [rest for _, rest in parts if rest.low < rest.high]
+            if sum(each.high - each.low for each in held) < held_rows // 2 or not held:
+                continue
         joined = _joined(held)
-        held = []
+        held, is_sorted = [], True
         rank = joined["rank"]
         if (rank[1:] < rank[:-1]).any():
             raise ValueError("the events are not ordered by rank")
@@ -108,19 +151,32 @@ def _sorted_pieces(
                 runs = None
         # The last rank may continue in the next chunk.
         rank = joined["rank"]
-        last = len(rank) if chunk is None or not len(rank) else int(np.searchsorted(rank, rank[-1]))
-        if last:
-            yield {name: column[:last] for name, column in joined.items()}
-        rest = {name: column[last:] for name, column in joined.items()}
-        if not len(rest["rank"]):
+        cut = len(rank) if chunk is None or not len(rank) else int(np.searchsorted(rank, rank[-1]))
+        if cut:
+            yield _Piece(joined, 0, cut)
+        if cut == len(rank):
             continue
-        if len(rest["rank"]) < held_rows // 2:
+        rest = _Piece(joined, cut, len(rank))
+        if rest.high - rest.low < held_rows // 2:
             held = [rest]
         else:
-            runs = _Runs(int(rest["rank"][0]), new_file())
-            runs.add(rest)
+            runs = _Runs(int(rank[cut]), new_file())
+            runs.add(rest.rows())
     if runs is not None:
         yield from runs.merged()
+
+
+def _continues(before: _Piece | None, piece: _Piece) -> bool:
+    """Whether events are sorted, and follow on the last of those before."""
+    rank, start = piece.rank, piece.columns["start"][piece.low : piece.high]
+    if before is not None:
+        last = before.columns["rank"][before.high - 1], before.columns["start"][before.high - 1]
+        if (rank[0], start[0]) < last:
+            return False
+    if rank[0] == rank[-1]:
+        return bool((rank == rank[0]).all() and (start[1:] >= start[:-1]).all())
+    rises = rank[1:] > rank[:-1]
+    return bool((rises | ((rank[1:] == rank[:-1]) & (start[1:] >= start[:-1]))).all())
 
 
 def _with_end(chunks: Iterator[Events]) -> Iterator[Events | None]:
@@ -128,9 +184,10 @@ def _with_end(chunks: Iterator[Events]) -> Iterator[Events | None]:
     yield None
 
 
-def _joined(parts: Sequence[Columns]) -> dict[str, np.ndarray]:
+def _joined(parts: Sequence[_Piece]) -> dict[str, np.ndarray]:
     # Copies, so that sorting in place changes no caller's arrays.
-    return {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+    rows = [part.rows() for part in parts]
+    return {name: np.concatenate([part[name] for part in rows]) for name in COLUMNS}
 
 
 class _Run:
@@ -175,7 +232,7 @@ class _Runs:
             for name in COLUMNS:
                 self._file.write(np.ascontiguousarray(block[name]).data)
 
-    def merged(self) -> Iterator[Columns]:
+    def merged(self) -> Iterator[_Piece]:
         """Yield all events sorted by start, stably."""
         with self._file:
             while True:
@@ -212,7 +269,7 @@ class _Runs:
             for name, dtype in COLUMNS.items()
         }
 
-    def _up_to(self, bound: int, of_run: int) -> Iterator[Columns]:
+    def _up_to(self, bound: int, of_run: int) -> Iterator[_Piece]:
         """Yield the events that start before `bound`, and those at `bound` in the runs up to `of_run`.
 
         These runs have all their events at `bound` in memory, and those of later runs come after them.
@@ -224,7 +281,7 @@ class _Runs:
             start = run.block["start"]
             cut = int(np.searchsorted(start, bound, "right" if number <= of_run else "left"))
             if cut:
-                parts.append({name: column[:cut] for name, column in run.block.items()})
+                parts.append(_Piece(run.block, 0, cut))
             left = {name: column[cut:] for name, column in run.block.items()}
             run.block = left if cut < len(start) else None
         if len(parts) == 1:
@@ -232,4 +289,4 @@ class _Runs:
         elif parts:
             joined = _joined(parts)
             order = np.argsort(joined["start"], kind="stable")
-            yield {name: column[order] for name, column in joined.items()}
+            yield _Piece({name: column[order] for name, column in joined.items()}, 0, len(order))

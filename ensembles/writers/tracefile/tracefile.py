@@ -30,10 +30,13 @@ from ensembles.passes.reading import ReadRequest
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 from ensembles.writers.tracefile.columns import put_column, put_texts
-from ensembles.writers.tracefile.events import CHUNK_ROWS, write_events
+from ensembles.writers.tracefile.events import write_events
 from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.kept import FilledOnTheWay, write_kept
 from ensembles.writers.tracefile.run_metadata import write_metadata
+
+_ROWS_AT_ONCE = 1 << 17
+"""Events that are read at a time."""
 
 
 class Collectable(Protocol):
@@ -96,10 +99,10 @@ def write_trace_file(
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
     with target as descriptor, _created(descriptor) as file:
         damage = DamageReport()
-        chunks = source.chunks(ReadRequest(CHUNK_ROWS), damage)
+        chunks = source.chunks(ReadRequest(_ROWS_AT_ONCE), damage)
         if summaries is not None:
             chunks = summaries.watch(chunks)
-        count = write_events(file, chunks, source.capacity, compression, _scratch_folder(path))
+        count, contents = write_events(file, chunks, source.capacity, compression, _scratch_folder(path))
         for sentence in damage.sentences:
             source.metadata.note(sentence)
         summary = source.summary()
@@ -111,8 +114,7 @@ def write_trace_file(
         write_metadata(file, source.metadata, source.is_complete, source.spool_identities)
         _write_regions(file.create_group("regions"), source.regions())
         _write_surroundings(file, surroundings_of(source))
-        if summaries is not None:
-            write_kept(file, summaries)
+        write_kept(file, source.metadata, contents, summaries)
         return count
 
 

@@ -25,7 +25,11 @@ from ensembles.passes.dask import DaskExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import merge_partials
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.collect import collect
+from ensembles.run.rasters import window_raster
+from ensembles.run.selection import Selection
 from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.pyramid import pyramid_request
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
 from ensembles.workloads.synthetic import synthetic_run
@@ -105,6 +109,33 @@ def test_pictures_are_drawn_by_the_cluster(cluster: tuple, run_path: Path) -> No
     found, expected = (data_for(each, RateCurve).to_arrays() for each in (run, en.open(run_path)))
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values)
+
+
+def test_rasters_rates_and_filtered_calls_of_a_trace_file_are_those_of_one_process(
+    cluster: tuple, run_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers share no memory with this process; each reads the chunks that its part needs."""
+    monkeypatch.setenv("ENSIO_CACHE", "0")  # nothing is kept: passes are made
+    path, _ = collect(str(run_path), str(tmp_path / "trace.h5"))
+    end_s = float(en.open(path).events.end.max()) * 1e-9
+    filters = {"time": f"{0.3 * end_s:.6f}..{0.6 * end_s:.6f}", "rank": f"1-{TASKS - 2}", "op": "write"}
+    requests = {
+        "pyramid": pyramid_request(),
+        "rate": SummaryRequest(ignoring_run(RateCurve)),
+        "count": SummaryRequest(ignoring_run(EventCount)),
+    }
+    answers = []
+    for run in (en.open(path, cluster[0]), en.open(path)):
+        selection = Selection.parse(**filters).for_run(run)
+        arrays = [window_raster(run, int(0.4e9 * end_s), int(0.41e9 * end_s)).to_arrays()]
+        for chosen in (None, selection):
+            arrays += [
+                each.to_arrays() for each in run.summarize(requests, selection=chosen).summaries.values()
+            ]
+        answers.append(arrays)
+    for found, expected in zip(*answers, strict=True):
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
 
 
 def test_a_part_whose_worker_is_killed_is_made_by_another(

@@ -18,6 +18,7 @@ from ensembles.passes.kept import VERSION, is_kept, restore, to_bytes
 from ensembles.passes.summary import Summary
 from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
+from ensembles.run.rasters import WindowRaster
 from ensembles.run.selection import Selection
 from ensembles.structure.bursts import MovedSpans
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
@@ -41,6 +42,7 @@ from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
+from ensembles.summaries.pyramid import Pyramid
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
@@ -114,6 +116,7 @@ MADE = {
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
     RankTable: partial(RankTable, CALLS),
+    Pyramid: partial(Pyramid, RANKS, 4),
     Raster: partial(Raster, RANKS, 4, 64),
     RateCurve: partial(RateCurve, 64),
     RegionTimes: partial(RegionTimes, RegionTable.empty()),
@@ -124,6 +127,7 @@ MADE = {
     StridedReads: StridedReads,
     TopLevelCalls: TopLevelCalls,
     TotalsBy: partial(TotalsBy, "file"),
+    WindowRaster: partial(WindowRaster, RANKS, 100_000_000, 300_000_000),
     _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
 }

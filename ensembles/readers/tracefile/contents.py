@@ -1,0 +1,94 @@
+"""What the chunks of a ``trace.h5`` hold: functions, files and sizes of requests.
+
+The rows that are read prove the index (`ensembles.readers.tracefile.index`). What chunks hold cannot be
+proved without reading them. Therefore it is one of the kept results of the file, with a checksum over the
+identity of the run: if any part of the file differs from what was written, all chunks are read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.passes.reading import Contents
+
+KEY = "1 ensembles.readers.tracefile.contents"
+"""Key of the kept result (`ensembles.passes.kept.seal`), with the version of its meaning."""
+
+
+class ChunkContents:
+    """What each chunk holds.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a chunk.
+    last_end_ns : ndarray of int64, shape (chunks,), optional
+        Latest end of a call, ns. Default: there are no chunks.
+    calls, files : ndarray of uint64, shape (chunks,), optional
+        Sets of the numbers of functions and files (`ensembles.passes.reading.set_of`).
+    least_bytes, most_bytes : ndarray of uint64, shape (chunks,), optional
+        Range of requested bytes.
+    places : dict of str to ndarray of int64, shape (2, chunks), optional
+        Offset and length in the file of each chunk of a column, bytes. HDF5 finds them one by one.
+
+    Examples
+    --------
+    >>> from ensembles.passes.reading import Contents
+    >>> from ensembles.readers.tracefile.contents import ChunkContents
+    >>> sizes = np.array([4096, 8192], "u8")
+    >>> calls, files = np.array([1, 2], "u8"), np.array([2, 2], "u8")
+    >>> chunks = ChunkContents(1024, np.array([9, 30]), calls, files, sizes, sizes)
+    >>> chunks.matching(Contents(calls=0b10, sizes=((0, 8192),)))
+    array([False,  True])
+    """
+
+    results = ("rows", "last_end_ns", "calls", "files", "least_bytes", "most_bytes", "places")
+
+    def __init__(
+        self,
+        rows: int = 0,
+        last_end_ns: np.ndarray | None = None,
+        calls: np.ndarray | None = None,
+        files: np.ndarray | None = None,
+        least_bytes: np.ndarray | None = None,
+        most_bytes: np.ndarray | None = None,
+        places: dict[str, np.ndarray] | None = None,
+    ) -> None:
+        self.rows = rows
+        self.last_end_ns = np.empty(0, np.int64) if last_end_ns is None else last_end_ns
+        none = np.empty(0, np.uint64)
+        self.calls = none if calls is None else calls
+        self.files = none if files is None else files
+        self.least_bytes = none if least_bytes is None else least_bytes
+        self.most_bytes = none if most_bytes is None else most_bytes
+        self.places = {} if places is None else places
+
+    def fit(self, rows: int, chunks: int) -> bool:
+        """Whether these are the contents of so many chunks of so many rows."""
+        columns = (self.last_end_ns, self.calls, self.files, self.least_bytes, self.most_bytes)
+        return (
+            self.rows == rows
+            and all(len(column) == chunks for column in columns)
+            and all(places.shape == (2, chunks) for places in self.places.values())
+        )
+
+    def matching(self, wanted: Contents) -> np.ndarray:
+        """Select the chunks that may hold wanted events.
+
+        Returns
+        -------
+        ndarray of bool, shape (chunks,)
+        """
+        found = np.ones(len(self.calls), bool)
+        for held, bits in ((self.calls, wanted.calls), (self.files, wanted.files)):
+            if bits is not None:
+                found &= (held & np.uint64(bits)) != 0
+        if wanted.sizes is not None:
+            some = np.zeros(len(found), bool)
+            for low, high in wanted.sizes:
+                low, high = (np.uint64(min(size, 2**64 - 1)) for size in (low, high))
+                some |= (self.least_bytes <= high) & (self.most_bytes >= low)
+            found &= some
+        if wanted.ends_after_ns is not None:
+            found &= self.last_end_ns > wanted.ends_after_ns
+        return found

@@ -1,0 +1,197 @@
+"""Filtered answers are those of the events filtered by hand: every filter, every source, on every run.
+
+The filters here are written anew, column by column, and owe nothing to `Selection`. Where a run has spools or
+a job file, a ``trace.h5`` with chunks of few calls is made of it, in which an index and what is known of each
+chunk decide what is read. Filters are drawn from what the run has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from fnmatch import translate
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles.ensemble.main_group import main_ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.passes.executors import ThreadExecutor
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run.collect import collect
+from ensembles.run.selection import Selection
+from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.moments import CallMoments
+from ensembles.summaries.open_time import OpenTime
+from ensembles.summaries.rate import RateCurve
+from ensembles.writers.tracefile import events as written
+
+from .answers import ANSWERS, NotThereError
+from .declared import RUNS, Declared
+from .test_frozen import QUICK
+
+CASES = [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in RUNS]
+CHUNK_ROWS = 61
+MOST_CALLS = 60_000
+SUMMARIES: dict[str, type[Summary]] = {
+    "calls": CallTable,
+    "count": EventCount,
+    "moments": CallMoments,
+    "open": OpenTime,
+    "rate": RateCurve,
+}
+
+Draw = Callable[[en.Events, np.random.Generator], tuple[str, np.ndarray]]
+
+
+def of_call(part: str) -> Draw:
+    def draw(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+        names = np.array([getattr(call, part) for call in events.calls], object)[events.call]
+        some = random.choice(sorted(set(names.tolist())), random.integers(1, 3))
+        return ",".join(some), np.isin(names, some)
+
+    return draw
+
+
+def of_file(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    path = events.files[int(random.choice(events.file))]
+    # A wildcard for the end, the beginning, or nothing of the path.
+    glob = random.choice([path, path[: len(path) // 2] + "*", "*" + path[len(path) // 2 :]])
+    glob = glob.replace("[", "?")
+    pattern = re.compile(translate(glob))
+    return glob, np.array([pattern.match(events.files[file]) is not None for file in events.file.tolist()])
+
+
+def of_rank(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    low, high, other = *sorted(random.choice(events.rank, 2).tolist()), int(random.choice(events.rank))
+    chosen = ((events.rank >= low) & (events.rank <= high)) | (events.rank == other)
+    return f"{low}-{high},{other}", chosen
+
+
+def of_size(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    low, high = sorted(random.choice(events.requested, 2).tolist())
+    return f"{low}..{high}", (events.requested >= low) & (events.requested <= high)
+
+
+def of_time(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    low, high = sorted(random.choice(events.start, 2).tolist())
+    high = min(high, low + int((events.start.max() - low) * random.random()))
+    return f"{low / 1e9:.9f}..{(high + 1) / 1e9:.9f}", (events.start >= low) & (events.start <= high)
+
+
+def of_number(name: str) -> Draw:
+    def draw(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+        numbers = getattr(events, name)
+        some = numbers[numbers > 0]
+        if not len(some):
+            return "1", numbers == 1
+        low, high = sorted(random.choice(some, 2).tolist())
+        return f"{low}-{high}", (numbers >= low) & (numbers <= high)
+
+    return draw
+
+
+DRAWS: dict[str, Draw] = {
+    "op": of_call("op"),
+    "call": of_call("name"),
+    "layer": of_call("layer"),
+    "file": of_file,
+    "rank": of_rank,
+    "size": of_size,
+    "time": of_time,
+    "phase": of_number("phase"),
+    "ordinal": of_number("ordinal"),
+}
+
+
+def opened(path: Path | str) -> en.Run:
+    """Open a run, or skip the test if it has no calls to filter."""
+    run = en.open(str(path))
+    if not run.keeps_all_calls or not 0 < run.most_events <= MOST_CALLS:
+        pytest.skip("it does not keep every call, has none, or has too many to filter them by hand")
+    return run
+
+
+def check(path: Path | str, seed: int) -> None:
+    """Draw filters, alone and together, and compare all ways to the selected calls."""
+    whole = opened(path).events
+    random = np.random.default_rng(seed)
+    names = list(DRAWS)
+    wanted = [[name] for name in names] + [
+        sorted(random.choice(names, random.integers(2, 4), replace=False)) for _ in range(4)
+    ]
+    for some in wanted:
+        drawn = {name: DRAWS[name](whole, random) for name in some}
+        filters = {name: text for name, (text, _) in drawn.items()}
+        chosen = np.logical_and.reduce([mask for _, mask in drawn.values()])
+        compare(opened(path), filters, whole, np.flatnonzero(chosen))
+
+
+def compare(run: en.Run, filters: dict[str, str], whole: en.Events, rows: np.ndarray) -> None:
+    expected = whole[rows]
+    found = run.select(**filters)
+    for name, column in expected.columns.items():
+        np.testing.assert_array_equal(getattr(found, name), column, err_msg=f"{name} by {filters}")
+    selection = Selection.parse(**filters).for_run(run)
+    run.executor = ThreadExecutor(2)
+    made = run.summarize(
+        {name: SummaryRequest(ignoring_run(kind)) for name, kind in SUMMARIES.items()}, selection=selection
+    )
+    for name, kind in SUMMARIES.items():
+        by_hand = kind()
+        by_hand.add(in_order(run, expected))
+        by_hand.finalize()
+        for key, values in by_hand.to_arrays().items():
+            got = made[name].to_arrays()[key]
+            if values.dtype.kind == "f":
+                np.testing.assert_allclose(np.sort(got, None), np.sort(values, None), rtol=1e-9, atol=1e-12)
+            else:
+                np.testing.assert_array_equal(
+                    np.sort(got, None), np.sort(values, None), f"{key} by {filters}"
+                )
+    read = [len(chunk) for chunk in run.chunks_for(selection, 100)]
+    assert sum(read) == len(rows)
+    compare_ensemble(run, selection, expected)
+
+
+def in_order(run: en.Run, chosen: en.Events) -> en.Events:
+    """Calls in the order of completion of each thread, as summaries need them."""
+    order = np.lexsort(
+        (-chosen.depth.astype(int), chosen.start + chosen.duration, chosen.thread, chosen.rank)
+    )
+    return chosen[order]
+
+
+def compare_ensemble(run: en.Run, selection: Selection, expected: en.Events) -> None:
+    """The durations of the ensemble, of which modes and tail are computed."""
+    try:
+        taken, ensemble = main_ensemble(run, selection)
+    except EnsioError:
+        return
+    durations = np.sort(taken.apply(expected).duration) if taken.phases is None else None
+    if taken.phases is not None or taken.ordinals is not None:
+        whole = run.events
+        durations = np.sort(taken.apply(whole).duration)
+    np.testing.assert_allclose(np.sort(np.asarray(ensemble.durations_s)), durations * 1e-9, rtol=1e-12)
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_filtered_answers_are_those_of_the_events_filtered_by_hand(
+    run: Declared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        ANSWERS.place(run.name)
+    except NotThereError as error:
+        pytest.skip(str(error))
+    monkeypatch.setenv("ENSIO_CACHE", "0")
+    path = Path(ANSWERS.folder) / run.name
+    check(path, 1)
+    if os.path.isdir(path) and not (path / "trace.h5").exists():
+        monkeypatch.setattr(written, "CHUNK_ROWS", CHUNK_ROWS)
+        found, _ = collect(str(path), str(tmp_path / "trace.h5"))
+        check(found, 2)

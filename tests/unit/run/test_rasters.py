@@ -1,0 +1,185 @@
+"""Rasters of a window: from the calls in it, or from a level of the pyramid; what is read for them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles import viz
+from ensembles.passes.executors import ProcessExecutor
+from ensembles.run import rasters
+from ensembles.run.collect import collect
+from ensembles.run.rasters import WindowRaster, kept_raster, window_raster
+from ensembles.run.run import Run
+from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
+from ensembles.summaries.raster import Raster, raster_request
+from ensembles.summaries.rate import RateCurve
+from ensembles.viz.data_for import data_for
+from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.tracefile import events as written
+
+TASKS, EVENTS, ROWS = 6, 40_000, 1024
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace.h5 with its pyramid, in chunks of 1024."""
+    folder = tmp_path_factory.mktemp("rasters")
+    synthetic_run(folder / "run", TASKS, EVENTS, seed=2, phases=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(written, "CHUNK_ROWS", ROWS)
+        collect(str(folder / "run"), str(folder / "run.h5"))
+    return folder / "run.h5"
+
+
+@pytest.fixture
+def read_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of rows that are read of trace.h5."""
+    seen: list[int] = []
+    plain = en.readers.tracefile.chunks.TraceColumns.read
+
+    def counted(self, spans, *args):
+        seen.extend(high - low for low, high in spans)
+        return plain(self, spans, *args)
+
+    monkeypatch.setattr(en.readers.tracefile.chunks.TraceColumns, "read", counted)
+    return seen
+
+
+def by_hand(events: en.Events, low: int, high: int, raster: Raster) -> np.ndarray:
+    """Time of outermost calls in each cell of a raster, all classes together: exact, call by call."""
+    edges, found = raster.edges_ns, np.zeros((raster.rows, len(raster.edges_ns) - 1), np.int64)
+    outer = events[events.depth == 0]
+    start, end = np.maximum(outer.start, low), np.minimum(outer.start + outer.duration, high)
+    for row in range(raster.rows):
+        mine = (outer.rank // raster.ranks_per_row == row) & (end > start)
+        for cell, (left, right) in enumerate(pairwise(edges.tolist())):
+            inside = np.minimum(end[mine], right) - np.maximum(start[mine], left)
+            found[row, cell] = inside[inside > 0].sum()
+    return found
+
+
+def test_a_window_shows_the_parts_of_calls_in_it(trace: Path, read_rows: list[int]) -> None:
+    events = en.open(trace).events
+    read_rows.clear()
+    low, high = (int(time) for time in np.quantile(events.start, [0.4, 0.402]))
+    raster = window_raster(en.open(trace), low, high)
+    assert 0 < sum(read_rows) <= 4 * ROWS * TASKS < len(events) // 4
+    np.testing.assert_array_equal(raster.time_ns.sum(axis=0), by_hand(events, low, high, raster))
+    assert low <= raster.extent_ns[0] < raster.extent_ns[1] <= high
+    same = window_raster(events, low, high)
+    np.testing.assert_array_equal(same.time_ns, raster.time_ns)
+
+
+def test_a_wide_window_reads_no_event(trace: Path, read_rows: list[int]) -> None:
+    run = en.open(trace)
+    events = run.events
+    read_rows.clear()
+    low, high = (int(time) for time in np.quantile(events.start, [0.2, 0.6]))
+    raster = window_raster(run, low, high)
+    assert not read_rows
+    cells = raster.time_ns.shape[2]
+    assert rasters.LEAST_CELLS <= cells <= 8 * rasters.LEAST_CELLS
+    edges = raster.edges_ns
+    assert edges[0] <= low < high <= edges[-1]
+    np.testing.assert_array_equal(
+        raster.time_ns.sum(axis=0), by_hand(events, int(edges[0]), int(edges[-1]), raster)
+    )
+
+
+def test_the_first_pictures_of_a_collected_run_read_no_event(trace: Path, read_rows: list[int]) -> None:
+    run = en.open(trace)
+    raster, rate = data_for(run, Raster), data_for(run, RateCurve)
+    viz.trace_diagram(run)
+    viz.rate(run)
+    assert not read_rows
+    for found, made in ((raster, Raster(TASKS)), (rate, RateCurve())):
+        made.add(run.events)
+        for name, values in made.to_arrays().items():
+            np.testing.assert_array_equal(found.to_arrays()[name], values)
+
+
+def test_levels_in_the_file_are_those_of_the_events(trace: Path) -> None:
+    run, kept = en.open(trace), 0
+    for number in range(LEVELS):
+        found, made = Pyramid(TASKS, number), Pyramid(TASKS, number)
+        if not run.kept.find(pyramid_request(number), found):
+            continue
+        made.add(run.events)
+        for name, values in made.to_arrays().items():
+            np.testing.assert_array_equal(found.to_arrays()[name], values)
+        kept += 1
+    assert kept >= 2
+    with h5py.File(trace) as file:
+        size = sum(column.shape[0] for column in file["kept"].values())
+    assert size < 10 << 20
+
+
+def test_worker_processes_give_the_same_sums(trace: Path) -> None:
+    expected = en.open(trace)
+    run = en.open(trace, ProcessExecutor(2))
+    run.kept.find = lambda *_: False  # type: ignore[method-assign] # the workers make the passes
+    low, high = (int(time) for time in np.quantile(expected.events.start, [0.4, 0.402]))
+    pairs = [
+        (run.summarize(pyramid_request().make), expected.summarize(pyramid_request().make)),
+        (window_raster(run, low, high), window_raster(expected, low, high)),
+    ]
+    for found, known in pairs:
+        for name, values in known.to_arrays().items():
+            np.testing.assert_array_equal(found.to_arrays()[name], values)
+
+
+def damaged(file: h5py.File) -> None:
+    for column in file["kept"].values():
+        data = column[:]
+        data[len(data) // 2] ^= 1
+        column[:] = data
+
+
+def stale(file: h5py.File) -> None:
+    """The durations are others than when the pyramid was made."""
+    file["events/duration"][:] = file["events/duration"][:] // 2
+    file["index/max_end"][:] = [
+        (file["events/start"][low : low + ROWS] + file["events/duration"][low : low + ROWS]).max()
+        for low in range(0, TASKS * EVENTS, ROWS)
+    ]
+
+
+@pytest.mark.parametrize("change", [damaged, stale])
+def test_what_is_damaged_or_stale_is_not_believed(
+    trace: Path, tmp_path: Path, change: Callable[[h5py.File], None]
+) -> None:
+    copy = tmp_path / "copy.h5"
+    shutil.copy(trace, copy)
+    with h5py.File(copy, "r+", libver=("v110", "v110")) as file:
+        change(file)
+    run = en.open(copy)
+    assert kept_raster(run) is None
+    assert not run.kept.find(raster_request(), Raster(TASKS))
+    assert not run.kept.find(pyramid_request(LEVELS - 1), Pyramid(TASKS, LEVELS - 1))
+    made = Raster(TASKS)
+    made.add(run.events)
+    np.testing.assert_array_equal(data_for(run, Raster).time_ns, made.time_ns)
+
+
+def test_a_window_that_ends_before_it_begins_is_refused(trace: Path) -> None:
+    for window in ((2.0, 1.0), (1.0, 1.0)):
+        with pytest.raises(ValueError, match="window"):
+            viz.trace_diagram(en.open(trace), window_s=window)
+    with pytest.raises(TypeError, match="window"):
+        viz.trace_diagram(Raster(2), window_s=(0.0, 1.0))
+
+
+def test_a_window_without_calls_is_empty(trace: Path) -> None:
+    run: Run = en.open(trace)
+    raster = window_raster(run, 1 << 55, (1 << 55) + 10)
+    assert isinstance(raster, WindowRaster)
+    assert raster.extent_ns == (0, 0)
+    viz.trace_diagram(run, window_s=(1e7, 2e7))
