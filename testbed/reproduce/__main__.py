@@ -20,12 +20,20 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont
+from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
+from testbed.reproduce.fitted import told
 from testbed.reproduce.figure import HEADERS, Figure, rows_of, summary
 from testbed.reproduce.not_reproduced import NOT_REPRODUCED, OUTSIDE
 from testbed.reproduce.runs import Runs
 
-CASES = {"ior": ior, "madbench": madbench, "gcrm": gcrm, "sdumont": sdumont, "benchio": benchio}
+CASES = {
+    "ior": ior,
+    "madbench": madbench,
+    "gcrm": gcrm,
+    "sdumont": sdumont,
+    "tapioca": tapioca,
+    "benchio": benchio,
+}
 SEEDS = 20
 
 
@@ -65,11 +73,12 @@ def main() -> int:
     print(tabulate([row.cells() for row in rows], HEADERS, disable_numparse=True))
     print()
     print("\n".join(summary(rows)))
+    print(told(rows))
     outside = [row.name for row in rows if not row.met]
     print("\nNot reproduced:")
-    told = [(*name, OUTSIDE.get(name, "no reason is known")) for name in outside]
+    missed = [(*name, OUTSIDE.get(name, "no reason is known")) for name in outside]
     for case, what, why in [
-        *told,
+        *missed,
         *(entry for entry in NOT_REPRODUCED if not args.case or entry[0].lower() in args.case),
     ]:
         print(textwrap.fill(f"{case}: {what}: {why}", 100, initial_indent="  ", subsequent_indent="      "))

@@ -34,6 +34,16 @@ def figures(runs: Runs) -> Iterator[Figure]:
     what = "peak rate with aligned records, relative to without"
     yield Figure(CASE, what, "predicted", np.nan, improved, 1.05, np.inf, "")
 
+    steady = sustained["gcrm-writers"] / peaks["gcrm-writers"] / (sustained["gcrm"] / peaks["gcrm"])
+    what = "sustained to peak rate with 80 writers, relative to the baseline (less fall-off)"
+    yield Figure(CASE, what, "predicted", np.nan, steady, 1.2, np.inf, "")
+    slow = 100 * _time_below(made["gcrm"], 2 * _GB)
+    what = "time of the baseline at less than 2 GB/s (most)"
+    yield Figure(CASE, what, "predicted", np.nan, slow, 50, 100, "%")
+    alone = 100 * _time_below(made["gcrm-aligned"], 0.1 * _GB)
+    what = "time with metadata only, aligned records (dominates)"
+    yield Figure(CASE, what, "predicted", np.nan, alone, 50, 100, "%")
+
     rates = {pattern: _record_rates(made[pattern]) / _MB for pattern in LADDER_S}
     baseline = float(np.median(rates["gcrm"]))
     yield Figure(CASE, "rate of a record, baseline", "predicted", np.nan, baseline, 0.1, 1, "MB/s")
@@ -53,6 +63,12 @@ def _bytes(made: Simulated) -> int:
 def _peak(made: Simulated) -> float:
     curve = made.run.summarize(ignoring_run(RateCurve))
     return float(curve.rate_bytes_per_s("write").max())
+
+
+def _time_below(made: Simulated, bytes_per_s: float) -> float:
+    """Return the share of the run in which its tasks together write less."""
+    curve = made.run.summarize(ignoring_run(RateCurve))
+    return float((curve.rate_bytes_per_s("write") < bytes_per_s).mean())
 
 
 def _record_rates(made: Simulated, metadata: bool = False) -> np.ndarray:
