@@ -29,7 +29,7 @@ BUFFERS_MIB = (4, 8, 16)
 PARTICLES = (5_000, 10_000, 25_000, 50_000, 100_000)
 PSET_NODES = 128
 STRIPED: dict[str, Any] = {"domains": "cyclic", "align": True}
-"""MPI-IO on Lustre: a stripe has one aggregator, and stripes take turns. On Mira each aggregator has a part."""
+"""MPI-IO on Lustre: stripes go to the aggregators in turn. On Mira each aggregator has a part of the file."""
 
 
 def buffer_stripe(**settings: Any) -> Iterator[tuple[tuple[int, int], float, float]]:
