@@ -236,7 +236,13 @@ class _Reader(Tables):
             if kind.names_file and files[file].count:
                 required.append("index")
         pieces = _PIECES if kind.in_pieces else ()
-        self.keys(entry, keys, required, (*pieces, "times", "when", "alternates"), of=f" of {call.partition('.')[2]}")
+        self.keys(
+            entry,
+            keys,
+            required,
+            (*pieces, "times", "when", "alternates"),
+            of=f" of {call.partition('.')[2]}",
+        )
         for stride, number in (("stride", "pieces"), ("plane_stride", "planes")):
             if (stride in entry) != (number in entry):
                 raise EnsioError(

@@ -302,9 +302,7 @@ def _taking_turns(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     yield group
 
 
-def _turns(
-    group: list[Operation], names: Mapping[str, Number]
-) -> Iterator[tuple[Operation, int | None]]:
+def _turns(group: list[Operation], names: Mapping[str, Number]) -> Iterator[tuple[Operation, int | None]]:
     """Yield each operation with the number of a call, in the order of the turns; None: all calls."""
     if len(group) == 1:
         yield group[0], None
