@@ -34,7 +34,7 @@ WHOLE = {
     "hacc": ({"tasks": 3, "particles": 7, "header_bytes": 100}, ["hacc-soa.dat", "hacc-aos.dat"]),
     "benchio": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
-        ["benchio-mpiio-0.dat", "benchio-hdf5.h5"],
+        ["benchio-mpiio.dat", "benchio-hdf5.h5"],
     ),
     "benchio-serial": (
         {"tasks": 3, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1, "buffer_bytes": 50},
@@ -304,7 +304,7 @@ def test_benchio_blocks_are_those_of_an_array():
         i, j, k = rank // 6, rank // 3 % 2, rank % 3
         owner[k * z : (k + 1) * z, j * y : (j + 1) * y, i * x : (i + 1) * x] = rank
     owner = np.repeat(owner.ravel(), 8)
-    for call in ("mpiio.write_at_all", "hdf5.write_all"):
+    for call in ("mpiio.write_all", "hdf5.write_all"):
         for rank, _, _, _, offset, size, pieces, stride, planes, plane_stride in calls_named(
             plan, call
         ).tolist():
