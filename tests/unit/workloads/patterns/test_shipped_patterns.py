@@ -26,6 +26,10 @@ WHOLE = {
         {"shrink": 3000},
         ["ior-1024.dat", "ior-1312.dat", "ior-58864.dat", "ior-65536.dat"],
     ),
+    "ior-sdumont-hdf5": (
+        {"shrink": 3000},
+        ["ior-1024.h5", "ior-1312.h5", "ior-58864.h5", "ior-65536.h5"],
+    ),
     "olam": (
         {"shrink": 10**5, "outputs": 2},
         ["olam-maps.in", "olam-climate.in", "olam-catalogue.in", "olam-history-0.h5", "olam-history-1.h5"],
@@ -145,11 +149,14 @@ def test_laptops_have_room_for_the_defaults(name):
     assert plan.needed_bytes() < 1 << 30
 
 
-def test_ior_sdumont_has_the_segments_of_table_2():
-    paper = plan_of("ior-sdumont", {"only": 65536}, paper=True)
+@pytest.mark.parametrize(
+    ("name", "call"), [("ior-sdumont", "mpiio.write_at_all"), ("ior-sdumont-hdf5", "hdf5.write_all")]
+)
+def test_ior_sdumont_has_the_segments_of_table_2(name, call):
+    paper = plan_of(name, {"only": 65536}, paper=True)
     assert (paper.tasks, paper.tasks_per_node) == (240, 24)
-    plan = plan_of("ior-sdumont", {"tasks": 24}, paper=True)  # a tenth of the tasks
-    rows = calls_named(plan, "mpiio.write_at_all")
+    plan = plan_of(name, {"tasks": 24}, paper=True)  # a tenth of the tasks
+    rows = calls_named(plan, call)
     for size, segment_bytes, segments in (
         (1024, 245760, 6554),
         (1312, 314880, 5116),
