@@ -27,8 +27,8 @@ def test_hacc_has_38_bytes_a_particle_in_9_variables():
 def test_layouts_of_hacc_are_where_the_paper_has_them():
     # 2 tasks, 10 particles. The mask is the ninth variable: 36 bytes are before it.
     # SoA: the mask of task 1 is behind 36 x 10 x 2 bytes of other variables and 20 bytes of task 0: 740.
-    # AoS: behind the 380 bytes of task 0, and 360 bytes of its own other variables: 740 as well; the first
-    # variable of task 1 is at 40 and at 380.
+    # AoS: behind the 380 bytes of task 0, and 360 bytes of the other variables of task 1: 740 as well. The
+    # first variable of task 1 is at 40 and at 380.
     soa, aos = hacc(2, 10, "soa"), hacc(2, 10, "aos")
     assert (soa.offset[17], soa.size[17]) == (740, 20)
     assert (aos.offset[17], aos.size[17]) == (740, 20)
