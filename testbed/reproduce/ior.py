@@ -9,7 +9,6 @@ from scipy.stats import skew, spearmanr
 
 from ensembles.passes.summary import ignoring_run
 from ensembles.summaries.rate import RateCurve
-
 from testbed.reproduce.figure import Figure, near
 from testbed.reproduce.runs import Runs, Simulated
 

@@ -1,23 +1,30 @@
 """Numbers of the papers that the simulated runs do not show, with the reasons."""
 
-_SLOW = "a slow call of the model lasts a multiple of its transfer, so that two calls gain as much as four do in the paper"
+_SLOW = (
+    "a slow call of the model lasts a multiple of its transfer, so that two calls gain as much as "
+    "four do in the paper"
+)
 _TAIL = (
-    "a slow record of the model waits for the requests of other tasks, up to a third of a second; the slowest records "
+    "a slow record of the model waits for the requests of other tasks, up to a third of a second; the"
+    " slowest records "
     "of the paper took seconds, which no queue of its 80 writers explains"
 )
 _CRAY = (
-    "the paper measures Cray's MPI-IO, which it does not describe; the model has that of ROMIO, which is faster for "
+    "the paper measures Cray's MPI-IO, which it does not describe; the model has that of ROMIO, which"
+    " is faster for "
     "contiguous data and slower for holes"
 )
 
 OUTSIDE = {
     ("IOR", "first plateau of the rate"): (
-        "bytes of a call are spread evenly over its time. With modes at R, R/2 and R/4, the curve of such calls cannot "
+        "bytes of a call are spread evenly over its time. With modes at R, R/2 and R/4, the curve of "
+        "such calls cannot "
         "begin above 34 GB/s; the model's memory takes in 60 GB/s for half a second, inside the calls"
     ),
     ("IOR", "decrease of the phase time, 2 calls"): _SLOW,
     ("IOR", "skewness of the sum of 8 calls, relative to 1 (more Gaussian)"): (
-        "in the model the fair share bounds the time of most tasks from above, whatever the number of calls, so "
+        "in the model the fair share bounds the time of most tasks from above, whatever the number of"
+        " calls, so "
         "that sums stay skewed to the left"
     ),
     ("GCRM", "slowest record in a thousand of gcrm-writers"): _TAIL,
@@ -26,10 +33,12 @@ OUTSIDE = {
         "metadata are not aligned in the model, and a small write costs the same before and after"
     ),
     ("SDumont", "decrease of the time of reads by larger requests"): (
-        "a collective read of the model costs its requests; what its MPI implementation costs besides is not published"
+        "a collective read of the model costs its requests; what its MPI implementation costs besides"
+        " is not published"
     ),
     ("SDumont", "time of OLAM in I/O, Open MPI 1.10"): (
-        "the pattern has the requests that Darshan counted; the initialisation and the metadata of 49 files, and how "
+        "the pattern has the requests that Darshan counted; the initialisation and the metadata of 49"
+        " files, and how "
         "HDF5 calls MPI, are not published"
     ),
     ("SDumont", "share of the write in the five steps (not most of the time)"): (
@@ -47,7 +56,8 @@ NOT_REPRODUCED = (
     (
         "IOR",
         "80 tasks saturate the I/O subsystem",
-        "80 nodes at the 100 MB/s of figure 6f are 8 GB/s, half of the 16 GB/s of the machine: the paper's own numbers differ",
+        "80 nodes at the 100 MB/s of figure 6f are 8 GB/s, half of the 16 GB/s of the machine: the "
+        "paper's own numbers differ",
     ),
     (
         "MADbench",
@@ -67,19 +77,22 @@ NOT_REPRODUCED = (
     (
         "GCRM",
         "number of metadata writes",
-        "not published; fitted. The kernel with HDF5 1.10 makes 204 for each variable, with which the run "
-        "takes 216, 144, 92 and 63 s instead of 310, 190, 150 and 75 s",
+        "not published; fitted. The kernel with HDF5 1.10 makes 200 for each variable, with which the run "
+        "takes 215, 147, 92 and 63 s instead of 310, 190, 150 and 75 s",
     ),
     (
         "SDumont",
-        "73, 87 and 24 % of the time in I/O, reads 818 times faster with larger requests, POSIX against MPI-IO",
-        "they compare MPI implementations, of which BullxMPI and Open MPI 2 lose time in small messages; no model "
+        "73, 87 and 24 % of the time in I/O, reads 818 times faster with larger requests, POSIX "
+        "against MPI-IO",
+        "they compare MPI implementations, of which BullxMPI and Open MPI 2 lose time in small "
+        "messages; no model "
         "distinguishes implementations",
     ),
     (
         "SDumont",
         "step 3 takes most of the time",
-        "the paper attributes it to how implementations handle small messages; that step 3 is longer than step 4 is a row",
+        "the paper attributes it to how implementations handle small messages; that step 3 is longer "
+        "than step 4 is a row",
     ),
     (
         "TAPIOCA",
@@ -99,10 +112,15 @@ NOT_REPRODUCED = (
     (
         "benchio",
         "the cost of H5Fclose, the spread of repeats",
-        "drawn or told without numbers. HDF5 scales less than MPI-IO in the model too (a row), but because its data "
+        "drawn or told without numbers. HDF5 scales less than MPI-IO in the model too (a row), but "
+        "because its data "
         "begin behind the head of the file, not because of H5Fclose",
     ),
-    ("benchio", "NetCDF scales as MPI-IO", "the simulation does not know the calls of NetCDF; ensio replay makes them"),
+    (
+        "benchio",
+        "NetCDF scales as MPI-IO",
+        "the simulation does not know the calls of NetCDF; ensio replay makes them",
+    ),
     ("GCRM", "10,000 tasks without slowdown of the tracer", "measured by the benchmarks, not by a model"),
 )
 """Numbers without a row: case, what, reason."""

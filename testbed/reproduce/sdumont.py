@@ -21,7 +21,7 @@ OLAM_FILES = 49
 OLAM_COMPUTING_S = 2222
 FREQUENT = {1308: 94_521, 1312: 55_713, 1316: 44_394, 59_040: 43_904}
 """Table I: collective writes by their size, with BullxMPI."""
-INPUT_SCALE = 10
+INPUT_SCALE = 20
 """The input is read in so many times fewer requests, whose time is multiplied."""
 
 
@@ -41,7 +41,14 @@ def _ior(runs: Runs) -> Iterator[Figure]:
     for size, segments in SEGMENTS.items():
         # A sixteenth of the small requests is enough: their rate does not depend on their number.
         shrink = 16 if segments > 1000 else 1
-        options = ("--sizes", "paper", "--set", f"only={size}", "--set", f"segments_{size}={segments // shrink}")
+        options = (
+            "--sizes",
+            "paper",
+            "--set",
+            f"only={size}",
+            "--set",
+            f"segments_{size}={segments // shrink}",
+        )
         made = runs.simulate("ior-sdumont", "sdumont", *options, "--mode", "profile")
         for way in ("write", "read"):
             (time_s,) = made.phase_times_s(f"{way}-{size}")
@@ -64,7 +71,10 @@ def _ior(runs: Runs) -> Iterator[Figure]:
 
 def _olam(runs: Runs) -> Iterator[Figure]:
     reads = {"reads_8192": 35_772, "reads_8190": 28_274, "reads_512": 526}
-    options = [f"{name}={count // INPUT_SCALE}" for name, count in reads.items()] + ["outputs=2", "compute_ms=1"]
+    options = [f"{name}={count // INPUT_SCALE}" for name, count in reads.items()] + [
+        "outputs=2",
+        "compute_ms=1",
+    ]
     words = [word for option in options for word in ("--set", option)]
     made = runs.simulate("olam", "sdumont", "--sizes", "paper", *words)
     (collective,) = (

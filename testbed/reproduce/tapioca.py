@@ -24,7 +24,9 @@ def figures(_runs: Runs) -> Iterator[Figure]:
     table = list(paper.buffer_stripe())
     for ratio, published, ours in table:
         what = "buffer : stripe of {} : {}".format(*ratio)
-        yield near(CASE, what, "fitted" if ratio in paper.FITTED_RATIOS else "predicted", published, ours, "GB/s")
+        yield near(
+            CASE, what, "fitted" if ratio in paper.FITTED_RATIOS else "predicted", published, ours, "GB/s"
+        )
     best = max(table, key=lambda row: row[2])[0]
     yield Figure(CASE, "buffer over stripe at the largest rate", "predicted", 1, best[0] / best[1], 1, 1, "")
     for case in paper.gains():
@@ -33,7 +35,9 @@ def figures(_runs: Runs) -> Iterator[Figure]:
     for nodes, published in ((1024, 90), (4096, 100)):
         mira = paper.hacc_io("mira", nodes, 25_000, "aos")
         share = 100 * mira.share_of_peak(mira.run("tapioca"))
-        yield near(CASE, f"HACC-IO on {nodes:,} nodes of Mira, of the peak", "predicted", published, share, "%")
+        yield near(
+            CASE, f"HACC-IO on {nodes:,} nodes of Mira, of the peak", "predicted", published, share, "%"
+        )
     layouts: tuple[tuple[Machine, Layout], ...] = (("mira", "aos"), ("theta", "aos"), ("theta", "soa"))
     for machine, layout in layouts:
         few, many = (_gain(paper.hacc_io(machine, 1024, n, layout)) for n in (5_000, 100_000))
