@@ -36,6 +36,19 @@ static void add_stream_time(const struct pfs *model, struct task *task, int32_t 
     not_before(task, ns + settings->link_latency_us * 1e3);
 }
 
+/* Servers work on the requests of many calls in no particular order, so that calls have unequal shares. The order of
+ * requests is drawn for each, and averages out in large calls. */
+static float share_of(const struct pfs *model, const struct task *task, int32_t id)
+{
+    double sigma = model->settings.share_noise;
+    if (sigma <= 0)
+        return 1;
+    double requests = (double)task->rest_bytes / (double)model->stripe_bytes;
+    if (requests > 1)
+        sigma /= __builtin_sqrt(requests);
+    return (float)noise_factor(model, sigma, NOISE_SHARE, (uint64_t)id, task->number, 0);
+}
+
 static void add_memory_part(struct pfs *model, struct task *task, int32_t id, int64_t bytes)
 {
     double ns = (double)bytes * 1e3 / model->settings.absorb_MB_per_s + model->settings.client_call_us * 1e3;
@@ -97,7 +110,7 @@ void call_serve(struct pfs *model, int32_t id, float weight)
                                 .offset = task->rest_offset,
                                 .bytes = task->rest_bytes,
                                 .number = task->number,
-                                .weight = weight,
+                                .weight = weight * share_of(model, task, id),
                                 .factor = 1};
     add_stream_time(model, task, id);
     if (task->call.operation == PFS_WRITE) {

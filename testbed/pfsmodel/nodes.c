@@ -67,14 +67,10 @@ static int32_t how_many_first(const struct pfs *model, int32_t id, const struct 
     return drawn < strength * (one + two) ? 2 : node->waiting;
 }
 
-void nodes_gathered(struct pfs *model, int32_t id)
+/* Serves some of the waiting calls, or all. */
+static void serve_next(struct pfs *model, struct node *node, int32_t id)
 {
-    struct node *node = node_at(model, id);
-    node->gathering = 0;
-    if (node->waiting == 0)
-        return;
     int32_t first = how_many_first(model, id, node);
-    node->burst_calls = node->waiting;
     node->rest_comes = first < node->waiting;
     /* The order is drawn too, so that no task is first because of its number. */
     int32_t turns = (int32_t)(noise_uniform(model, NOISE_TURN, (uint64_t)id, node->bursts, 0) * node->waiting);
@@ -82,6 +78,16 @@ void nodes_gathered(struct pfs *model, int32_t id)
     while (turns-- > 0)
         enqueue(model, node, dequeue(model, node));
     serve_some(model, node, first);
+}
+
+void nodes_gathered(struct pfs *model, int32_t id)
+{
+    struct node *node = node_at(model, id);
+    node->gathering = 0;
+    if (node->waiting == 0)
+        return;
+    node->burst_calls = node->waiting;
+    serve_next(model, node, id);
 }
 
 static void gather(struct pfs *model, int32_t id)
@@ -118,10 +124,8 @@ void nodes_leave(struct pfs *model, int32_t id)
     task->served = 0;
     if (--node->active > 0 || node->waiting == 0 || node->gathering)
         return;
-    if (node->rest_comes) {
-        node->rest_comes = 0;
-        serve_some(model, node, node->waiting);
-    } else {
+    if (node->rest_comes)
+        serve_next(model, node, task->node);
+    else
         gather(model, task->node);
-    }
 }

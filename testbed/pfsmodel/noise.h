@@ -18,7 +18,8 @@ enum noise_purpose {
     NOISE_STRAGGLER_TASK,
     NOISE_STRAGGLER_NODE,
     NOISE_SLOW_TARGET,
-    NOISE_BACKGROUND
+    NOISE_BACKGROUND,
+    NOISE_SHARE
 };
 
 void noise_create(struct pfs *model);

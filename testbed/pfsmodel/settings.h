@@ -37,8 +37,10 @@
     X(request_noise, 0.1, 0, 3) \
     X(call_noise, 0.1, 0, 3) \
     X(mds_noise, 0.2, 0, 3) \
+    X(share_noise, 0, 0, 10) \
     /* drivers: messages between tasks, and calls that never reach the file system */ \
     X(mpi_latency_us, 2, 0, 1e9) \
+    X(mpi_message_us, 0, 0, 1e9) \
     X(mpi_MB_per_s, 3000, 1e-3, 1e9) \
     X(mpi_collective_scale, 1, 1e-3, 1e9) \
     X(client_call_us, 1, 0, 1e9) \

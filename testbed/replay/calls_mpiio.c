@@ -96,7 +96,7 @@ static int set_tiled_view(struct call_target *target, const struct mpiio_file *f
     return mpi_succeeded(target, code);
 }
 
-enum transfer { READ_AT, WRITE_AT, READ_AT_ALL, WRITE_AT_ALL, READ, WRITE };
+enum transfer { READ_AT, WRITE_AT, READ_AT_ALL, WRITE_AT_ALL, READ_ALL, WRITE_ALL, READ, WRITE };
 
 static int transfer(struct call_target *target, enum transfer how, MPI_File handle, MPI_Offset at)
 {
@@ -116,6 +116,12 @@ static int transfer(struct call_target *target, enum transfer how, MPI_File hand
         break;
     case WRITE_AT_ALL:
         code = MPI_File_write_at_all(handle, at, target->data, count, unit, &status);
+        break;
+    case READ_ALL:
+        code = MPI_File_read_all(handle, target->data, count, unit, &status);
+        break;
+    case WRITE_ALL:
+        code = MPI_File_write_all(handle, target->data, count, unit, &status);
         break;
     case READ:
         code = MPI_File_read(handle, target->data, count, unit, &status);
@@ -183,6 +189,8 @@ CALL_OF(make_read_at, make_independent, READ_AT)
 CALL_OF(make_write_at, make_independent, WRITE_AT)
 CALL_OF(make_read_at_all, make_collective, READ_AT_ALL)
 CALL_OF(make_write_at_all, make_collective, WRITE_AT_ALL)
+CALL_OF(make_read_all, make_collective, READ_ALL)
+CALL_OF(make_write_all, make_collective, WRITE_ALL)
 CALL_OF(make_read, make_at_position, READ)
 CALL_OF(make_write, make_at_position, WRITE)
 
@@ -244,6 +252,12 @@ static int is_open(const struct open_file *file)
     return file->mpiio && file->mpiio->is_open;
 }
 
+/* Calls at the position of the task, which begin with a view of their pieces. */
+static int is_at_view(const char *call)
+{
+    return strcmp(call, "mpiio.read_all") == 0 || strcmp(call, "mpiio.write_all") == 0;
+}
+
 /* Bits that all tasks must know of each other's calls on a file. */
 #define VIEWS 1
 #define INDEPENDENT 2
@@ -277,6 +291,8 @@ static int is_collective(const char *call)
 
 static int bit_of(const char *call, const struct plan_operation *operation)
 {
+    if (is_at_view(call))
+        return VIEWS | UNTILED;
     if (is_collective(call))
         return plan_is_contiguous(operation) ? 0 : VIEWS;
     if (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0)
@@ -328,6 +344,8 @@ static const struct call calls[] = {
     {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE},
     {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE},
     {.name = "write_at_all", .make = make_write_at_all, .data = &data_written, .on = OPEN_FILE},
+    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE},
+    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE},
     {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
     {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
     {.name = "seek", .make = make_seek, .on = OPEN_FILE},

@@ -1,6 +1,6 @@
 """benchio of "Parallel I/O Performance Benchmarking and Investigation on Multiple HPC Architectures".
 
-There is no model of its machines: the run is that of the model ``healthy``, of which a ratio is compared.
+The model of ARCHER has values of its user guide; nothing of it is fitted.
 """
 
 from __future__ import annotations
@@ -9,15 +9,40 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from testbed.reproduce.figure import Figure
+from testbed.reproduce.figure import Figure, near
 from testbed.reproduce.runs import Runs
 
 CASE = "benchio"
+MOST_GB_PER_S = 48 * 0.5
+"""What the targets of a file system of ARCHER write together."""
+BLOCK_GB = 8 * 128**3 / 1e9
+FEW, MANY = 24, 1536
+"""Tasks, 24 of a node."""
 
 
 def figures(runs: Runs) -> Iterator[Figure]:
-    """Yield how HDF5 compares with MPI-IO."""
-    made = runs.simulate("benchio", "healthy", "--sizes", "paper")
-    time_s = {layer: float(np.median(made.phase_times_s(layer))) for layer in ("mpiio", "hdf5")}
-    what = "time by HDF5, relative to MPI-IO (similar)"
-    yield Figure(CASE, what, "predicted", np.nan, time_s["hdf5"] / time_s["mpiio"], 0.95, 1.3, "")
+    """Yield the share of the maximum, the effect of striping, and how the libraries compare."""
+    archer = {tasks: _rates(runs, "archer", tasks) for tasks in (FEW, MANY)}
+    share = 100 * archer[MANY]["mpiio"] / MOST_GB_PER_S
+    yield near(CASE, "largest rate of MPI-IO, of the maximum", "predicted", 50, share, "%")
+    narrow = _rates(runs, runs.variant("archer", stripe_count=4), MANY)
+    gain = archer[MANY]["mpiio"] / narrow["mpiio"]
+    what = "stripes on all targets, relative to 4 (faster)"
+    yield Figure(CASE, what, "predicted", np.nan, gain, 1.5, np.inf, "")
+    scaling = {layer: archer[MANY][layer] / archer[FEW][layer] for layer in ("mpiio", "hdf5")}
+    what = "growth with tasks by HDF5 on Lustre, relative to MPI-IO (less)"
+    yield Figure(CASE, what, "predicted", np.nan, scaling["hdf5"] / scaling["mpiio"], 0, 0.8, "")
+
+    rates = {tasks: _rates(runs, "healthy", tasks) for tasks in (FEW, 8 * FEW)}
+    what = "time by HDF5 without lock conflicts, relative to MPI-IO (similar)"
+    relative = rates[8 * FEW]["mpiio"] / rates[8 * FEW]["hdf5"]
+    yield Figure(CASE, what, "predicted", np.nan, relative, 0.95, 1.3, "")
+    scaling = {layer: rates[8 * FEW][layer] / rates[FEW][layer] for layer in ("mpiio", "hdf5")}
+    what = "growth with tasks by HDF5 without lock conflicts, relative to MPI-IO (identical)"
+    yield near(CASE, what, "predicted", 1, scaling["hdf5"] / scaling["mpiio"], "", 0.1)
+
+
+def _rates(runs: Runs, model: str, tasks: int) -> dict[str, float]:
+    """Return the largest rate of the repetitions by layer, GB/s."""
+    made = runs.simulate("benchio", model, "--sizes", "paper", "--tasks", str(tasks), "--repetitions", "3")
+    return {layer: tasks * BLOCK_GB / min(made.phase_times_s(layer)) for layer in ("mpiio", "hdf5")}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.stats import skew
+from scipy.stats import skew, spearmanr
 
+from ensembles.passes.summary import ignoring_run
+from ensembles.summaries.rate import RateCurve
 from testbed.reproduce.figure import Figure, near
 from testbed.reproduce.runs import Runs, Simulated
 
@@ -34,6 +36,17 @@ def figures(runs: Runs) -> Iterator[Figure]:
     named = len({1, 2, 4} & set(orders))
     yield Figure(CASE, "harmonics 1, 2, 4 found by ensio modes", "predicted", 3, named, 3, 3, "")
 
+    again = runs.simulate("ior", "franklin", other=1)
+    places_again_s = np.array([mode.t_s for mode in again.run.ensemble(op="write").modes().modes])
+    same = _nearest(places_again_s, FAIR_SHARE_S) / fundamental_s
+    yield near(CASE, "mode R on a second file system, relative", "predicted", 1, same, "", 0.1)
+    alike = spearmanr(_sums_s(by_calls[1]), _sums_s(again)).statistic
+    what = "rank correlation of the same calls on two file systems (different traces)"
+    yield Figure(CASE, what, "predicted", 0, float(alike), -0.1, 0.1, "")
+    first, second = _plateaus(by_calls[1])
+    yield near(CASE, "first plateau of the rate", "predicted", 60, first, "GB/s")
+    yield near(CASE, "second plateau of the rate", "predicted", 10, second, "GB/s")
+
     times_s = {calls: float(np.mean(made.phase_times_s("write"))) for calls, made in by_calls.items()}
     yield near(CASE, "phase time, 1 call", "fitted", 45, times_s[1])
     for calls, rate in RATES_MB_PER_S.items():
@@ -55,6 +68,21 @@ def figures(runs: Runs) -> Iterator[Figure]:
     shape = abs(skew(sums_s[8])) / abs(skew(sums_s[1]))
     what = "skewness of the sum of 8 calls, relative to 1 (more Gaussian)"
     yield Figure(CASE, what, "predicted", np.nan, float(shape), 0, 0.7, "")
+
+
+def _plateaus(made: Simulated) -> tuple[float, float]:
+    """Return the rates in the first and in the last quarter of the time R of the first phase, GB/s.
+
+    Some calls end after a quarter of R. The last quarter is what comes before the tail.
+    """
+    curve = made.run.summarize(ignoring_run(RateCurve))
+    writes = made.run.select(op="write")
+    middles_ns = (curve.edges_ns[1:] + curve.edges_ns[:-1]) / 2
+    since_s = (middles_ns - writes.start.min()) / 1e9
+    rates = curve.rate_bytes_per_s("write") / 1e9
+    quarter_s = FAIR_SHARE_S / 4
+    first, last = ((since_s >= k * quarter_s) & (since_s < (k + 1) * quarter_s) for k in (0, 3))
+    return float(np.median(rates[first])), float(np.median(rates[last]))
 
 
 def _sums_s(made: Simulated) -> np.ndarray:

@@ -29,6 +29,7 @@ struct exchange {
     int32_t free_message; /* -1: none */
     int32_t *missing;     /* of each task: messages whose other end is missing */
     int64_t *bytes;       /* of each task: the larger of the bytes sent and received */
+    int32_t *handled;     /* of each task: messages that it sends and receives */
 };
 
 static void make_exchange(struct simulation *simulation)
@@ -39,6 +40,7 @@ static void make_exchange(struct simulation *simulation)
     made->free_message = -1;
     made->missing = zeroed((size_t)simulation->plan.tasks, sizeof *made->missing, "messages");
     made->bytes = zeroed((size_t)simulation->plan.tasks, sizeof *made->bytes, "messages");
+    made->handled = zeroed((size_t)simulation->plan.tasks, sizeof *made->handled, "messages");
     simulation->exchange = made;
 }
 
@@ -90,13 +92,15 @@ static int32_t new_message(struct exchange *exchange, int32_t task)
     return number;
 }
 
-/* All messages of a task have both ends: it continues when their bytes have been transferred. */
+/* All messages of a task have both ends: it continues when it has handled them one after the other (the overhead of
+ * LogP), and their bytes have been transferred. */
 static void finish(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     const struct costs *costs = &simulation->costs;
     const double data_ns = 1e9 * (double)simulation->exchange->bytes[number] / costs->message_bytes_per_s;
-    event_heap_put(&simulation->event_heap,
-                   now_ns + 1 + (int64_t)(((double)costs->message_ns + data_ns) * costs->exchange_scale), number);
+    const double handled_ns = (double)simulation->exchange->handled[number] * costs->overhead_ns;
+    const double lasts_ns = ((double)costs->message_ns + handled_ns + data_ns) * costs->exchange_scale;
+    event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)lasts_ns, number);
 }
 
 /* Whether the other end had arrived: the task that waited for it, else -1. */
@@ -128,7 +132,7 @@ void exchange(struct simulation *simulation, int32_t number, int64_t now_ns)
     struct task *task = &simulation->tasks[number];
     const struct plan_operation first = task->operation;
     int64_t out = 0, in = 0;
-    int32_t missing = 0;
+    int32_t missing = 0, handled = 0;
     task->next_operation--;
     while (task->next_operation < task->end_operation) {
         const struct plan_operation operation = plan_operation(&simulation->plan, task->next_operation);
@@ -139,8 +143,10 @@ void exchange(struct simulation *simulation, int32_t number, int64_t now_ns)
         if (peer < 0 || peer >= simulation->plan.tasks)
             fail(EXIT_USAGE, "task %" PRId32 " exchanges with task %" PRId64 ", which does not exist", number, peer);
         const uint8_t sends = operation.bytes >= 0;
-        if (peer != number) /* a message of a task to itself is a copy in memory */
+        if (peer != number) { /* a message of a task to itself is a copy in memory */
             *(sends ? &out : &in) += sends ? operation.bytes : -operation.bytes;
+            handled++;
+        }
         const int32_t met = post(exchange, number, (int32_t)peer, sends);
         if (met < 0)
             missing++;
@@ -150,6 +156,7 @@ void exchange(struct simulation *simulation, int32_t number, int64_t now_ns)
             finish(simulation, met, now_ns);
     }
     exchange->bytes[number] = out > in ? out : in;
+    exchange->handled[number] = handled;
     exchange->missing[number] = missing;
     if (!missing)
         finish(simulation, number, now_ns);

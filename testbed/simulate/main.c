@@ -69,6 +69,7 @@ static struct costs costs_of(const struct pfs_settings *settings)
     return (struct costs){
         .call_ns = CALL_NS,
         .message_ns = (int64_t)(1000 * settings->mpi_latency_us),
+        .overhead_ns = 1000 * settings->mpi_message_us,
         .message_bytes_per_s = 1e6 * settings->mpi_MB_per_s,
         .exchange_scale = settings->mpi_collective_scale *
                           (1 + settings->fault.collective_coordination * (settings->collective_factor - 1)),

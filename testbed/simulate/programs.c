@@ -74,6 +74,8 @@ PROGRAM(mpiio_read, {ALONE(MPI_File_read, pread, READ), END})
 PROGRAM(mpiio_write, {ALONE(MPI_File_write, pwrite, WRITE), END})
 PROGRAM(mpiio_read_at_all, {TOGETHER(MPI_File_read_at_all, pread, READ), END})
 PROGRAM(mpiio_write_at_all, {TOGETHER(MPI_File_write_at_all, pwrite, WRITE), END})
+PROGRAM(mpiio_read_all, {TOGETHER(MPI_File_read_all, pread, READ), END})
+PROGRAM(mpiio_write_all, {TOGETHER(MPI_File_write_all, pwrite, WRITE), END})
 PROGRAM(mpiio_seek, LOCAL(MPI_File_seek))
 PROGRAM(mpiio_sync, {ENTER(MPI_File_sync), DELAY, CALLS(EVERYBODY, fsync, SYNC, FILE), BARRIER(PLAIN), LEAVE, END})
 PROGRAM(mpiio_set_size, {ENTER(MPI_File_set_size), DELAY, BARRIER(PLAIN), CALLS(ROOT, ftruncate, META, FILE),
@@ -121,7 +123,7 @@ static const struct program programs[] = {
     ALL(hdf5, dataset_create), ALL(hdf5, dataset_open), ALL(hdf5, dataset_close), ONE(hdf5, write),
     ALL(hdf5, write_all),      ONE(hdf5, read),         ALL(hdf5, read_all),      ALL(hdf5, flush),
     ALL(hdf5, metadata),       ALL(mpi, barrier),       ALL(mpi, allgather),      ALL(mpi, allreduce),
-    ONE(mpi, exchange),        ONE(task, compute),
+    ONE(mpi, exchange),        ONE(task, compute),      ALL(mpiio, read_all),     ALL(mpiio, write_all),
 };
 
 const struct program *program_named(const char *call)

@@ -27,6 +27,8 @@
     CALL(MPI_File_write_at, mpiio, write) \
     CALL(MPI_File_read_at_all, mpiio, read) \
     CALL(MPI_File_write_at_all, mpiio, write) \
+    CALL(MPI_File_read_all, mpiio, read) \
+    CALL(MPI_File_write_all, mpiio, write) \
     CALL(MPI_File_read, mpiio, read) \
     CALL(MPI_File_write, mpiio, write) \
     CALL(MPI_File_seek, mpiio, seek) \

@@ -18,6 +18,7 @@
 struct costs {
     int64_t call_ns;            /* a call on the client alone */
     int64_t message_ns;         /* latency of a message */
+    double overhead_ns;         /* that a task spends on a message, besides */
     double message_bytes_per_s; /* of a node */
     double exchange_scale;      /* of the exchanges of two-phase collectives: 1 is healthy */
 };

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont
+from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import Figure, Row, near, rows_of, summary
+from testbed.reproduce.fitted import count, told
 from testbed.reproduce.not_reproduced import OUTSIDE
 from testbed.reproduce.runs import Runs
 
 SEEDS = (20100604, 20100605, 20100606)
 
 
-@pytest.mark.parametrize("case", [ior, madbench, gcrm, sdumont, benchio], ids=lambda case: case.CASE)
+@pytest.mark.parametrize("case", [ior, madbench, gcrm, sdumont, tapioca, benchio], ids=lambda case: case.CASE)
 def test_a_case_study_comes_out_as_in_the_paper_or_has_a_reason(case, tmp_path):
     by_seed = []
     for seed in SEEDS:
@@ -26,6 +27,12 @@ def test_a_case_study_comes_out_as_in_the_paper_or_has_a_reason(case, tmp_path):
     mine = {name for name in OUTSIDE if name[0] == case.CASE}
     assert mine <= {row.name for row in rows}
     assert len(mine - outside) <= 1, f"these are reproduced now: {mine - outside}"
+
+
+def test_fitted_numbers_are_a_third_of_the_rows_at_most():
+    rows = [Row(near("case", str(i), "predicted", 1.0, 1.0), np.ones(1)) for i in range(60)]
+    assert 3 * count() <= len(rows)
+    assert told(rows) == f"{count()} numbers of the models are fitted; 60 rows of 60 come out with them"
 
 
 def test_no_tolerance_includes_that_nothing_happens():

@@ -164,6 +164,8 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
         "write_at": _IN_PIECES_WRITE,
         "read_at_all": _ALL_READ,
         "write_at_all": _ALL_WRITE,
+        "read_all": _ALL_READ,
+        "write_all": _ALL_WRITE,
         "sync": _TOGETHER,
         "set_size": CallKind(_SIZE, 0, collective=True, same_size=True),
     },

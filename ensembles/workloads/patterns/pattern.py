@@ -128,6 +128,9 @@ class Operation:
         `plane_stride` if they are given.
     where : str
         File and line.
+    alternates : bool
+        Whether its calls take turns with those of the operation before it: the first of each, then the
+        second of each.
     """
 
     call: str
@@ -137,6 +140,7 @@ class Operation:
     when: Expression
     values: Mapping[str, Expression]
     where: str
+    alternates: bool = False
 
 
 @dataclass(frozen=True)

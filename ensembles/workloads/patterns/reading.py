@@ -13,6 +13,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.workloads.patterns.calls import (
     COLLECTIVELY_OPENED,
     COMMON_NAMES,
+    EXCHANGE,
     FILE_CALLS,
     OTHER_CALLS,
     CallKind,
@@ -235,7 +236,13 @@ class _Reader(Tables):
             if kind.names_file and files[file].count:
                 required.append("index")
         pieces = _PIECES if kind.in_pieces else ()
-        self.keys(entry, keys, required, (*pieces, "times", "when"), of=f" of {call.partition('.')[2]}")
+        self.keys(
+            entry,
+            keys,
+            required,
+            (*pieces, "times", "when", "alternates"),
+            of=f" of {call.partition('.')[2]}",
+        )
         for stride, number in (("stride", "pieces"), ("plane_stride", "planes")):
             if (stride in entry) != (number in entry):
                 raise EnsioError(
@@ -253,7 +260,20 @@ class _Reader(Tables):
                 if key in entry and key not in ("call", "file")
             },
             where=self.where(*keys),
+            alternates=self._alternates(keys, entry),
         )
+
+    def _alternates(self, keys: Place, entry: Mapping[str, Any]) -> bool:
+        """Return whether the calls take turns with those of the operation before."""
+        given = entry.get("alternates", False)
+        at = self.where(*keys, "alternates") if "alternates" in entry else ""
+        if not isinstance(given, bool):
+            raise EnsioError(f"{at}: alternates is true or false")
+        if given and keys[-1] == 0:
+            raise EnsioError(f"{at}: there is no operation before the first of a phase")
+        if given and entry["call"] == EXCHANGE:
+            raise EnsioError(f"{at}: consecutive exchanges complete together and cannot take turns")
+        return given
 
     def _call_on_file(
         self, keys: Place, entry: Mapping[str, Any], call: str, files: Mapping[str, File]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,12 +83,13 @@ class BlockState:
             if step != before:
                 self._refuse_posted(before)
                 before = step
-            for operation in phase.operations:
-                if operation.call == EXCHANGE:
-                    parts += self._received(operation, names, step)
-                part = self._made(operation, names, step)
-                if part.size:
-                    parts.append(part)
+            for group in _taking_turns(phase.operations):
+                if group[0].call == EXCHANGE:
+                    parts += self._received(group[0], names, step)
+                for operation, call in _turns(group, names):
+                    part = self._made(operation, names, step, call)
+                    if part.size:
+                        parts.append(part)
         self._refuse_posted(before)
         return parts
 
@@ -103,8 +104,11 @@ class BlockState:
                     "end each repetition with wait_all"
                 )
 
-    def _made(self, operation: Operation, names: Mapping[str, Number], step: int) -> np.ndarray:
-        values = _callers(operation, names, self.first, self.end)
+    def _made(
+        self, operation: Operation, names: Mapping[str, Number], step: int, call: int | None = None
+    ) -> np.ndarray:
+        """Return all calls of an operation, or its call with this number."""
+        values = _callers(operation, names, self.first, self.end, call)
         ranks = values["rank"]
         assert isinstance(ranks, np.ndarray)
         part = np.empty((11, len(ranks)), dtype=np.int64)
@@ -287,14 +291,48 @@ class BlockState:
             yield part
 
 
-def _callers(operation: Operation, names: Mapping[str, Number], first: int, end: int) -> dict[str, Number]:
+def _taking_turns(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+    """Yield operations whose calls take turns together, others alone."""
+    group: list[Operation] = []
+    for operation in operations:
+        if not operation.alternates and group:
+            yield group
+            group = []
+        group.append(operation)
+    yield group
+
+
+def _turns(group: list[Operation], names: Mapping[str, Number]) -> Iterator[tuple[Operation, int | None]]:
+    """Yield each operation with the number of a call, in the order of the turns; None: all calls."""
+    if len(group) == 1:
+        yield group[0], None
+        return
+    counts = [evaluate_count(operation.times, names, "times") for operation in group]
+    for operation, times in zip(group, counts, strict=True):
+        if times != counts[0]:
+            raise EnsioError(
+                f"{operation.where}: makes {times} calls, and the operation with which it takes turns "
+                f"{counts[0]}: give both the same times"
+            )
+    for call in range(counts[0]):
+        for operation in group:
+            yield operation, call
+
+
+def _callers(
+    operation: Operation,
+    names: Mapping[str, Number],
+    first: int,
+    end: int,
+    only: int | None = None,
+) -> dict[str, Number]:
     """Return the values of the names with `rank` and `call` for each call, sorted by rank."""
-    times = evaluate_count(operation.times, names, "times")
+    times = evaluate_count(operation.times, names, "times") if only is None else 1
     ranks = np.arange(first, end, dtype=np.int64)
     for_task, for_call = operation.when.parted("call")
     if for_task:
         ranks = ranks[holds(for_task, {**names, "rank": ranks}, len(ranks))]
-    call: Number = 0
+    call: Number = only or 0
     if times != 1:
         call = np.tile(np.arange(times, dtype=np.int64), len(ranks))
         ranks = np.repeat(ranks, times)

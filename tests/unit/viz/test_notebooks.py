@@ -19,6 +19,10 @@ PICTURES = {
     "# From a slow job to a line of its source": ("trace_diagram", "histogram_log"),
     "# A month of nights": ("lines 1", "histogram_linear"),
     "# A Darshan log": ("histogram_log",),
+    "# From events to ensembles, redone": ("trace_diagram", "rate", "histogram_linear", "histogram_log"),
+    "# Collective I/O on Santos Dumont, redone": ("trace_diagram", "histogram_log"),
+    "# TAPIOCA, redone": ("trace_diagram",),
+    "# benchio, redone": ("trace_diagram", "rate"),
 }
 """Names of the figures of each notebook, by its title."""
 
@@ -37,12 +41,16 @@ pytestmark = [
 
 
 def executed(path: Path, folder: Path):
-    """The notebook with its outputs; an error in a cell is an error here."""
+    """The notebook with its outputs, as if executed in its folder; an error in a cell is an error here."""
     import nbformat
     from nbconvert.preprocessors import ExecutePreprocessor
 
+    here = folder / "notebooks"
+    here.mkdir()
+    (here / "runs").symlink_to(path.parent / "runs")
+    (folder / "testbed").symlink_to(ROOT / "testbed")
     notebook = nbformat.read(path, as_version=4)
-    ExecutePreprocessor(timeout=600).preprocess(notebook, {"metadata": {"path": str(folder)}})
+    ExecutePreprocessor(timeout=1200).preprocess(notebook, {"metadata": {"path": str(here)}})
     return notebook
 
 

@@ -6,6 +6,8 @@ import tomllib
 import pytest
 from project import ROOT
 
+from testbed.reproduce.fitted import FITTED
+
 MODELS = sorted((ROOT / "testbed" / "models").glob("*.toml"))
 SETTINGS = (ROOT / "testbed" / "pfsmodel" / "settings.h").read_text()
 PARAMETERS = {
@@ -21,7 +23,14 @@ def model(name: str) -> dict:
 
 
 def test_there_are_the_models_of_the_papers_and_a_healthy_one():
-    assert {path.stem for path in MODELS} == {"franklin", "franklin-patched", "healthy", "jaguar"}
+    assert {path.stem for path in MODELS} == {
+        "archer",
+        "franklin",
+        "franklin-patched",
+        "healthy",
+        "jaguar",
+        "sdumont",
+    }
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
@@ -52,6 +61,24 @@ def test_the_patch_takes_strided_readahead_away_and_nothing_else():
     assert {key: value for key, value in faulty.items() if key not in of_the_fault} == {
         key: value for key, value in patched.items() if key != "title"
     }
+
+
+def test_the_fitted_numbers_are_those_that_the_files_mark():
+    """Each key of the list is in a file, in a line or below a comment that says (fitted)."""
+    folders = (ROOT / "testbed" / "models", ROOT / "testbed" / "tapioca" / "machines")
+    for files in FITTED.values():
+        for name, keys in files.items():
+            if name.endswith("(pattern)"):
+                continue
+            (text,) = [path.read_text() for folder in folders for path in folder.glob(f"{name}.toml")]
+            blocks = re.split(r"\n\n", text)
+            for key in keys:
+                (block,) = [block for block in blocks if re.search(rf"^{key} = ", block, re.MULTILINE)]
+                assert "(fitted)" in block, (name, key)
+
+
+def test_archer_has_nothing_that_is_fitted():
+    assert "(fitted)" not in (ROOT / "testbed" / "models" / "archer.toml").read_text()
 
 
 def test_every_parameter_and_fault_is_documented():
