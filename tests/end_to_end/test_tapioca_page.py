@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def test_there_are_commands():
-    assert len(SHOWN) == 3
+    assert len(SHOWN) == 4
 
 
 @pytest.mark.parametrize(("words", "output"), SHOWN)
