@@ -49,6 +49,7 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
+from ensembles.viz.report_links import evidence_links
 from ensembles.viz.report_phases import layer_sentences, phase_table
 from ensembles.viz.report_tables import (
     call_colours,
@@ -222,13 +223,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     >>> viz.write_report(en.open("ensio-ior"), "report.html") > 1_000_000
     True
     """
-    path = os.fspath(path)
-    if not path:
-        raise EnsioError("the report has no name: name a file with -o")
-    if os.path.isdir(path):
-        raise EnsioError(
-            f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
-        )
+    path = checked_path(path)
     try:
         # A path that cannot be written is reported before the analysis starts.
         with atomic_write(path, find_readership(run.path)) as descriptor:
@@ -241,6 +236,29 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     except OSError as error:
         sentence = f"{path} cannot be written ({error.strerror}): choose another path with -o"
         raise EnsioError(sentence) from error
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of a report as text.
+
+    Raises
+    ------
+    EnsioError
+        It is empty, or a folder.
+    """
+    path = os.fspath(path)
+    if not path:
+        raise EnsioError("the report has no name: name a file with -o")
+    if os.path.isdir(path):
+        raise EnsioError(
+            f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
+        )
+    return path
+
+
+def page_part(name: str) -> str:
+    """Return a part of the pages that this package has as a file."""
+    return files("ensembles.viz").joinpath(name).read_text(encoding="utf-8")
 
 
 def page_of_run(run: Any) -> str:
@@ -317,11 +335,16 @@ def report_html(
         pictures["surroundings"] = surroundings(samples, x_range=x_range)
     script, divisions = embed_pictures(pictures, _LINKED)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
-    template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
+    sections = {*pictures, *(["phases"] if information is not None else [])}
+    sections |= {f"ensemble-{ensemble.name}" for ensemble in shown}
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(template)
+        .from_string(page_part("report.html"))
         .render(
+            style=page_part("report_style.html"),
+            links=[]
+            if diagnosis is None
+            else [evidence_links(each, sections) for each in diagnosis.findings],
             headline=headline(run),
             version=__version__,
             colours=call_colours(summaries),

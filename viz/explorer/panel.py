@@ -59,7 +59,7 @@ class Panel:
         self.diagram = TraceDiagram(shown, self.events, times, f"explorer_trace{more}")
         self.rates = rate(self.events, title="Rate of all tasks", x_range=times)
         self.rates.height = (self.rates.height or 0) - _RATE_LESS
-        self.durations = Durations(
+        self.durations: Durations = Durations(
             self.events, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
         self.offsets = Offsets(self.events, times, f"explorer_offsets{more}")
@@ -183,7 +183,8 @@ _Parts = dict[str, tuple[list[Any], LegendItem | None]]
 
 def _parts(fig: figure) -> _Parts:
     """Return the renderers of each entry of the legend, and those without one."""
-    items = [item for legend in fig.above if isinstance(legend, Legend) for item in legend.items]
+    legends = [each for each in fig.above if isinstance(each, Legend)]
+    items = [item for legend in legends for item in legend.items if isinstance(item, LegendItem)]
     parts: _Parts = {_text(item).split(":")[0]: (list(item.renderers), item) for item in items}
     named = {id(each) for renderers, _ in parts.values() for each in renderers}
     parts[""] = ([each for each in fig.renderers if id(each) not in named], None)
