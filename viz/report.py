@@ -34,6 +34,7 @@ from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
@@ -93,7 +94,7 @@ class ReportData:
         False if only the sums of the durations are known.
     sums : RunSums or None
         Totals of the whole run; None: these are some of its events.
-    sites, requests : BySite and Requests, or None
+    sites, requests, longest : BySite, Requests and LongestCalls, or None
         None: not every call is an event.
     """
 
@@ -110,6 +111,7 @@ class ReportData:
     sums: RunSums | None = None
     sites: BySite | None = None
     requests: Requests | None = None
+    longest: LongestCalls | None = None
 
     @classmethod
     def from_run(
@@ -134,7 +136,7 @@ class ReportData:
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
         if run.has_all_events:
-            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS)}
+            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, "longest")}
             sums = sums_from_events(run, found | {"active": found["rate"].active})
             return cls(**own, sums=sums), group
         cells, sums = run.summary, sums_of(run)
@@ -166,6 +168,9 @@ class ReportData:
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
 
+_OUTLINED = 60
+"""The slowest calls, which are outlined in the trace diagram and have hover boxes."""
+
 _LINKED = ("trace", "rate", "surroundings")
 """Pictures that share their time axis."""
 
@@ -179,7 +184,12 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
+    others[_PREFIX + "longest"] = SummaryRequest(_longest_of)
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
+
+
+def _longest_of(run: Run) -> LongestCalls:
+    return LongestCalls(_OUTLINED, run.calls, run.files)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
@@ -328,7 +338,11 @@ def report_html(
     for number, ensemble in enumerate(shown):
         pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
     if summaries.events != 0:
-        pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
+        pictures["trace"] = trace_diagram(
+            summaries.raster,
+            calls=None if summaries.longest is None else summaries.longest.events,
+            x_range=x_range,
+        )
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
     samples = run.surroundings()
     if len(samples):
