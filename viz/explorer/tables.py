@@ -94,7 +94,9 @@ class Table:
             self.source.selected.on_change("indices", self._choose)
 
     def _choose(self, attribute: str, old: list[int], new: list[int]) -> None:
-        if new and self._chosen is not None:
+        # The rows may have changed since the page was told of them.
+        rows = min((len(column) for column in self.source.data.values()), default=0)
+        if new and new[0] < rows and self._chosen is not None:
             self._chosen(new[0])
 
     def fill(self, data: dict[str, Any]) -> None:
