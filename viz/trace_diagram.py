@@ -67,7 +67,7 @@ _SHARE_JS = """
 
 def trace_diagram(
     data: Any,
-    window: tuple[float, float] | None = None,
+    window_s: tuple[float, float] | None = None,
     *,
     ranks: tuple[int, int] | None = None,
     order: Order = "rank",
@@ -86,7 +86,7 @@ def trace_diagram(
     Parameters
     ----------
     data : Run, Events or Raster
-    window : (float, float), optional
+    window_s : (float, float), optional
         Only this time, in seconds since the origin of the run. Calls that reach beyond are cut.
     ranks : (int, int), optional
         Only these rows, both ends included. They are ranks, if tasks are ordered by rank.
@@ -127,19 +127,19 @@ def trace_diagram(
     """
     if any(band not in BANDS for band in bands):
         raise ValueError(f"there are the bands {' and '.join(BANDS)}, and no others: {', '.join(bands)}")
-    plain_order = order == "rank" and window is None and ranks is None
+    plain_order = order == "rank" and window_s is None and ranks is None
     rows = None if plain_order and "nodes" not in bands else rows_of_tasks(data, order)
     part, single = None, None
-    if window is not None or ranks is not None:
+    if window_s is not None or ranks is not None:
         assert rows is not None
-        part = _part(data, window, ranks, len(rows.row))
+        part = _part(data, window_s, ranks, len(rows.row))
         raster, single = window_of(data, part, rows)
     elif rows is not None and order != "rank":
         raster = ordered_raster(data, rows)
     else:
         raster = data_for(data, Raster)
     shared = x_range or (
-        time_range(*raster.extent_ns) if window is None else Range1d(start=window[0], end=window[1])
+        time_range(*raster.extent_ns) if window_s is None else Range1d(start=window_s[0], end=window_s[1])
     )
     present = raster.present()
     mapper = _mapper(present)
@@ -157,14 +157,16 @@ def trace_diagram(
     return column(parts, sizing_mode="stretch_width", name="trace")
 
 
-def _part(data: Any, window: tuple[float, float] | None, ranks: tuple[int, int] | None, tasks: int) -> Window:
+def _part(
+    data: Any, window_s: tuple[float, float] | None, ranks: tuple[int, int] | None, tasks: int
+) -> Window:
     """Return the window of the diagram that is asked for."""
     first, last = ranks or (0, tasks - 1)
     first, last = max(int(first), 0), min(int(last), tasks - 1)
-    if window is None:
+    if window_s is None:
         low, high = data_for(data, Raster).extent_ns
     else:
-        low, high = (round(float(end) * 1e9) for end in window)
+        low, high = (round(float(end) * 1e9) for end in window_s)
     if low >= high or first > last:
         raise ValueError("the window is empty: give the earlier time and the lower rank first")
     return Window(low, high, first, last)

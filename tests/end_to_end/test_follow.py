@@ -98,9 +98,9 @@ def test_memory_is_bounded_and_the_latest_calls_are_held(program, recorder) -> N
         followed.refresh()
         assert len(followed.events) <= 1000
     everything = ensembles.open(recorder.run).events
-    assert followed._follower.left_out + len(followed.events) == len(everything)
+    assert followed.progress.left_out + len(followed.events) == len(everything)
     assert followed.events.start.tolist() == everything.start[-len(followed.events) :].tolist()
-    assert f"{followed._follower.left_out:,} calls" in followed.notes[1]
+    assert f"{followed.progress.left_out:,} calls" in followed.notes[1]
 
 
 def test_a_new_process_is_followed_too(program, recorder) -> None:

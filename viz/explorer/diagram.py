@@ -177,25 +177,26 @@ class TraceDiagram:
             if ends(axis) != wanted:
                 axis.update(start=wanted[0], end=wanted[1])
 
-    def show(self, marked: np.ndarray | None, view: View) -> None:
+    def show(self, marked: np.ndarray | None, of_marked: Events, view: View) -> None:
         """Show a view.
 
         Parameters
         ----------
         marked : ndarray of int or None
             Indices of the marked calls, rising; None: no call is marked, and all have their colours.
+        of_marked : Events
+            The marked calls; all if none is marked.
         view : View
         """
         events, window = self._events, self._window(view)
-        of_marked = None if marked is None else events[marked]
         if window is None:
             self._all.data = self._image(self._raster)
-            self._marked.data = self._image(None if of_marked is None else self._shown.raster(of_marked))
+            self._marked.data = self._image(None if marked is None else self._shown.raster(of_marked))
         else:
             wide = window.wider(self._tasks)
             self._all.data = self._image(self._shown.raster(events, wide), wide.first)
             self._marked.data = self._image(
-                None if of_marked is None else self._shown.raster(of_marked, wide), wide.first
+                None if marked is None else self._shown.raster(of_marked, wide), wide.first
             )
         drawn = self._single_calls(window)
         alpha = 1.0 if marked is None else np.where(np.isin(drawn, marked), 1.0, _PALE)

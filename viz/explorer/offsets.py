@@ -48,7 +48,7 @@ class Offsets:
     """
 
     def __init__(self, events: Events, times: Range1d, name: str = "explorer_offsets") -> None:
-        found, self.path = map_of_events(events, None, None) if len(events) else (None, "")
+        found, self.path = _map_of(events)
         self.figure = None
         if found is None or not found.calls:
             return
@@ -103,7 +103,7 @@ class Offsets:
         bool
             False: another file, or another direction, is to be drawn.
         """
-        found, path = map_of_events(events, None, None) if len(events) else (None, "")
+        found, path = _map_of(events)
         known = found is not None and found.calls > 0
         if self.figure is None or found is None or not known:
             return (self.figure is None) == (not known)
@@ -145,6 +145,12 @@ class Offsets:
             marks={"file": glob.escape(self.path)},
             what="a rectangle of the access map",
         )
+
+
+def _map_of(events: Events) -> tuple[OffsetMap | None, str]:
+    if not len(events):
+        return None, ""
+    return events.remembered("access map", lambda events: map_of_events(events, None, None))
 
 
 def _opacity(most: float) -> LinearColorMapper:

@@ -112,7 +112,7 @@ class Explorer:
             field.on_change("value", self._filter(name))
         self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
         self._ranks = Table("by_rank", RANKS, self._mark_rank)
-        self._findings = Table("findings", FINDINGS, self._mark_finding, height=170)
+        self._findings = Table("findings", FINDINGS, self._mark_finding, height=150)
         self._phases = Table("phases", PHASES, self._mark_phase, height=200)
         self._ordinals = Table("ordinals", ORDINALS, self._mark_ordinal, height=200)
         self._tables = {
@@ -345,6 +345,7 @@ class Explorer:
                 "gain": [finding.gain_text or "gain not known" for finding in found],
             }
         )
+        self._findings.widget.visible = bool(found)
         self._phases.fill(
             {
                 "phase": [f"{each.phase} {each.name or ''}".strip() for each in causes.phases],

@@ -13,6 +13,8 @@ from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
+from ensembles.summaries.rate import RateCurve
+from ensembles.viz.data_for import data_for
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
 from ensembles.viz.explorer.offsets import Offsets
@@ -21,7 +23,7 @@ from ensembles.viz.explorer.view import View
 from ensembles.viz.rate import rate
 
 _RATE_LESS = 50
-"""By how many pixels the rates are less high than in a report."""
+"""Pixels by which the rates are less high than in a report."""
 
 Look = Callable[..., None]
 
@@ -47,6 +49,8 @@ class Panel:
         The calls that the filters select.
     marked : ndarray of int or None
         Indices of the marked calls; None: no mark.
+    of_marked : Events
+        The marked calls; if none is marked, those that the filters select.
     """
 
     def __init__(
@@ -55,9 +59,10 @@ class Panel:
         self.shown, self._look, self._is_second = shown, look, beside is not None
         self.events = shown.filtered(view)
         self.marked: np.ndarray | None = None
+        self.of_marked = self.events
         more = "_beside" if beside is not None else ""
         self.diagram = TraceDiagram(shown, self.events, times, f"explorer_trace{more}")
-        self.rates = rate(self.events, title="Rate of all tasks", x_range=times)
+        self.rates = rate(_curve(self.events), title="Rate of all tasks", x_range=times)
         self.rates.height = (self.rates.height or 0) - _RATE_LESS
         self.durations: Durations = Durations(
             self.events, f"explorer_histogram{more}", None if beside is None else beside.durations
@@ -77,11 +82,6 @@ class Panel:
         some = [self.diagram.figure, self.rates, self.offsets.figure, self.durations.figure]
         return [fig for fig in some if fig is not None]
 
-    @property
-    def of_marked(self) -> Events:
-        """The marked calls; if none is marked, those that the filters select."""
-        return self.events if self.marked is None else self.events[self.marked]
-
     def mark(self, view: View) -> None:
         """Show the marked calls in every picture.
 
@@ -91,14 +91,15 @@ class Panel:
             Nothing can match the filters and the marks; the pictures are as before.
         """
         self.marked = self.shown.marked_places(view)
-        of_marked = None if self.marked is None else self.of_marked
+        of_marked = None if self.marked is None else self.events[self.marked]
+        self.of_marked = self.events if of_marked is None else of_marked
         self.show_window(view)
         self.durations.mark(of_marked, view)
         self.offsets.mark(of_marked, view)
 
     def show_window(self, view: View) -> None:
         """Show the window of a view in the trace diagram."""
-        self.diagram.show(self.marked, self._own(view))
+        self.diagram.show(self.marked, self.of_marked, self._own(view))
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on.
@@ -111,7 +112,7 @@ class Panel:
         events = self.shown.filtered(view)
         if not self.diagram.is_of(events) or not self.durations.replace(events):
             return False
-        if not _renew(self.rates, rate(events, title="Rate of all tasks")):
+        if not _renew(self.rates, rate(_curve(events), title="Rate of all tasks")):
             return False
         self.events = events
         self.diagram.replace(events)
@@ -152,6 +153,10 @@ class Panel:
         box = _rectangle(event)
         if box is not None:
             self._look(lambda view: self.offsets.rectangle(view, box))
+
+
+def _curve(events: Events) -> RateCurve:
+    return events.remembered("rate", lambda events: data_for(events, RateCurve))
 
 
 def _reset(view: View) -> View:

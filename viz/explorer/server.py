@@ -92,6 +92,8 @@ class ExplorerServer:
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
 
         self._followed = [shown for shown in runs if isinstance(shown, Followed)]
+        # What the first page needs is computed before its reader opens it.
+        add_explorer(Document(), runs, {})
         sockets, self.port = listen(address, port)
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},

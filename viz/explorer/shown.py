@@ -195,6 +195,9 @@ class Shown:
         """Return the numbers of the trace diagram of some calls, or of a window of it."""
         if window is not None:
             return raster_of_window(events, window, _ROWS, 2 * _CELLS)
+        return events.remembered(("raster", self.run.tasks), self._raster)
+
+    def _raster(self, events: Events) -> Raster:
         raster = Raster(self.run.tasks, rows=_ROWS, cells=_CELLS)
         raster.add(events)
         return raster
@@ -272,6 +275,10 @@ def durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray
     dict
         Edges in s, shape (k + 1,), and numbers of calls, shape (k,), by name of the class.
     """
+    return events.remembered("durations by class", _durations_by_class)
+
+
+def _durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     by_call, by_class = LogHistogram(), LogHistogram()
     by_call.add(events)
     for call, counts in by_call.counts.items():
@@ -291,15 +298,20 @@ def by_rank(events: Events) -> dict[str, np.ndarray]:
         ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count
         as calls, but add no time. Calls that wait for other tasks are left out, unless there are no others.
     """
-    events = _without_waiting(events)
-    if not len(events):
+    return events.remembered("by rank", _by_rank)
+
+
+def _by_rank(events: Events) -> dict[str, np.ndarray]:
+    io = _io_calls(events)
+    if not len(io):
         return {name: np.zeros(0) for name in ("rank", "calls", "time_s", "slowest_s")}
-    ranks, row = np.unique(events.rank, return_inverse=True)
-    calls = np.bincount(row)
-    outer = np.where(events.depth == 0, events.duration, 0)
-    time_s = np.bincount(row, weights=outer) * 1e-9
-    slowest = np.zeros(len(ranks), np.int64)
-    np.maximum.at(slowest, row, events.duration)
+    # Events are sorted by rank.
+    rank, duration = events.rank[io], events.duration[io]
+    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    ranks = rank[first]
+    calls = np.diff(np.append(first, len(rank)))
+    time_s = np.add.reduceat(np.where(events.depth[io] == 0, duration, 0), first) * 1e-9
+    slowest = np.maximum.reduceat(duration, first)
     order = np.lexsort((ranks, -time_s))[:_TABLE_ROWS]
     return {
         "rank": ranks[order],
@@ -314,9 +326,17 @@ def slowest_calls(events: Events) -> dict[str, Any]:
 
     Calls that wait for other tasks are left out, unless there are no others.
     """
-    events = _without_waiting(events)
-    order = np.lexsort((events.start, events.rank, -events.duration))
-    slow = events[order[:_TABLE_ROWS]]
+    return events.remembered("slowest calls", _slowest_calls)
+
+
+def _slowest_calls(events: Events) -> dict[str, Any]:
+    io = _io_calls(events)
+    duration = events.duration[io]
+    if len(io) > _TABLE_ROWS:
+        least = np.partition(duration, len(io) - _TABLE_ROWS)[len(io) - _TABLE_ROWS]
+        io = io[duration >= least]
+    order = np.lexsort((events.start[io], events.rank[io], -events.duration[io]))
+    slow = events[io[order[:_TABLE_ROWS]]]
     return {
         "rank": slow.rank,
         "call": [slow.calls[number].name for number in slow.call.tolist()],
@@ -328,6 +348,10 @@ def slowest_calls(events: Events) -> dict[str, Any]:
     }
 
 
-def _without_waiting(events: Events) -> Events:
-    io = np.flatnonzero(is_io_of_calls(events.calls)[events.call])
-    return events[io] if len(io) else events
+def _io_calls(events: Events) -> np.ndarray:
+    """Return the indices of the calls that do not wait for other tasks; of all, if there are no others."""
+    is_io = is_io_of_calls(events.calls)
+    if is_io.all():
+        return np.arange(len(events))
+    io = np.flatnonzero(is_io[events.call])
+    return io if len(io) else np.arange(len(events))

@@ -135,7 +135,7 @@ class Firefox:
 
 @contextmanager
 def running_firefox(folder: Path) -> Iterator[Firefox]:
-    """A headless Firefox with a profile of its own."""
+    """A headless Firefox with a new profile."""
     profile = folder / "profile"
     profile.mkdir()
     lines = [f'user_pref("{name}", {json.dumps(value)});' for name, value in _SETTINGS.items()]
