@@ -65,7 +65,7 @@ def phase_bands(fig: figure, run: Any) -> None:
     inside = [row for row in shown if low <= row.start_s <= high]
     last, places, words = -np.inf, [], []
     for row, after in zip(inside, [*(each.start_s for each in inside[1:]), high], strict=True):
-        if row.start_s - last < _LEAST_SHARE * (high - low):
+        if min(row.start_s - last, high - row.start_s) < _LEAST_SHARE * (high - low):
             continue
         last = row.start_s
         is_wide = after - last >= _NAME_SHARE * (high - low)

@@ -25,6 +25,18 @@ from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
 
+# Everything on the page turns dark and keeps its hue; the page has no pictures of other colours.
+_PAGE = """
+{% block postamble %}
+<link rel="icon" href="data:,">
+<style>
+  body { margin: 8px 14px; font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+  @media screen and (prefers-color-scheme: dark) {
+    html { background: #fff; filter: invert(0.89) hue-rotate(180deg); }
+  }
+</style>
+{% endblock %}"""
+
 _LOOK_MS = 400
 """Time between two looks of a page at the runs that go on."""
 
@@ -87,6 +99,7 @@ class ExplorerServer:
             query = {
                 name: values[0].decode("utf-8", "replace") for name, values in arguments.items() if values
             }
+            document.template = _PAGE
             explorer = add_explorer(document, runs, query)
             if self._followed:
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)

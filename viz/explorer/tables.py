@@ -15,16 +15,23 @@ TIME = """<span><%
 %></span>"""
 """Format of a column of times in seconds."""
 
+BYTES = """<span><%
+    const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+    const power = value < 1024 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), 5);
+    print(value < 0 ? 'none' : Number((value / 1024 ** power).toPrecision(4)) + ' ' + names[power]);
+%></span>"""
+"""Format of a column of bytes; -1: none."""
+
 Column = tuple[str, str, str | None, int]
-"""Field, title, format (None: text; `TIME`; or a format of numbers) and width in pixels."""
+"""Field, title, format (None: text; `TIME`; `BYTES`; or a format of numbers) and width in pixels."""
 
 SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 60),
     ("call", "call", None, 100),
     ("start_s", "start", TIME, 90),
     ("duration_s", "duration", TIME, 90),
-    ("moved_bytes", "bytes moved", "0,0", 100),
-    ("offset_bytes", "offset", "0,0", 130),
+    ("moved_bytes", "moved", BYTES, 80),
+    ("offset_bytes", "offset", BYTES, 80),
     ("file", "file", None, 300),
 )
 RANKS: Sequence[Column] = (
@@ -111,7 +118,7 @@ class Table:
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how == TIME:
+    if how in (TIME, BYTES):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)
