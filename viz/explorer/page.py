@@ -123,6 +123,13 @@ class Explorer:
         }
         self._causes_of: Shown | None = None
         self._examine = _button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
+        self._structure = row(
+            column(self._phases.widget, min_width=440, sizing_mode="stretch_width"),
+            column(self._ordinals.widget, width=370),
+            sizing_mode="stretch_width",
+            styles=_WRAP,
+            visible=False,
+        )
         self._pictures = column(sizing_mode="stretch_width", name="pictures")
         self.layout = column(
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
@@ -139,12 +146,7 @@ class Explorer:
             ),
             self._doubts,
             self._findings.widget,
-            row(
-                column(self._phases.widget, min_width=440, sizing_mode="stretch_width"),
-                column(self._ordinals.widget, width=370),
-                sizing_mode="stretch_width",
-                styles=_WRAP,
-            ),
+            self._structure,
             row(
                 column(
                     _heading("Slowest calls: choose one to zoom to it"),
@@ -289,6 +291,7 @@ class Explorer:
             for table in (self._findings, self._phases, self._ordinals):
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
+            self._findings.widget.visible = self._structure.visible = False
             if self.shown.knows_causes:
                 self._fill_causes()
         self._examine.visible = not self.shown.knows_causes
@@ -346,6 +349,7 @@ class Explorer:
             }
         )
         self._findings.widget.visible = bool(found)
+        self._structure.visible = bool(causes.phases)
         self._phases.fill(
             {
                 "phase": [f"{each.phase} {each.name or ''}".strip() for each in causes.phases],
