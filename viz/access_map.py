@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -144,7 +145,7 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
     if isinstance(data, OffsetMap):
         return data, ""
     if isinstance(data, Events):
-        return _of_events(data, file, layer)
+        return map_of_events(data, file, layer)
     if not isinstance(data, Run):
         raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
     if not data.has_all_events:
@@ -181,7 +182,15 @@ def _layer_of_run(run: Run) -> str | None:
     return _LOWEST if _LOWEST in moved else max(moved, key=lambda name: moved[name], default=None)
 
 
-def _of_events(events: Events, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
+def map_of_events(events: Events, file: str | None, layer: str | None) -> tuple[OffsetMap | None, str]:
+    """Return the bytes of one file by offset, and its path; None: no bytes moved.
+
+    Parameters
+    ----------
+    events : Events
+    file, layer : str or None
+        None: the file with the most bytes; posix, or the layer with the most bytes.
+    """
     layers = transfer_layers(events)
     layer = layer or (_LOWEST if _LOWEST in layers else next(iter(layers), None))
     if layer is None:
@@ -209,27 +218,8 @@ def _figure(
     stripe_bytes: int,
 ) -> figure:
     fig = new_figure(title, _HEIGHT, x_range=x_range, y_range=offsets, name=f"access_by_{kind}")
-    moved = np.stack(
-        [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2
-    ).astype(np.float64)
-    whole = moved.sum(axis=2, keepdims=True)
-    strength = np.maximum(255 * (whole / whole.max()) ** _EMPHASIS, whole > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        image = np.where(whole > 0, np.ceil(strength * moved / whole), 0).astype(np.uint8)
-    edges = found.offset_edges
-    if kind == "time":
-        left, width = found.time_edges_s[0], found.time_edges_s[-1] - found.time_edges_s[0]
-    else:
-        left, width = -0.5, found.rank_rows * found.ranks_per_row
-    source = ColumnDataSource(
-        {
-            "image": [image],
-            "x": [left],
-            "y": [float(edges[0])],
-            "dw": [width],
-            "dh": [float(edges[-1] - edges[0])],
-        }
-    )
+    data, most = offset_image(found, kind, shown)
+    source = ColumnDataSource(data)
     mapper = WeightedStackColorMapper(
         palette=[COLOURS[op] for op in shown],
         color_baseline=0,
@@ -241,12 +231,12 @@ def _figure(
     drawn = fig.add_glyph(
         source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
     )
-    _label_offsets(fig, stripe_bytes)
+    label_offsets(fig, stripe_bytes)
     _legend(fig, found, shown)
     place = CustomJSHover(code=_BYTES_JS + "return bytes_text(value);")
     shares = [(op, f"@image{{{number}}}") for number, op in enumerate(shown)]
     share = CustomJSHover(
-        args={"top": float(whole.max())},
+        args={"top": most},
         code=_BYTES_JS
         + f"""
             const sum = value.reduce((a, b) => a + b, 0);
@@ -272,7 +262,52 @@ def _figure(
     return fig
 
 
-def _label_offsets(fig: figure, stripe_bytes: int) -> None:
+def offset_image(
+    found: OffsetMap, kind: str, shown: Sequence[str], most: float | None = None
+) -> tuple[dict[str, Any], float]:
+    """Return the image of an access map, as columns of a data source.
+
+    Parameters
+    ----------
+    found : OffsetMap
+    kind : {"time", "rank"}
+        The horizontal axis.
+    shown : sequence of str
+        Directions, in the order of the colours.
+    most : float, optional
+        Bytes of a pixel of full colour. Default: those of the pixel with the most bytes.
+
+    Returns
+    -------
+    dict
+        ``image``, ``x``, ``y``, ``dw`` and ``dh``.
+    float
+        Bytes of a pixel of full colour.
+    """
+    moved = np.stack(
+        [(found.by_time(op) if kind == "time" else found.by_rank(op)).T for op in shown], axis=2
+    ).astype(np.float64)
+    whole = moved.sum(axis=2, keepdims=True)
+    top = most or float(whole.max(initial=0)) or 1.0
+    strength = np.maximum(255 * np.minimum(whole / top, 1) ** _EMPHASIS, whole > 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        image = np.where(whole > 0, np.ceil(strength * moved / whole), 0).astype(np.uint8)
+    edges = found.offset_edges
+    if kind == "time":
+        left, width = found.time_edges_s[0], found.time_edges_s[-1] - found.time_edges_s[0]
+    else:
+        left, width = -0.5, found.rank_rows * found.ranks_per_row
+    data = {
+        "image": [image],
+        "x": [left],
+        "y": [float(edges[0])],
+        "dw": [width],
+        "dh": [float(edges[-1] - edges[0])],
+    }
+    return data, top
+
+
+def label_offsets(fig: figure, stripe_bytes: int) -> None:
     """Put ticks and grid lines at powers of two; at multiples of the stripes if they are known."""
     base = float(stripe_bytes or 1)
     fig.yaxis.ticker = AdaptiveTicker(

@@ -18,6 +18,7 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
     Parameters
     ----------
     runs : Run or sequence of Run
+        Two runs are shown on one time axis.
     **filters : str
         What is shown first: ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``phase``,
         ``ordinal``, written as on the command line.
@@ -55,4 +56,5 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
     unknown = sorted(set(filters) - set(FILTERS))
     if unknown:
         raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
-    return ExplorerWidget(shown_runs(runs), View(filters=filters))
+    shown = shown_runs(runs)
+    return ExplorerWidget(shown, View(filters=filters, beside=1 if len(shown) == 2 else None))

@@ -34,6 +34,7 @@ from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
@@ -49,6 +50,7 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
+from ensembles.viz.report_links import evidence_links
 from ensembles.viz.report_phases import layer_sentences, phase_table
 from ensembles.viz.report_tables import (
     call_colours,
@@ -92,7 +94,7 @@ class ReportData:
         False if only the sums of the durations are known.
     sums : RunSums or None
         Totals of the whole run; None: these are some of its events.
-    sites, requests : BySite and Requests, or None
+    sites, requests, longest : BySite, Requests and LongestCalls, or None
         None: not every call is an event.
     """
 
@@ -109,6 +111,7 @@ class ReportData:
     sums: RunSums | None = None
     sites: BySite | None = None
     requests: Requests | None = None
+    longest: LongestCalls | None = None
 
     @classmethod
     def from_run(
@@ -133,7 +136,7 @@ class ReportData:
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
         if run.has_all_events:
-            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS)}
+            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, "longest")}
             sums = sums_from_events(run, found | {"active": found["rate"].active})
             return cls(**own, sums=sums), group
         cells, sums = run.summary, sums_of(run)
@@ -165,6 +168,9 @@ class ReportData:
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
 
+_OUTLINED = 60
+"""The slowest calls, which are outlined in the trace diagram and have hover boxes."""
+
 _LINKED = ("trace", "rate", "surroundings")
 """Pictures that share their time axis."""
 
@@ -178,7 +184,12 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
+    others[_PREFIX + "longest"] = SummaryRequest(_longest_of)
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
+
+
+def _longest_of(run: Run) -> LongestCalls:
+    return LongestCalls(_OUTLINED, run.calls, run.files)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
@@ -222,13 +233,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     >>> viz.write_report(en.open("ensio-ior"), "report.html") > 1_000_000
     True
     """
-    path = os.fspath(path)
-    if not path:
-        raise EnsioError("the report has no name: name a file with -o")
-    if os.path.isdir(path):
-        raise EnsioError(
-            f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
-        )
+    path = checked_path(path)
     try:
         # A path that cannot be written is reported before the analysis starts.
         with atomic_write(path, find_readership(run.path)) as descriptor:
@@ -241,6 +246,29 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
     except OSError as error:
         sentence = f"{path} cannot be written ({error.strerror}): choose another path with -o"
         raise EnsioError(sentence) from error
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of a report as text.
+
+    Raises
+    ------
+    EnsioError
+        It is empty, or a folder.
+    """
+    path = os.fspath(path)
+    if not path:
+        raise EnsioError("the report has no name: name a file with -o")
+    if os.path.isdir(path):
+        raise EnsioError(
+            f"{path} is a folder: name a file in it, such as {os.path.join(path, 'report.html')}"
+        )
+    return path
+
+
+def page_part(name: str) -> str:
+    """Return a part of the pages that this package has as a file."""
+    return files("ensembles.viz").joinpath(name).read_text(encoding="utf-8")
 
 
 def page_of_run(run: Any) -> str:
@@ -310,18 +338,27 @@ def report_html(
     for number, ensemble in enumerate(shown):
         pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
     if summaries.events != 0:
-        pictures["trace"] = trace_diagram(summaries.raster, x_range=x_range)
+        pictures["trace"] = trace_diagram(
+            summaries.raster,
+            calls=None if summaries.longest is None else summaries.longest.events,
+            x_range=x_range,
+        )
         pictures["rate"] = rate(summaries.rate, x_range=x_range)
     samples = run.surroundings()
     if len(samples):
         pictures["surroundings"] = surroundings(samples, x_range=x_range)
     script, divisions = embed_pictures(pictures, _LINKED)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
-    template = files("ensembles.viz").joinpath("report.html").read_text(encoding="utf-8")
+    sections = {*pictures, *(["phases"] if information is not None else [])}
+    sections |= {f"ensemble-{ensemble.name}" for ensemble in shown}
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(template)
+        .from_string(page_part("report.html"))
         .render(
+            style=page_part("report_style.html"),
+            links=[]
+            if diagnosis is None
+            else [evidence_links(each, sections) for each in diagnosis.findings],
             headline=headline(run),
             version=__version__,
             colours=call_colours(summaries),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from bokeh.models import (
     ColumnDataSource,
     CustomJS,
     CustomJSHover,
+    CustomJSTickFormatter,
     HoverTool,
     ImageStack,
     LinearColorMapper,
@@ -19,14 +22,15 @@ from bokeh.models import (
     Range1d,
     WeightedStackColorMapper,
 )
+from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
-from ensembles.run.rasters import window_raster
-from ensembles.run.run import Run
+from ensembles.model.units import seconds_text
 from ensembles.summaries.raster import Raster
+from ensembles.viz.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.concurrency import tasks_inside
 from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import (
@@ -39,14 +43,18 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.raster_images import ShareImage, share_images
+from ensembles.viz.single_calls import Window, add_calls, call_columns
 from ensembles.viz.style import COLOURS, LABELS, time_hover
+from ensembles.viz.task_order import Order, TaskRows, ordered_raster, rows_of_tasks, window_of
 
 _SEPARATED_TASKS = 48
 
 _TASKS_JS = """
-    const first = Math.floor(Math.min(Math.max(value + 0.5, 0), tasks - 1) / per_row) * per_row;
-    const last = Math.min(first + per_row, tasks) - 1;
-    return first == last ? `rank ${first}` : `ranks ${first}–${last}`;
+    const low = first + Math.floor(Math.min(Math.max(value + 0.5 - first, 0), tasks - 1) / per_row) * per_row;
+    const last = Math.min(low + per_row, first + tasks) - 1;
+    if (low == last) return `rank ${ranks.length ? ranks[low] : low}`;
+    if (!ranks.length) return `ranks ${low}–${last}`;
+    return `ranks ${ranks.slice(low, Math.min(last, low + 5) + 1).join(', ')}${last > low + 5 ? ', …' : ''}`;
 """
 
 _SHARE_JS = """
@@ -59,20 +67,36 @@ _SHARE_JS = """
 
 def trace_diagram(
     data: Any,
+    window_s: tuple[float, float] | None = None,
     *,
+    ranks: tuple[int, int] | None = None,
+    order: Order = "rank",
+    bands: Sequence[str] = (),
+    calls: Events | None = None,
     title: str | None = None,
     x_range: Range1d | None = None,
-    window_s: tuple[float, float] | None = None,
 ) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
     A pixel mixes the colours of the operations in proportion to the time spent in them, and nothing in
     proportion to the time outside of recorded calls. If calls are short, most of the diagram is blank; the
-    enhanced colour scale makes them visible.
+    enhanced colour scale makes them visible. In a window with at most 2,000 calls, each call is a rectangle,
+    and its hover box shows file, offset, size and duration.
 
     Parameters
     ----------
     data : Run, Events or Raster
+    window_s : (float, float), optional
+        Only this time, in seconds since the origin of the run. Calls that reach beyond are cut.
+    ranks : (int, int), optional
+        Only these rows, both ends included. They are ranks, if tasks are ordered by rank.
+    order : {"rank", "node", "slowness", "start"}
+        Order of the tasks: by rank, by the name of their node, by their time in calls (the most first), or by
+        the start of their first call.
+    bands : sequence of {"phases", "nodes"}
+        Draw the beginning of each phase, or the first task of each node; of a run.
+    calls : Events, optional
+        Calls that are outlined, with hover boxes, such as the slowest ones (`Events.slowest`).
     title : str, optional
     x_range : Range1d, optional
         Time axis in seconds, to share with another figure.
@@ -88,11 +112,11 @@ def trace_diagram(
     Raises
     ------
     TypeError
-        `data` has another type.
-    ValueError
-        The window is empty.
+        `data` has another type, or is a raster, of which there is no window or other order.
     EnsioError
-        The run was recorded without events.
+        The run was recorded without events, or its nodes or phases are not known.
+    ValueError
+        There is no such order or band, or the window is empty.
 
     Examples
     --------
@@ -100,26 +124,74 @@ def trace_diagram(
     >>> layout = viz.trace_diagram(en.open("ensio-ior"))
     >>> layout.select_one({"name": "trace_diagram"}).title.text
     'Trace diagram of 8 tasks; blank: no recorded call'
+    >>> layout = viz.trace_diagram(en.open("ensio-ior"), (0.0, 0.1), order="slowness")
+    >>> layout.select_one({"name": "trace_diagram"}).yaxis.axis_label
+    'rank, most time in calls first'
     """
-    raster = data_for(data, Raster) if window_s is None else _window(data, *window_s)
-    shared = x_range or time_range(*raster.extent_ns)
+    if any(band not in BANDS for band in bands):
+        raise ValueError(f"there are the bands {' and '.join(BANDS)}, and no others: {', '.join(bands)}")
+    plain_order = order == "rank" and window_s is None and ranks is None
+    rows = None if plain_order and "nodes" not in bands else rows_of_tasks(data, order)
+    part, single = None, None
+    if window_s is not None or ranks is not None:
+        assert rows is not None
+        part = _part(data, window_s, ranks, len(rows.row))
+        raster, single = window_of(data, part, rows)
+    elif rows is not None and order != "rank":
+        raster = ordered_raster(data, rows)
+    else:
+        raster = data_for(data, Raster)
+    shared = x_range or (
+        time_range(*raster.extent_ns) if window_s is None else Range1d(start=window_s[0], end=window_s[1])
+    )
     present = raster.present()
     mapper = _mapper(present)
-    partial = partial_sentence(data)
-    diagram = _diagram(raster, present, mapper, title or _title(raster), shared)
-    if partial:
+    shown = _Shown(raster, present, rows, 0 if part is None else part.first, single, calls)
+    words = title or (_title(raster) if part is None else _title_of_part(part, single))
+    diagram = _diagram(shown, mapper, words, shared)
+    if partial := partial_sentence(data):
         subtitle(diagram, partial)
+    if "phases" in bands:
+        phase_bands(diagram, data)
+    if "nodes" in bands and rows is not None:
+        node_bands(diagram, rows.nodes, data)
     inside = tasks_inside(raster, present, shared)
-    parts = [_emphasis(mapper), diagram, inside] if present else [diagram, inside]
+    parts = [_emphasis(mapper), diagram, inside] if present and single is None else [diagram, inside]
     return column(parts, sizing_mode="stretch_width", name="trace")
 
 
-def _window(data: Any, low_s: float, high_s: float) -> Raster:
-    if not isinstance(data, (Run, Events)):
-        raise TypeError(f"a window is shown of a run or of events, not of {type(data).__name__}")
-    if isinstance(data, Run) and data.mode == "profile":
-        return data_for(data, Raster)  # it says what is missing
-    return window_raster(data, round(low_s * 1e9), round(high_s * 1e9))
+def _part(
+    data: Any, window_s: tuple[float, float] | None, ranks: tuple[int, int] | None, tasks: int
+) -> Window:
+    """Return the window of the diagram that is asked for."""
+    first, last = ranks or (0, tasks - 1)
+    first, last = max(int(first), 0), min(int(last), tasks - 1)
+    if window_s is None:
+        low, high = data_for(data, Raster).extent_ns
+    else:
+        low, high = (round(float(end) * 1e9) for end in window_s)
+    if low >= high or first > last:
+        raise ValueError("the window is empty: give the earlier time and the lower rank first")
+    return Window(low, high, first, last)
+
+
+def _title_of_part(part: Window, single: Events | None) -> str:
+    tasks = f"{part.tasks:,} task" + "s" * (part.tasks != 1)
+    when = f"{seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
+    which = "" if single is None else f": {len(single):,} calls"
+    return f"Trace diagram of {tasks} from {when}{which}; blank: no recorded call"
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls."""
+
+    raster: Raster
+    present: list[str]
+    rows: TaskRows | None
+    first: int
+    single: Events | None
+    outlined: Events | None
 
 
 def _title(raster: Raster) -> str:
@@ -132,49 +204,65 @@ def _title(raster: Raster) -> str:
     )
 
 
-def _diagram(
-    raster: Raster, present: list[str], mapper: WeightedStackColorMapper, title: str, x_range: Range1d
-) -> figure:
+def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_range: Range1d) -> figure:
+    raster, present, first = shown.raster, shown.present, shown.first
+    top, bottom = first - 0.5, first + raster.tasks - 0.5
     fig = new_figure(
         title,
         height=int(np.clip(150 + 26 * raster.tasks, 220, 560)),
         x_range=x_range,
-        y_range=Range1d(start=raster.tasks - 0.5, end=-0.5, bounds=(-0.5, raster.tasks - 0.5)),
+        y_range=Range1d(start=bottom, end=top, bounds=(top, bottom)),
         name="trace_diagram",
     )
-    fig.yaxis.axis_label = "rank"
+    fig.yaxis.axis_label = "rank" if shown.rows is None else shown.rows.label
     fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=min(raster.tasks, 8))
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    if shown.rows is not None and shown.rows.label != "rank":
+        fig.yaxis.formatter = CustomJSTickFormatter(
+            args={"ranks": shown.rows.ranks.tolist()},
+            code="return ranks[tick] === undefined ? '' : ranks[tick].toLocaleString('en-US');",
+        )
     fig.xaxis.visible = False
     fig.grid.visible = False
     if not present:
         annotate_empty(fig, "no recorded call takes time")
         return fig
-    images = share_images(raster, present)
-    renderers = [_add_image(fig, raster, image, mapper) for image in images]
-    if len(images) > 1:
-        _switch_by_zoom(fig, *renderers)
-    for image, renderer in zip(images, renderers, strict=True):
-        _add_hover(fig, raster, image, renderer, present)
-    if raster.tasks <= _SEPARATED_TASKS:
-        fig.hspan(
-            y=np.arange(1, raster.tasks) - 0.5, line_color="white", line_width=3 if raster.tasks <= 16 else 1
-        )
-    _add_legend(fig, present)
+    if shown.single is not None:
+        row = None if shown.rows is None else shown.rows.row
+        add_calls(fig, ColumnDataSource(call_columns(shown.single, row=row)))
+    else:
+        images = share_images(raster, present)
+        renderers = [_add_image(fig, raster, image, mapper, first) for image in images]
+        if len(images) > 1:
+            _switch_by_zoom(fig, *renderers)
+        for image, renderer in zip(images, renderers, strict=True):
+            _add_hover(fig, shown, image, renderer)
+        if raster.tasks <= _SEPARATED_TASKS:
+            fig.hspan(
+                y=first + np.arange(1, raster.tasks) - 0.5,
+                line_color="white",
+                line_width=3 if raster.tasks <= 16 else 1,
+            )
+    outlined = shown.outlined
+    row = None if shown.rows is None else shown.rows.row
+    _add_legend(
+        fig, present, [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
+    )
     return fig
 
 
-def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any) -> GlyphRenderer[Any]:
+def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any, first: int) -> GlyphRenderer[Any]:
     rows, cells = image.shares.shape[:2]
     source = ColumnDataSource(
         {
             "image": [image.shares],
             "x": [raster.edges_ns[0] * 1e-9],
+            "y": [first - 0.5],
             "dw": [cells * image.cell_ns * 1e-9],
             "dh": [rows * image.ranks_per_row],
         }
     )
-    glyph = ImageStack(image="image", x="x", y=-0.5, dw="dw", dh="dh", color_mapper=mapper)
+    glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
     return fig.add_glyph(source, glyph)
 
 
@@ -203,11 +291,18 @@ def _switch_by_zoom(fig: figure, fine: GlyphRenderer[Any], coarse: GlyphRenderer
         axis_range.js_on_change("end", callback)
 
 
-def _add_hover(
-    fig: figure, raster: Raster, image: ShareImage, renderer: GlyphRenderer[Any], present: list[str]
-) -> None:
-    tasks = CustomJSHover(args={"tasks": raster.tasks, "per_row": image.ranks_per_row}, code=_TASKS_JS)
-    shares = [(name, f"@image{{{position}}}") for position, name in enumerate(present)]
+def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRenderer[Any]) -> None:
+    rows = shown.rows
+    tasks = CustomJSHover(
+        args={
+            "tasks": shown.raster.tasks,
+            "first": shown.first,
+            "per_row": image.ranks_per_row,
+            "ranks": [] if rows is None or rows.label == "rank" else rows.ranks.tolist(),
+        },
+        code=_TASKS_JS,
+    )
+    shares = [(name, f"@image{{{position}}}") for position, name in enumerate(shown.present)]
     fig.add_tools(
         HoverTool(
             renderers=[renderer],
@@ -248,11 +343,11 @@ def _mapper(present: list[str]) -> WeightedStackColorMapper:
     )
 
 
-def _add_legend(fig: figure, present: list[str]) -> None:
+def _add_legend(fig: figure, present: list[str], more: list[LegendItem]) -> None:
     items = []
     for name in present:
         swatch = fig.quad(
             left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[name], line_color=None
         )
         items.append(legend_item(LABELS[name], swatch))
-    horizontal_legend(fig, items)
+    horizontal_legend(fig, [*items, *more])

@@ -18,7 +18,8 @@ DESCRIPTION = (
     "Serve a page on this machine, and print its link. Drag over a peak of the histogram to see who made its "
     "calls and when; draw a rectangle in the trace diagram to see its calls. The page has the filters of the "
     "other commands. Given a history instead (see ensio history), the page shows its experiments, and what "
-    "changed. The link carries a token, without which the server refuses every request."
+    "changed. With --follow, the page shows a run in progress. "
+    "The link carries a token, without which the server refuses every request."
 )
 
 
@@ -27,9 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
         metavar="RUN",
-        nargs="+",
+        nargs="*",
         type=parse_path("run"),
-        help="runs, as for the other commands, or one history: a SQLite file, or the URL of a database",
+        help="runs, as for the other commands, or one history: a SQLite file, or the URL of a database; "
+        "two runs are shown on one time axis",
+    )
+    parser.add_argument(
+        "--follow",
+        metavar="DIR",
+        action="append",
+        default=[],
+        type=parse_path("run"),
+        help="run directory of a run in progress, of which new calls appear as they are recorded; "
+        "may be repeated",
     )
     parser.add_argument(
         "--port", metavar="N", type=parse_count("port", least=0), default=0, help="port (default: a free one)"
@@ -56,6 +67,10 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.model.errors import EnsioError
     from ensembles.viz.serving import LOOPBACK
 
+    if not (args.runs or args.follow):
+        raise EnsioError(
+            "there is nothing to serve: name a RUN, a history, or a run in progress after --follow"
+        )
     if args.port > 65535:
         raise EnsioError(f"there is no port {args.port}: ports end at 65535")
     server = _of_history(args) if any(map(_is_history, args.runs)) else _of_runs(args)
@@ -85,16 +100,18 @@ def _of_history(args: argparse.Namespace) -> HistoryServer:
     from ensembles.model.errors import EnsioError
     from ensembles.viz.history.server import HistoryServer
 
-    if len(args.runs) > 1:
+    if len(args.runs) + len(args.follow) > 1:
         raise EnsioError("a history is served alone: name one history, or runs")
     return HistoryServer(History(args.runs[0], keep_connection=True), args.address, args.port)
 
 
 def _of_runs(args: argparse.Namespace) -> ExplorerServer:
+    from ensembles.viz.explorer.follow import wait_for_run
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.explorer.shown import Shown
 
     runs = [Shown(open_run(args, path, runs=len(args.runs))) for path in args.runs]
+    runs += [wait_for_run(path, warn) for path in args.follow]
     server = ExplorerServer(runs, args.address, args.port, args.allow_origin)
     for shown in runs:
         for note in (*shown.notes, *shown.run.notes):

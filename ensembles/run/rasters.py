@@ -119,14 +119,27 @@ def window_raster(data: Run | Events, low_ns: int, high_ns: int) -> Raster:
         raster = WindowRaster(int(data.rank.max()) + 1 if len(data) else 1, low_ns, high_ns)
         raster.add(data)
         return raster
-    found = _from_pyramid(data, low_ns, high_ns)
+    found = pyramid_window(data, low_ns, high_ns)
     if found is not None:
         return found
     make = partial(_empty_window, low_ns, high_ns)
     return data.summarize(make, selection=Selection(under_way_ns=(low_ns, high_ns)))
 
 
-def _from_pyramid(run: Run, low_ns: int, high_ns: int) -> Raster | None:
+def pyramid_window(run: Run, low_ns: int, high_ns: int) -> Raster | None:
+    """Return the raster of a window from the coarsest level of the kept pyramid that suffices.
+
+    Parameters
+    ----------
+    run : Run
+    low_ns, high_ns : int
+        ns since the origin of the run; the end is excluded.
+
+    Returns
+    -------
+    Raster or None
+        With at least `LEAST_CELLS` cells of time. None: no level has so many, or there is no pyramid.
+    """
     coarsest = _level(run, LEVELS - 1)
     if coarsest is None:
         return None

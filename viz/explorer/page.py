@@ -7,58 +7,34 @@ The same document is served by `ensembles.viz.explorer.server`, and shown in not
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from bokeh.document import Document
-from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.layouts import column, row
-from bokeh.models import (
-    BasicTicker,
-    BoxSelectTool,
-    ColumnDataSource,
-    CustomJS,
-    ImageStack,
-    LinearColorMapper,
-    NumeralTickFormatter,
-    Range1d,
-    WeightedStackColorMapper,
-)
-from bokeh.models.annotations import BoxAnnotation
-from bokeh.models.widgets import (
-    Button,
-    DataTable,
-    Div,
-    HTMLTemplateFormatter,
-    NumberFormatter,
-    Select,
-    TableColumn,
-    TextInput,
-)
-from bokeh.plotting import figure
+from bokeh.models import ColumnDataSource, CustomJS
+from bokeh.models.widgets import Button, Div, Select, TextInput
 
+from ensembles.comparison.compare import compare_runs
+from ensembles.comparison.text import comparisons_text
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import seconds_text
 from ensembles.run.run import Run
-from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.viz.explorer.shown import Shown, by_rank, durations_by_class, slowest_calls
+from ensembles.run.selection import Selection
+from ensembles.viz.explorer.panel import Panel
+from ensembles.viz.explorer.shown import (
+    Shown,
+    by_rank,
+    calls_by_ordinal,
+    mark_finding,
+    slowest_calls,
+)
+from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
-from ensembles.viz.figures import horizontal_legend, legend_item, new_figure, time_range
-from ensembles.viz.raster_images import share_image
-from ensembles.viz.rate import rate
-from ensembles.viz.style import COLOURS, scaled_ticks, time_ticks, time_unit
-
-_PALE = 0.18
-_HEIGHT = 380
-
-_TIME_CELL = """<span><%
-    const [unit, name] = value >= 1 || value == 0 ? [1, 's'] : value >= 1e-3 ? [1e-3, 'ms']
-        : value >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
-    print(Number((value / unit).toPrecision(4)) + ' ' + name);
-%></span>"""
+from ensembles.viz.figures import time_range
 
 _LINK_JS = """
     const old = new URLSearchParams(window.location.search);
@@ -79,6 +55,12 @@ _HINTS = {
     "phase": "3",
     "ordinal": "4-8",
 }
+
+_NONE = "-"
+_WRAP = {"flex-wrap": "wrap"}
+
+# The keys of the view that a zoom changes: tables and texts stay.
+_ZOOM = ("zoom_s", "zoom_ranks")
 
 
 class Explorer:
@@ -106,24 +88,16 @@ class Explorer:
     def __init__(self, runs: Sequence[Shown], view: View, *, in_page: bool = True) -> None:
         self.runs = runs
         self.view = view
+        self._version = -1
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=_LINK_JS))
         self._message = Div(name="message", sizing_mode="stretch_width")
         self._found = Div(name="found", sizing_mode="stretch_width")
         self._call = Div(name="call", sizing_mode="stretch_width")
+        self._answer = Div(name="of_modes", sizing_mode="stretch_width")
+        self._doubts = Div(name="reasons", sizing_mode="stretch_width")
         self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
-        numbered: list[str | tuple[Any, str]] = [
-            (str(number), shown.run.path) for number, shown in enumerate(runs)
-        ]
-        self._run = Select(
-            title="run",
-            options=numbered,
-            value=str(view.run),
-            name="run",
-            width=220,
-        )
-        self._run.on_change("value", self._choose_run)
         self._inputs = {
             name: TextInput(
                 title=name,
@@ -136,67 +110,143 @@ class Explorer:
         }
         for name, field in self._inputs.items():
             field.on_change("value", self._filter(name))
-        clear = Button(label="Clear the marked calls", name="clear", width=170)
-        clear.on_click(self._clear)
-        self._modes = Button(label="Modes of the marked calls", name="modes", width=190)
-        self._modes.on_click(self._show_modes)
-        self._of_modes = Div(name="of_modes", sizing_mode="stretch_width")
-        self._slowest, self._slowest_source = _table(
-            "slowest",
-            [
-                ("rank", "rank", None, 60),
-                ("call", "call", None, 100),
-                ("start_s", "start", _TIME_CELL, 90),
-                ("duration_s", "duration", _TIME_CELL, 90),
-                ("moved_bytes", "bytes moved", "0,0", 100),
-                ("offset_bytes", "offset", "0,0", 130),
-                ("file", "file", None, 300),
-            ],
-        )
-        self._ranks, self._ranks_source = _table(
-            "by_rank",
-            [
-                ("rank", "rank", None, 60),
-                ("calls", "calls", "0,0", 70),
-                ("time_s", "time in calls", _TIME_CELL, 100),
-                ("slowest_s", "slowest call", _TIME_CELL, 100),
-            ],
+        self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
+        self._ranks = Table("by_rank", RANKS, self._mark_rank)
+        self._findings = Table("findings", FINDINGS, self._mark_finding, height=150)
+        self._phases = Table("phases", PHASES, self._mark_phase, height=200)
+        self._ordinals = Table("ordinals", ORDINALS, self._mark_ordinal, height=200)
+        self._tables = {
+            "rank ": self._ranks,
+            "finding ": self._findings,
+            "phase ": self._phases,
+            "call index ": self._ordinals,
+        }
+        self._causes_of: Shown | None = None
+        self._examine = _button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
+        self._structure = row(
+            column(self._phases.widget, min_width=440, sizing_mode="stretch_width"),
+            column(self._ordinals.widget, width=370),
+            sizing_mode="stretch_width",
+            styles=_WRAP,
+            visible=False,
         )
         self._pictures = column(sizing_mode="stretch_width", name="pictures")
         self.layout = column(
-            row(self._run, *self._inputs.values(), sizing_mode="stretch_width", styles={"flex-wrap": "wrap"}),
+            row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
-            row(clear, self._modes, *_copy_buttons(self.texts), styles={"flex-wrap": "wrap"}),
+            row(*self._buttons(), styles=_WRAP),
             self._found,
-            self._of_modes,
+            self._answer,
             self._call,
             row(
-                column(_heading("Slowest calls"), self._slowest, min_width=640, sizing_mode="stretch_width"),
-                column(_heading("Ranks, most I/O time first"), self._ranks, width=350),
+                _heading("Choose a finding, a phase or a call index to mark its calls"),
+                self._examine,
+                styles=_WRAP,
+            ),
+            self._doubts,
+            self._findings.widget,
+            self._structure,
+            row(
+                column(
+                    _heading("Slowest calls: choose one to zoom to it"),
+                    self._slowest.widget,
+                    min_width=640,
+                    sizing_mode="stretch_width",
+                ),
+                column(
+                    _heading("Ranks, most I/O time first: choose one to mark its calls"),
+                    self._ranks.widget,
+                    width=350,
+                ),
                 sizing_mode="stretch_width",
-                styles={"flex-wrap": "wrap"},
+                styles=_WRAP,
             ),
             sizing_mode="stretch_width",
             name="explorer",
         )
         self._draw()
 
+    def _choices(self) -> list[Select]:
+        """Create the choices of the run, and of the run beside it."""
+        numbered: list[str | tuple[Any, str]] = [
+            (str(number), shown.run.path) for number, shown in enumerate(self.runs)
+        ]
+        self._run = Select(title="run", options=numbered, value=str(self.view.run), name="run", width=220)
+        self._run.on_change("value", self._choose_run)
+        if len(self.runs) == 1:
+            return [self._run]
+        beside = _NONE if self.view.beside is None else str(self.view.beside)
+        nothing: list[str | tuple[Any, str]] = [(_NONE, "none")]
+        self._beside = Select(
+            title="beside it", options=nothing + numbered, value=beside, name="beside", width=220
+        )
+        self._beside.on_change("value", self._choose_beside)
+        return [self._run, self._beside]
+
+    def _buttons(self) -> list[Button]:
+        return [
+            _button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
+            _button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 170),
+            _button("Whole run", "whole", lambda: self._look(_whole), 90),
+            _button("Modes of the marked calls", "modes", self._show_modes, 180),
+            *(
+                [_button("Compare both runs", "compare", self._show_comparison, 140)]
+                if len(self.runs) > 1
+                else []
+            ),
+            *_copy_buttons(self.texts),
+        ]
+
     @property
     def shown(self) -> Shown:
         """The run that is shown."""
         return self.runs[self.view.run]
 
-    def look(self, view: View) -> None:
-        """Show another view; if it is not valid, say why and keep the one before."""
+    def look(self, view: View, *, from_page: bool = False) -> None:
+        """Show another view; if it is not valid, say why and keep the one before.
+
+        Parameters
+        ----------
+        view : View
+        from_page : bool
+            The page has set the axes of the trace diagram already.
+        """
         before, self.view = self.view, view
+        if before == view:
+            return
         try:
-            if (before.run, before.filters) != (view.run, view.filters):
+            if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
+            elif _without_zoom(before) == _without_zoom(view):
+                self._show_window(from_page)
             else:
                 self._mark()
+                if (before.zoom_s, before.zoom_ranks) != (view.zoom_s, view.zoom_ranks):
+                    self._panels[0].diagram.zoom(view)
         except EnsioError as error:
             self.view = before
+            self._say(str(error))
+        for name, field in self._inputs.items():
+            if field.value != self.view.filters.get(name, "") and before.filters != self.view.filters:
+                field.value = self.view.filters.get(name, "")
+
+    def _look(self, change: Callable[[View], View], *, from_page: bool = False) -> None:
+        self.look(change(self.view), from_page=from_page)
+
+    def renew(self) -> None:
+        """Show the calls that came since, of runs that go on."""
+        version = sum(shown.version for shown in self.runs)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            renewed = [panel.renew(self.view) for panel in self._panels]
+            if all(renewed):
+                self._mark()
+            else:
+                self._draw()
+        except EnsioError as error:
             self._say(str(error))
 
     def _say(self, sentence: str) -> None:
@@ -205,7 +255,15 @@ class Explorer:
         )
 
     def _choose_run(self, attribute: str, old: str, new: str) -> None:
-        self.look(View(run=int(new), filters=self.view.filters))
+        run, beside = int(new), self.view.beside
+        if run == self.view.run:
+            return
+        self.look(View(run=run, filters=self.view.filters, beside=None if beside == run else beside))
+        if beside == run:
+            self._beside.value = _NONE
+
+    def _choose_beside(self, attribute: str, old: str, new: str) -> None:
+        self.look(replace(self.view, beside=None if new in (_NONE, str(self.view.run)) else int(new)))
 
     def _filter(self, name: str) -> Any:
         def changed(attribute: str, old: str, new: str) -> None:
@@ -214,231 +272,169 @@ class Explorer:
 
         return changed
 
-    def _clear(self) -> None:
-        self.look(replace(self.view, time_s=None, ranks=None, durations_s=None))
-
     def _draw(self) -> None:
         """Draw everything, of the calls that the filters select."""
-        events = self.shown.filtered(self.view)
-        raster = self.shown.raster(events)
-        times = time_range(*raster.extent_ns)
-        self._diagram = TraceDiagram(raster, times)
-        self._diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
-        self._histogram = Durations(events)
-        self._histogram.figure.on_event(SelectionGeometry, self._mark_durations)
-        for fig in (self._diagram.figure, self._histogram.figure):
-            fig.on_event(Reset, lambda _: self._clear())
-        rates = rate(events, title="Rate of all tasks", x_range=times)
-        rates.height = 220
-        self._pictures.children = [self._diagram.figure, rates, self._histogram.figure]
+        view = self.view
+        shown = [self.shown] + ([] if view.beside is None else [self.runs[view.beside]])
+        extents = [_extent_ns(each.filtered(view)) for each in shown]
+        times = time_range(min(low for low, _ in extents), max(high for _, high in extents))
+        panels: list[Panel] = []
+        for each in shown:
+            panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
+        self._version = sum(each.version for each in self.runs)
+        self._panels = panels
         self._mark()
+        panels[0].diagram.zoom(view)
+        self._pictures.children = _arranged(panels)
+        if self._causes_of is not self.shown:
+            self._causes_of = self.shown
+            for table in (self._findings, self._phases, self._ordinals):
+                table.fill({name: [] for name in table.source.data})
+            self._doubts.text = ""
+            self._findings.widget.visible = self._structure.visible = False
+            if self.shown.knows_causes:
+                self._fill_causes()
+        self._examine.visible = not self.shown.knows_causes
+
+    def _show_window(self, from_page: bool) -> None:
+        for panel in self._panels:
+            panel.show_window(self.view)
+        if not from_page:
+            self._panels[0].diagram.zoom(self.view)
+        self._link.data = {"query": [self.view.query()]}
 
     def _mark(self) -> None:
         """Show the marked calls in every picture and table."""
+        view = self.view
         texts = {
-            "command": [self.view.command(self.shown.run.path)],
-            "python": [self.view.python(self.shown.run.path)],
+            "command": [view.command(self.shown.run.path)],
+            "python": [view.python(self.shown.run.path)],
         }
-        events = self.shown.marked(self.view)
-        marked = self.view.is_marked
-        self._diagram.mark(self.shown.raster(events) if marked else None, self.view)
-        self._histogram.mark(events if marked else None, self.view)
-        self._slowest_source.data = slowest_calls(events)
-        self._ranks_source.data = by_rank(events)
-        self._found.text = f"<p>{html.escape(_sentence(events, self.shown, marked))}</p>"
-        self._of_modes.text = ""
+        for panel in self._panels:
+            panel.mark(view)
+        events = self._panels[0].of_marked
+        self._slowest.fill(slowest_calls(events))
+        self._ranks.fill(by_rank(events))
+        about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
+        self._found.text = about + "".join(
+            f"<p>{html.escape(_sentence(panel, view, len(self._panels) > 1))}</p>" for panel in self._panels
+        )
+        self._answer.text = ""
         self.texts.data = texts
         style = "white-space:pre-wrap;overflow-wrap:anywhere"
         self._call.text = "".join(
             f'<pre style="{style}">{html.escape(text[0])}</pre>' for text in texts.values()
         )
-        self._link.data = {"query": [self.view.query()]}
-        self._say(" ".join([*self.shown.notes, *self.shown.run.notes]))
+        for what, table in self._tables.items():
+            if not view.what.startswith(what):
+                table.choose_none()
+        self._link.data = {"query": [view.query()]}
+        runs = [panel.shown for panel in self._panels]
+        self._say(" ".join(note for each in runs for note in (*each.notes, *each.run.notes)))
 
-    def _mark_rectangle(self, event: Event) -> None:
-        assert isinstance(event, SelectionGeometry)
-        box: Any = event.geometry
-        if not event.final or not box or box["type"] != "rect":
+    def _fill_causes(self) -> None:
+        """Fill the tables of findings, phases and call indices."""
+        try:
+            causes = self.shown.causes
+        except EnsioError as error:
+            self._say(str(error))
             return
-        low, high = sorted((box["x0"], box["x1"]))
-        first, last = sorted((box["y0"], box["y1"]))
-        ranks = (max(0, round(first)), min(self.shown.run.tasks - 1, round(last)))
-        if ranks[0] <= ranks[1]:
-            self.look(
-                replace(self.view, time_s=(round(low, 9), round(high, 9)), ranks=ranks, durations_s=None)
+        found = causes.diagnosis.findings
+        self._findings.fill(
+            {
+                "id": [finding.id for finding in found],
+                "severity": [finding.severity for finding in found],
+                "title": [finding.title for finding in found],
+                "gain": [finding.gain_text or "gain not known" for finding in found],
+            }
+        )
+        self._findings.widget.visible = bool(found)
+        self._structure.visible = bool(causes.phases)
+        self._phases.fill(
+            {
+                "phase": [f"{each.phase} {each.name or ''}".strip() for each in causes.phases],
+                "start_s": [each.start_s for each in causes.phases],
+                "time_s": [each.time_s for each in causes.phases],
+                "calls": [each.calls for each in causes.phases],
+                "waited": [f"{100 * each.lost_share:.0f} %" for each in causes.phases],
+            }
+        )
+        self._ordinals.fill(calls_by_ordinal(causes.ordinals))
+        examined = len(causes.diagnosis.examined)
+        sentences = [] if found else [f"No finding: {examined} causes were examined."]
+        if causes.ordinals is not None:
+            sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
+        self._doubts.text = f"<p>{html.escape(' '.join([*sentences, *causes.reasons]))}</p>"
+        self._examine.visible = False
+
+    def _mark_finding(self, number: int) -> None:
+        finding = self.shown.causes.diagnosis.findings[number]
+        self._look(lambda view: mark_finding(view, finding, number + 1))
+
+    def _mark_phase(self, number: int) -> None:
+        phase = self.shown.causes.phases[number].phase
+        self._look(lambda view: view.marking(marks={"phase": str(phase)}, what=f"phase {phase}"))
+
+    def _mark_ordinal(self, number: int) -> None:
+        ordinals = self.shown.causes.ordinals
+        if ordinals is None:
+            return
+        chosen = calls_by_ordinal(ordinals)["ordinal"][number]
+        marks = {"op": ordinals.op, "ordinal": chosen}
+        self._look(
+            lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.op} calls")
+        )
+
+    def _mark_rank(self, number: int) -> None:
+        rank = int(self._ranks.source.data["rank"][number])
+        self._look(lambda view: view.marking(ranks=(rank, rank), what=f"rank {rank}"))
+
+    def _zoom_to_call(self, number: int) -> None:
+        row = {name: column[number] for name, column in self._slowest.source.data.items()}
+        start, took, rank = float(row["start_s"]), max(float(row["duration_s"]), 1e-8), int(row["rank"])
+        last = self.shown.run.tasks - 0.5
+        around = max(-0.5, rank - 2.5), min(last, rank + 2.5)
+        self._look(
+            lambda view: replace(
+                view,
+                zoom_s=(round(max(0.0, start - took / 2), 9), round(start + 1.5 * took, 9)),
+                zoom_ranks=around,
             )
+        )
 
-    def _mark_durations(self, event: Event) -> None:
-        assert isinstance(event, SelectionGeometry)
-        box: Any = event.geometry
-        if not event.final or not box or box["type"] != "rect":
+    def _zoom_to_marked(self) -> None:
+        events = self._panels[0].of_marked
+        if not len(events):
             return
-        low, high = sorted((box["x0"], box["x1"]))
-        self.look(
-            replace(self.view, time_s=None, ranks=None, durations_s=(max(0.0, round(low, 9)), round(high, 9)))
+        low, high = (end * 1e-9 for end in _extent_ns(events))
+        more = max(0.02 * (high - low), 1e-8)
+        rows = float(events.rank.min()) - 0.5, float(events.rank.max()) + 0.5
+        self._look(
+            lambda view: replace(
+                view, zoom_s=(round(max(0.0, low - more), 9), round(high + more, 9)), zoom_ranks=rows
+            )
         )
 
     def _show_modes(self) -> None:
-        try:
-            modes = self.shown.marked(self.view).ensemble().modes()
-        except (EnsioError, ValueError) as error:
-            self._of_modes.text = f"<p>{html.escape(str(error))}</p>"
+        self._answer_with(lambda: str(self._panels[0].of_marked.ensemble().modes()))
+
+    def _show_comparison(self) -> None:
+        if len(self._panels) < 2:
+            self._answer.text = "<p>Choose a run beside this one to compare both.</p>"
             return
-        self._of_modes.text = f"<pre>{html.escape(str(modes))}</pre>"
 
+        def text() -> str:
+            runs = [[panel.shown.run] for panel in self._panels]
+            filters: dict[str, Any] = dict(self.view.filters)
+            return comparisons_text(compare_runs(runs, selection=Selection.parse(**filters)))
 
-class TraceDiagram:
-    """The trace diagram, on which a rectangle marks calls; marked calls keep their colours.
+        self._answer_with(text)
 
-    Parameters
-    ----------
-    raster : Raster
-        Of the calls that the filters select.
-    times : Range1d
-        The axis of time.
-    """
-
-    def __init__(self, raster: Raster, times: Range1d) -> None:
-        self._present = raster.present() or ["write"]
-        tasks = raster.tasks
-        self.figure = new_figure(
-            "Trace diagram: draw a rectangle to mark calls",
-            int(np.clip(130 + 26 * tasks, 200, 460)),
-            x_range=times,
-            y_range=Range1d(start=tasks - 0.5, end=-0.5, bounds=(-0.5, tasks - 0.5)),
-            name="explorer_trace",
-        )
-        self.figure.yaxis.axis_label = "rank"
-        self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
-        self.figure.grid.visible = False
-        unit_s, name = time_unit(raster.extent_ns[1] * 1e-9)
-        self.figure.xaxis.axis_label = f"time since the start of the run ({name})"
-        self.figure.xaxis.formatter = scaled_ticks(unit_s)
-        self._all, self._mapper = self._add(raster)
-        self._marked, _ = self._add(None)
-        self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
-        self.figure.add_layout(self._box)
-        _add_box_select(self.figure, "both")
-        items = []
-        for name in self._present:
-            swatch = self.figure.quad(
-                left=[np.nan],
-                right=[np.nan],
-                bottom=[np.nan],
-                top=[np.nan],
-                color=COLOURS[name],
-                line_color=None,
-            )
-            items.append(legend_item(name, swatch))
-        horizontal_legend(self.figure, items)
-
-    def _add(self, raster: Raster | None) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
-        source = ColumnDataSource(self._image(raster))
-        mapper = WeightedStackColorMapper(
-            palette=[COLOURS[name] for name in self._present],
-            color_baseline=0,
-            nan_color="#ffffff00",
-            alpha_mapper=LinearColorMapper(palette=_alphas(1.0), low=0, high=255),
-        )
-        glyph = ImageStack(image="image", x="x", y=-0.5, dw="dw", dh="dh", color_mapper=mapper)
-        self.figure.add_glyph(source, glyph)
-        return source, mapper
-
-    def _image(self, raster: Raster | None) -> dict[str, Any]:
-        if raster is None or raster.cell_ns == 0 or len(raster.edges_ns) < 2:
-            return {"image": [], "x": [], "dw": [], "dh": []}
-        image = share_image(raster, self._present)
-        rows, cells = image.shares.shape[:2]
-        return {
-            "image": [image.shares],
-            "x": [raster.edges_ns[0] * 1e-9],
-            "dw": [cells * image.cell_ns * 1e-9],
-            "dh": [rows * image.ranks_per_row],
-        }
-
-    def mark(self, raster: Raster | None, view: View) -> None:
-        """Show which calls are marked; None: no call is marked, and all have their colours."""
-        self._marked.data = self._image(raster)
-        self._mapper.alpha_mapper.palette = _alphas(1.0 if raster is None else _PALE)
-        self._box.visible = view.time_s is not None or view.ranks is not None
-        if view.time_s is not None:
-            self._box.left, self._box.right = view.time_s
-        if view.ranks is not None:
-            self._box.top, self._box.bottom = view.ranks[0] - 0.5, view.ranks[1] + 0.5
-
-
-class Durations:
-    """The histogram of durations, on logarithmic axes, on which a range of durations marks calls.
-
-    Parameters
-    ----------
-    events : Events
-        The calls that the filters select.
-    """
-
-    def __init__(self, events: Events) -> None:
-        counted = durations_by_class(events)
-        low = min((max(edges[0], 0.5e-9) for edges, _ in counted.values()), default=1e-6)
-        high = max((edges[-1] for edges, _ in counted.values()), default=1.0)
-        top = max((int(counts.max()) for _, counts in counted.values()), default=1)
-        self.figure = new_figure(
-            "Durations: drag over a peak to mark its calls",
-            _HEIGHT,
-            x_range=Range1d(start=low / 1.5, end=high * 1.5),
-            y_range=Range1d(start=0.5, end=2.0 * max(top, 5)),
-            x_axis_type="log",
-            y_axis_type="log",
-            name="explorer_histogram",
-        )
-        self.figure.xaxis.axis_label = "call duration (unit at each tick)"
-        self.figure.xaxis.formatter = time_ticks()
-        self.figure.yaxis.axis_label = "calls per bin (9 % wide)"
-        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
-        items = []
-        self._marked = {}
-        for name in CLASSES:
-            if name not in counted:
-                continue
-            line = self.figure.quad(
-                source=ColumnDataSource(_bars(*counted[name])),
-                left="left",
-                right="right",
-                top="top",
-                bottom=0.5,
-                fill_color=COLOURS[name],
-                fill_alpha=0.25,
-                line_color=COLOURS[name],
-                name=f"all_{name}",
-            )
-            source = ColumnDataSource({"left": [], "right": [], "top": []})
-            self.figure.quad(
-                source=source,
-                left="left",
-                right="right",
-                top="top",
-                bottom=0.5,
-                color=COLOURS[name],
-                line_color=None,
-                name=f"marked_{name}",
-            )
-            self._marked[name] = source
-            items.append(legend_item(f"{name} ({int(counted[name][1].sum()):,})", line))
-        self._box = BoxAnnotation(
-            fill_alpha=0.06, fill_color="black", line_color="black", line_dash="dashed", visible=False
-        )
-        self.figure.add_layout(self._box)
-        _add_box_select(self.figure, "width")
-        horizontal_legend(self.figure, items)
-
-    def mark(self, events: Events | None, view: View) -> None:
-        """Show the durations of the marked calls, filled; None: no call is marked."""
-        counted = {} if events is None else durations_by_class(events)
-        for name, source in self._marked.items():
-            source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
-        self._box.visible = view.durations_s is not None
-        if view.durations_s is not None:
-            self._box.left, self._box.right = view.durations_s
+    def _answer_with(self, text: Callable[[], str]) -> None:
+        try:
+            self._answer.text = f"<pre>{html.escape(text())}</pre>"
+        except (EnsioError, ValueError) as error:
+            self._answer.text = f"<p>{html.escape(str(error))}</p>"
 
 
 def add_explorer(document: Document, runs: Sequence[Shown], query: Mapping[str, str]) -> Explorer:
@@ -456,7 +452,7 @@ def add_explorer(document: Document, runs: Sequence[Shown], query: Mapping[str, 
     Explorer
     """
     try:
-        explorer = Explorer(runs, View.from_query(query, len(runs)))
+        explorer = Explorer(runs, first_view(query, runs))
     except EnsioError as error:
         explorer = Explorer(runs, View())
         explorer._say(str(error))
@@ -467,13 +463,50 @@ def add_explorer(document: Document, runs: Sequence[Shown], query: Mapping[str, 
     return explorer
 
 
+def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:
+    """Return the view of a link; without one, the first run and, of two runs, the second beside it."""
+    view = View.from_query(query, len(runs))
+    is_open = "run" not in query and "beside" not in query and len(runs) == 2
+    return replace(view, beside=1) if is_open else view
+
+
 def shown_runs(runs: Run | Sequence[Run]) -> list[Shown]:
     """Read the calls of one or several runs."""
     return [Shown(run) for run in ([runs] if isinstance(runs, Run) else runs)]
 
 
-def _sentence(events: Events, shown: Shown, marked: bool) -> str:
-    what = "marked" if marked else "shown"
+def _whole(view: View) -> View:
+    return replace(view, zoom_s=None, zoom_ranks=None)
+
+
+def _without_zoom(view: View) -> View:
+    return _whole(view)
+
+
+def _extent_ns(events: Events) -> tuple[int, int]:
+    return (int(events.start.min()), int(events.end.max())) if len(events) else (0, 0)
+
+
+def _arranged(panels: Sequence[Panel]) -> list[Any]:
+    """Arrange the pictures of one run below each other, and those of two runs in turns."""
+    if len(panels) == 1:
+        return list(panels[0].figures)
+    for panel in panels:
+        panel.diagram.name_run(panel.shown.run.path)
+    first, second = panels
+    return [
+        first.diagram.figure,
+        second.diagram.figure,
+        first.rates,
+        second.rates,
+        row(first.durations.figure, second.durations.figure, sizing_mode="stretch_width"),
+        *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
+    ]
+
+
+def _sentence(panel: Panel, view: View, several: bool) -> str:
+    events, shown = panel.of_marked, panel.shown
+    what = ("marked" if view.is_marked else "shown") + (f" of {shown.run.path}" if several else "")
     if not len(events):
         return f"No call is {what}."
     ranks = len(np.unique(events.rank))
@@ -485,46 +518,14 @@ def _sentence(events: Events, shown: Shown, marked: bool) -> str:
     )
 
 
-def _bars(edges_s: np.ndarray, counts: np.ndarray) -> dict[str, np.ndarray]:
-    used = np.flatnonzero(counts)
-    return {"left": np.maximum(edges_s[used], 0.5e-9), "right": edges_s[used + 1], "top": counts[used]}
-
-
-def _alphas(most: float) -> list[str]:
-    """Opacity by share: small shares are enhanced, so that short calls remain visible."""
-    return [f"#000000{round(255 * most * (share / 255) ** 0.4):02x}" for share in range(256)]
-
-
-def _add_box_select(fig: figure, dimensions: Literal["width", "both"]) -> None:
-    tool = BoxSelectTool(dimensions=dimensions, continuous=False)
-    fig.add_tools(tool)
-    fig.toolbar.active_drag = tool
-
-
 def _heading(text: str) -> Div:
     return Div(text=f"<strong>{text}</strong>")
 
 
-def _table(name: str, columns: list[tuple[str, str, str | None, int]]) -> tuple[DataTable, ColumnDataSource]:
-    made = []
-    for field, title, how, width in columns:
-        given: dict[str, Any] = {"field": field, "title": title, "width": width}
-        if how == _TIME_CELL:
-            given["formatter"] = HTMLTemplateFormatter(template=how)
-        elif how is not None:
-            given["formatter"] = NumberFormatter(format=how)
-        made.append(TableColumn(**given))
-    source = ColumnDataSource({field: [] for field, *_ in columns})
-    table = DataTable(
-        source=source,
-        columns=made,
-        index_position=None,
-        reorderable=False,
-        height=280,
-        sizing_mode="stretch_width",
-        name=name,
-    )
-    return table, source
+def _button(label: str, name: str, clicked: Callable[[], None], width: int) -> Button:
+    button = Button(label=label, name=name, width=width)
+    button.on_click(clicked)
+    return button
 
 
 def _copy_buttons(texts: ColumnDataSource) -> list[Button]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -17,10 +18,27 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, RequestHandler
 
+from ensembles.model.errors import EnsioError
+from ensembles.viz.explorer.follow import EVERY_S, Followed
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
+
+# Everything on the page turns dark and keeps its hue; the page has no pictures of other colours.
+_PAGE = """
+{% block postamble %}
+<link rel="icon" href="data:,">
+<style>
+  body { margin: 8px 14px; font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+  @media screen and (prefers-color-scheme: dark) {
+    html { background: #fff; filter: invert(0.89) hue-rotate(180deg); }
+  }
+</style>
+{% endblock %}"""
+
+_LOOK_MS = 400
+"""Time between two looks of a page at the runs that go on."""
 
 
 class _Token(AuthProvider):
@@ -81,8 +99,14 @@ class ExplorerServer:
             query = {
                 name: values[0].decode("utf-8", "replace") for name, values in arguments.items() if values
             }
-            add_explorer(document, runs, query)
+            document.template = _PAGE
+            explorer = add_explorer(document, runs, query)
+            if self._followed:
+                document.add_periodic_callback(explorer.renew, _LOOK_MS)
 
+        self._followed = [shown for shown in runs if isinstance(shown, Followed)]
+        # What the first page needs is computed before its reader opens it.
+        add_explorer(Document(), runs, {})
         sockets, self.port = listen(address, port)
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},
@@ -101,9 +125,23 @@ class ExplorerServer:
     def run(self) -> None:
         """Serve until the program is interrupted."""
         self._server.start()
+        if self._followed:
+            self._server.io_loop.add_callback(self._refresh)
         try:
             self._server.io_loop.start()
         except KeyboardInterrupt:
             pass
         finally:
             self._server.stop()
+
+    def _refresh(self) -> None:
+        """Read the runs that go on, and do it again later; a slow reading leaves time to answer pages."""
+        began = time.monotonic()
+        for shown in self._followed:
+            try:
+                shown.refresh()
+            except EnsioError as error:
+                shown.notes = [str(error)]
+                shown.version += 1
+        again_s = max(EVERY_S, 2 * (time.monotonic() - began))
+        self._server.io_loop.call_later(again_s, self._refresh)

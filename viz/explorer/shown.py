@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import glob
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
+from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.structure.ordinals.numbering import compute_ordinals
+from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import Raster
 from ensembles.viz.explorer.view import View
+from ensembles.viz.single_calls import Window, raster_of_window
 from ensembles.viz.style import CLASS_OF_OP
 
 MOST_EVENTS = 4_000_000
 """Runs with more events are shown in part: all calls of some ranks."""
 
+FEW_EVENTS = 100_000
+"""Runs with at most as many events are examined for causes before they are shown; others when asked."""
+
 _ROWS = 512
 _CELLS = 1024
 _TABLE_ROWS = 50
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What the analysis says about a run, whose calls a reader can mark.
+
+    Attributes
+    ----------
+    diagnosis : Diagnosis
+    phases : list of PhaseTotals
+    ordinals : RunOrdinals or None
+        Of the reads or writes, whichever took more time; None: there are none.
+    reasons : list of str
+        Why something is missing.
+    """
+
+    diagnosis: Diagnosis
+    phases: list[PhaseTotals]
+    ordinals: RunOrdinals | None
+    reasons: list[str]
 
 
 class Shown:
@@ -41,6 +73,8 @@ class Shown:
         The calls that are held.
     notes : list of str
         What is missing.
+    version : int
+        Grows with every change of `events`, of a run that goes on.
 
     Raises
     ------
@@ -53,16 +87,55 @@ class Shown:
             raise EnsioError(f"{run.path} {run.how_it_was_recorded}: {run.how_to_keep_calls}")
         self.run = run
         self.notes: list[str] = []
-        if run.most_events > most_events:
-            self.events = run.some_ranks(most_events, least_ranks=1)
-            ranks = len(np.unique(self.events.rank))
-            self.notes.append(
-                f"Part of the run: all {len(self.events):,} calls of {ranks:,} evenly spaced ranks "
-                f"of {run.tasks:,}."
-            )
-        else:
-            self.events = run.events
+        self.version = 0
         self._filtered = lru_cache(maxsize=4)(self._apply)
+        self.events = self._read(most_events)
+
+    def _read(self, most_events: int) -> Events:
+        run = self.run
+        if run.most_events <= most_events:
+            return run.events
+        events = run.some_ranks(most_events, least_ranks=1)
+        self.notes.append(
+            f"Part of the run: all {len(events):,} calls of {len(np.unique(events.rank)):,} evenly spaced "
+            f"ranks of {run.tasks:,}."
+        )
+        return events.with_derived(self._derived)
+
+    def _derived(self, name: str) -> np.ndarray | None:
+        """Number the phases or the ordinals of the calls of some whole ranks."""
+        if not self.run.keeps_all_calls:
+            return None
+        if name == "ordinal":
+            return compute_ordinals(self.events)
+        return None if self.run.phases is None else self.run.phases.phase_index(self.events)
+
+    @cached_property
+    def causes(self) -> Causes:
+        """Findings, phases and ordinals of the run, from passes over it when first asked for.
+
+        Raises
+        ------
+        EnsioError
+            A file of the run cannot be read any more.
+        """
+        run, reasons = self.run, []
+        phases: list[PhaseTotals] = []
+        ordinals = None
+        if run.keeps_all_calls and run.phases is not None:
+            phases = run.summarize(partial(_table_of, run.phases)).totals()
+            try:
+                ordinals = durations_by_ordinal(run, Selection())
+            except EnsioError as error:
+                reasons.append(str(error))
+        else:
+            reasons.append(f"Phases and call indices are not known: {run.path} {run.how_it_was_recorded}")
+        return Causes(diagnose(run), phases, ordinals, reasons)
+
+    @property
+    def knows_causes(self) -> bool:
+        """Whether `causes` needs no pass, or a short one."""
+        return "causes" in self.__dict__ or len(self.events) <= FEW_EVENTS
 
     def filtered(self, view: View) -> Events:
         """Return the calls that the filters of a view select.
@@ -85,9 +158,20 @@ class Shown:
 
         They are those that `View.command` and `View.python` select.
         """
+        marked = self.marked_places(view)
+        return self.filtered(view) if marked is None else self.filtered(view)[marked]
+
+    def marked_places(self, view: View) -> np.ndarray | None:
+        """Return the indices of the marked calls among those that the filters select; None: no mark.
+
+        Raises
+        ------
+        EnsioError
+            A filter is malformed, or nothing can match the filters and the marks.
+        """
         events = self.filtered(view)
         if not view.is_marked:
-            return events
+            return None
         chosen = np.ones(len(events), bool)
         if view.ranks is not None:
             chosen &= (events.rank >= view.ranks[0]) & (events.rank <= view.ranks[1])
@@ -97,13 +181,90 @@ class Shown:
         if view.durations_s is not None:
             low, high = (round(end * 1e9) for end in view.durations_s)
             chosen &= (events.duration >= low) & (events.duration < high)
-        return events[np.flatnonzero(chosen)]
+        if view.offsets is not None:
+            chosen &= (events.offset >= view.offsets[0]) & (events.offset < view.offsets[1])
+        if view.marks:
+            view.selecting()  # A mark outside of the filters is refused, as its command would be.
+            given: dict[str, Any] = {
+                name: text.split("\n") if name == "file" else text for name, text in view.marks.items()
+            }
+            chosen &= Selection.parse(**given).for_run(self.run).mask(events)
+        return np.flatnonzero(chosen)
 
-    def raster(self, events: Events) -> Raster:
-        """Return the numbers of the trace diagram of some calls."""
+    def raster(self, events: Events, window: Window | None = None) -> Raster:
+        """Return the numbers of the trace diagram of some calls, or of a window of it."""
+        if window is not None:
+            return raster_of_window(events, window, _ROWS, 2 * _CELLS)
+        return events.remembered(("raster", self.run.tasks), self._raster)
+
+    def _raster(self, events: Events) -> Raster:
         raster = Raster(self.run.tasks, rows=_ROWS, cells=_CELLS)
         raster.add(events)
         return raster
+
+
+def _table_of(phases: Any, _: Run) -> PhaseTable:
+    return PhaseTable(phases)
+
+
+def mark_finding(view: View, finding: Finding, number: int) -> View:
+    """Return a view in which the calls of a finding are marked.
+
+    Filters are cleared: a finding is about the whole run.
+
+    Parameters
+    ----------
+    view : View
+    finding : Finding
+    number : int
+        From 1.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> where = Where(op="write", ranks=((0, 3),), files=("/scratch/[a]",), file_count=1)
+    >>> finding = Finding("imbalance", "note", 1.0, where, {}, (), "", None, "")
+    >>> dict(mark_finding(View(), finding, 1).marks)
+    {'op': 'write', 'rank': '0-3', 'file': '/scratch/[[]a]'}
+    """
+    where = finding.where
+    marks = {
+        "op": where.op or "",
+        "layer": where.layer or "",
+        "call": ",".join(where.calls or ()),
+        "rank": spans_text(where.ranks),
+        "phase": ",".join(map(str, where.phases or ())),
+        "ordinal": spans_text(where.ordinals),
+        "file": "\n".join(glob.escape(path).replace("\n", "?") for path in where.files),
+    }
+    times = where.times_s
+    cleared = View(run=view.run, beside=view.beside, zoom_s=view.zoom_s, zoom_ranks=view.zoom_ranks)
+    what = f"finding {number}: {finding.id}"
+    if where.file_count > len(where.files):
+        what += f", on the {len(where.files)} most costly files of {where.file_count:,}"
+    return cleared.marking(
+        marks={name: text for name, text in marks.items() if text},
+        # Filters exclude the end of a range of times.
+        time_s=None if times is None else (times[0], max(times[1], times[0] + 1e-9)),
+        what=what,
+    )
+
+
+def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
+    """Return the columns of the table of call indices.
+
+    Returns
+    -------
+    dict
+        ``ordinal`` (a number, or a range of them), ``calls``, ``median_s`` and ``slowest_s``.
+    """
+    rows: Sequence[Any] = [] if ordinals is None else ordinals.totals
+    return {
+        "ordinal": [spans_text(((row.ordinal, row.to),)) for row in rows],
+        "calls": [row.n for row in rows],
+        "median_s": [row.median_s for row in rows],
+        "slowest_s": [row.max_s for row in rows],
+    }
 
 
 def durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -114,6 +275,10 @@ def durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray
     dict
         Edges in s, shape (k + 1,), and numbers of calls, shape (k,), by name of the class.
     """
+    return events.remembered("durations by class", _durations_by_class)
+
+
+def _durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     by_call, by_class = LogHistogram(), LogHistogram()
     by_call.add(events)
     for call, counts in by_call.counts.items():
@@ -133,15 +298,20 @@ def by_rank(events: Events) -> dict[str, np.ndarray]:
         ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count
         as calls, but add no time. Calls that wait for other tasks are left out, unless there are no others.
     """
-    events = _without_waiting(events)
-    if not len(events):
+    return events.remembered("by rank", _by_rank)
+
+
+def _by_rank(events: Events) -> dict[str, np.ndarray]:
+    io = _io_calls(events)
+    if not len(io):
         return {name: np.zeros(0) for name in ("rank", "calls", "time_s", "slowest_s")}
-    ranks, row = np.unique(events.rank, return_inverse=True)
-    calls = np.bincount(row)
-    outer = np.where(events.depth == 0, events.duration, 0)
-    time_s = np.bincount(row, weights=outer) * 1e-9
-    slowest = np.zeros(len(ranks), np.int64)
-    np.maximum.at(slowest, row, events.duration)
+    # Events are sorted by rank.
+    rank, duration = events.rank[io], events.duration[io]
+    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    ranks = rank[first]
+    calls = np.diff(np.append(first, len(rank)))
+    time_s = np.add.reduceat(np.where(events.depth[io] == 0, duration, 0), first) * 1e-9
+    slowest = np.maximum.reduceat(duration, first)
     order = np.lexsort((ranks, -time_s))[:_TABLE_ROWS]
     return {
         "rank": ranks[order],
@@ -156,9 +326,17 @@ def slowest_calls(events: Events) -> dict[str, Any]:
 
     Calls that wait for other tasks are left out, unless there are no others.
     """
-    events = _without_waiting(events)
-    order = np.lexsort((events.start, events.rank, -events.duration))
-    slow = events[order[:_TABLE_ROWS]]
+    return events.remembered("slowest calls", _slowest_calls)
+
+
+def _slowest_calls(events: Events) -> dict[str, Any]:
+    io = _io_calls(events)
+    duration = events.duration[io]
+    if len(io) > _TABLE_ROWS:
+        least = np.partition(duration, len(io) - _TABLE_ROWS)[len(io) - _TABLE_ROWS]
+        io = io[duration >= least]
+    order = np.lexsort((events.start[io], events.rank[io], -events.duration[io]))
+    slow = events[io[order[:_TABLE_ROWS]]]
     return {
         "rank": slow.rank,
         "call": [slow.calls[number].name for number in slow.call.tolist()],
@@ -170,6 +348,10 @@ def slowest_calls(events: Events) -> dict[str, Any]:
     }
 
 
-def _without_waiting(events: Events) -> Events:
-    io = np.flatnonzero(is_io_of_calls(events.calls)[events.call])
-    return events[io] if len(io) else events
+def _io_calls(events: Events) -> np.ndarray:
+    """Return the indices of the calls that do not wait for other tasks; of all, if there are no others."""
+    is_io = is_io_of_calls(events.calls)
+    if is_io.all():
+        return np.arange(len(events))
+    io = np.flatnonzero(is_io[events.call])
+    return io if len(io) else np.arange(len(events))

@@ -1,4 +1,4 @@
-"""What a reader of the explorer looks at: a run, filters, and the calls marked with the mouse.
+"""What a reader of the explorer looks at: runs, filters, marked calls, and the window of the trace diagram.
 
 A view is the query of a link, a command, and a line of Python.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,8 +20,10 @@ FILTERS = ("op", "call", "layer", "file", "rank", "size", "time", "phase", "ordi
 """Filters of the explorer, named as on the command line."""
 
 _MOST_CHARACTERS = 1000
+_MOST_FILES = 8
 
 Interval = tuple[float, float]
+Ranks = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class View:
     ----------
     run : int
         Number of the run, from 0.
+    beside : int or None
+        Number of a second run, which is drawn on the same time axis.
     filters : mapping of str to str
         Filters that are not empty, by name, as on the command line.
     time_s : (float, float) or None
@@ -39,18 +44,48 @@ class View:
         Marked calls are of these ranks, both included.
     durations_s : (float, float) or None
         Marked calls took at least the first of these durations, and less than the second.
+    offsets : (int, int) or None
+        Marked calls begin from the first of these offsets in a file, before the second. Bytes.
+    marks : mapping of str to str
+        Marked calls match these filters too: what a finding, a phase or an ordinal is about. Several globs
+        of ``file`` are lines.
+    what : str
+        What the `marks` are about, such as ``finding 1``.
+    zoom_s : (float, float) or None
+        Times that the trace diagram shows; None: all.
+    zoom_ranks : (float, float) or None
+        Rows that the trace diagram shows, first and last edge; None: all.
     """
 
     run: int = 0
     filters: Mapping[str, str] = field(default_factory=dict)
     time_s: Interval | None = None
-    ranks: tuple[int, int] | None = None
+    ranks: Ranks | None = None
     durations_s: Interval | None = None
+    offsets: Ranks | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
+    what: str = ""
+    beside: int | None = None
+    zoom_s: Interval | None = None
+    zoom_ranks: Interval | None = None
 
     @property
     def is_marked(self) -> bool:
         """Whether calls are marked."""
-        return not (self.time_s is None and self.ranks is None and self.durations_s is None)
+        some = (self.time_s, self.ranks, self.durations_s, self.offsets)
+        return bool(self.marks) or any(mark is not None for mark in some)
+
+    def marking(self, **marks: Any) -> View:
+        """Return this view with other marks: those that are not given are cleared."""
+        cleared: dict[str, Any] = {
+            "time_s": None,
+            "ranks": None,
+            "durations_s": None,
+            "offsets": None,
+            "marks": {},
+            "what": "",
+        }
+        return replace(self, **(cleared | marks))
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], runs: int = 1) -> View:
@@ -68,23 +103,19 @@ class View:
         EnsioError
             A parameter is malformed.
         """
-        number = query.get("run", "0")
-        if not (number.isascii() and number.isdigit() and len(number) < 6 and int(number) < runs):
-            raise EnsioError(f'the link asks for run "{number[:20]}", and there are {runs}, numbered from 0')
-        filters = {}
-        for name in FILTERS:
-            text = query.get(name, "").strip()
-            if len(text) > _MOST_CHARACTERS:
-                raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
-            if text:
-                filters[name] = text
-        marked_ranks = _interval(query, "marked-ranks")
+        beside = query.get("beside")
         return cls(
-            int(number),
-            filters,
-            _interval(query, "marked-time"),
-            None if marked_ranks is None else (int(marked_ranks[0]), int(marked_ranks[1])),
-            _interval(query, "marked-durations"),
+            run=_number(query.get("run", "0"), runs),
+            filters=_filters(query, ""),
+            time_s=_interval(query, "marked-time"),
+            ranks=_whole(query, "marked-ranks"),
+            durations_s=_interval(query, "marked-durations"),
+            offsets=_whole(query, "marked-offsets"),
+            marks=_filters(query, "marked-"),
+            what=query.get("marked", "")[:_MOST_CHARACTERS],
+            beside=None if beside is None else _number(beside, runs),
+            zoom_s=_interval(query, "shown-time"),
+            zoom_ranks=_interval(query, "shown-ranks"),
         )
 
     def query(self) -> str:
@@ -96,33 +127,43 @@ class View:
         'op=write&marked-ranks=0..3'
         """
         parts = {"run": str(self.run)} if self.run else {}
+        if self.beside is not None:
+            parts["beside"] = str(self.beside)
         parts |= dict(self.filters)
+        parts |= {f"marked-{name}": text for name, text in self.marks.items()}
+        if self.what:
+            parts["marked"] = self.what
         for name, interval in (
             ("marked-time", self.time_s),
             ("marked-ranks", self.ranks),
             ("marked-durations", self.durations_s),
+            ("marked-offsets", self.offsets),
+            ("shown-time", self.zoom_s),
+            ("shown-ranks", self.zoom_ranks),
         ):
             if interval is not None:
                 parts[name] = f"{interval[0]!r}..{interval[1]!r}"
         return urlencode(parts)
 
     def selecting(self) -> dict[str, str]:
-        """Return the filters of the marked calls, without the range of durations.
+        """Return the filters of the marked calls, without the ranges of durations and offsets.
+
+        Several globs of ``file`` are lines.
 
         Raises
         ------
         EnsioError
-            A filter is malformed, or no rank or no time is in both the filter and the marked rectangle.
+            Nothing can match the filters and the marks.
         """
         filters = dict(self.filters)
+        for name, text in self.marks.items():
+            filters[name] = _both(name, filters[name], text) if name in filters else text
         if self.ranks is not None:
-            of_filter = parse_list(filters.get("rank"), lambda text: parse_numbers("rank", text))
-            ranges = _within(of_filter or (self.ranks,), self.ranks, inclusive=True)
-            filters["rank"] = ",".join(f"{low}-{high}" if low < high else str(low) for low, high in ranges)
+            own = f"{self.ranks[0]}-{self.ranks[1]}" if self.ranks[0] < self.ranks[1] else str(self.ranks[0])
+            filters["rank"] = _both("rank", filters["rank"], own) if "rank" in filters else own
         if self.time_s is not None:
-            times = parse_list(filters.get("time"), parse_times)
-            ranges = _within(times or (self.time_s,), self.time_s, inclusive=False)
-            filters["time"] = ",".join(f"{low!r}..{high!r}" for low, high in ranges)
+            own = f"{self.time_s[0]!r}..{self.time_s[1]!r}"
+            filters["time"] = _both("time", filters["time"], own) if "time" in filters else own
         return filters
 
     def command(self, path: str) -> str:
@@ -136,22 +177,58 @@ class View:
         Returns
         -------
         str
-            A comment says so where calls are marked by duration, for which commands have no filter.
+            A comment says so where calls are marked by duration or offset, for which commands have no
+            filter.
         """
-        options = " ".join(f"--{name} {shlex.quote(text)}" for name, text in self.selecting().items())
-        command = f"ensio events {shlex.quote(path)} {options}".rstrip()
-        if self.durations_s is not None:
-            command += "  # of any duration: commands have no filter for it, see Python"
+        words = []
+        for name, text in self.selecting().items():
+            words += [
+                f"--{name} {shlex.quote(part)}" for part in (text.split("\n") if name == "file" else [text])
+            ]
+        command = f"ensio events {shlex.quote(path)} {' '.join(words)}".rstrip()
+        lacking = [
+            name
+            for name, mark in (("duration", self.durations_s), ("offset", self.offsets))
+            if mark is not None
+        ]
+        if lacking:
+            command += f"  # of any {' and '.join(lacking)}: commands have no filter for it, see Python"
         return command
 
     def python(self, path: str) -> str:
         """Return the lines of Python that select the marked calls."""
-        given = ", ".join(f"{name}={text!r}" for name, text in self.selecting().items())
+        given = ", ".join(f"{name}={_literal(name, text)}" for name, text in self.selecting().items())
         lines = ["import ensembles as en", f"run = en.open({path!r})", f"calls = run.select({given})"]
         if self.durations_s is not None:
             low, high = (round(end * 1e9) for end in self.durations_s)
             lines.append(f"calls = calls[(calls.duration >= {low}) & (calls.duration < {high})]  # ns")
+        if self.offsets is not None:
+            first, end = self.offsets
+            lines.append(f"calls = calls[(calls.offset >= {first}) & (calls.offset < {end})]  # bytes")
         return "\n".join(lines)
+
+
+def _literal(name: str, text: str) -> str:
+    return repr(text.split("\n")) if name == "file" and "\n" in text else repr(text)
+
+
+def _number(text: str, runs: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < runs):
+        raise EnsioError(f'the link asks for run "{text[:20]}", and there are {runs}, numbered from 0')
+    return int(text)
+
+
+def _filters(query: Mapping[str, str], prefix: str) -> dict[str, str]:
+    filters = {}
+    for name in FILTERS:
+        if prefix and name == "time":
+            continue  # The marked range of time, which _interval reads.
+        text = query.get(prefix + name, "").strip()
+        if len(text) > _MOST_CHARACTERS * (_MOST_FILES if prefix and name == "file" else 1):
+            raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
+        if text:
+            filters[name] = text
+    return filters
 
 
 def _interval(query: Mapping[str, str], name: str) -> Interval | None:
@@ -168,14 +245,42 @@ def _interval(query: Mapping[str, str], name: str) -> Interval | None:
     return low, high
 
 
+def _whole(query: Mapping[str, str], name: str) -> Ranks | None:
+    found = _interval(query, name)
+    return None if found is None else (int(found[0]), int(found[1]))
+
+
+_LISTS = ("op", "call", "layer")
+
+
+def _both(name: str, filtered: str, marked: str) -> str:
+    """Return the filter that selects what two of the same name select."""
+    if name in _LISTS:
+        wanted = [part.strip() for part in marked.split(",")]
+        both = [part.strip() for part in filtered.split(",") if part.strip() in wanted]
+        if not both:
+            raise EnsioError(
+                f"the filter {name} leaves out all calls of the mark: clear the filter or the mark"
+            )
+        return ",".join(both)
+    if name == "time":
+        times = _within(parse_list(filtered, parse_times), parse_list(marked, parse_times), inclusive=False)
+        return ",".join(f"{low!r}..{high!r}" for low, high in times)
+    if name in ("rank", "phase", "ordinal"):
+        parse = partial(parse_numbers, name)
+        ranges = _within(parse_list(filtered, parse), parse_list(marked, parse), inclusive=True)
+        return ",".join(f"{low}-{high}" if low < high else str(low) for low, high in ranges)
+    if filtered == marked:
+        return filtered
+    raise EnsioError(f"the filter and the mark both choose by {name}: clear the filter or the mark")
+
+
 def _within(
-    ranges: Iterable[tuple[Any, Any]], bounds: tuple[Any, Any], *, inclusive: bool
+    ranges: Iterable[tuple[Any, Any]] | None, bounds: Iterable[tuple[Any, Any]] | None, *, inclusive: bool
 ) -> list[tuple[Any, Any]]:
     """Return the parts of ranges that are within bounds."""
-    cut = [(max(low, bounds[0]), min(high, bounds[1])) for low, high in ranges]
-    left = [(low, high) for low, high in cut if low < high or (inclusive and low == high)]
+    cut = [(max(one[0], other[0]), min(one[1], other[1])) for one in ranges or () for other in bounds or ()]
+    left = sorted({(low, high) for low, high in cut if low < high or (inclusive and low == high)})
     if not left:
-        raise EnsioError(
-            "the marked rectangle is outside of what the filters select: mark another, or clear it"
-        )
+        raise EnsioError("the mark is outside of what the filters select: mark something else, or clear it")
     return left

@@ -133,6 +133,11 @@ class SpoolSource:
     row_unit = None
     is_quick_to_open = True
 
+    @property
+    def decodings(self) -> Sequence[Decoding]:
+        """Locations of the events of each process, for a reader that follows the run."""
+        return self._decodings
+
     def rank_sizes(self) -> RankSizes:
         """Return the ranks with events, and upper bounds of their numbers of events."""
         events: Counter[int] = Counter()

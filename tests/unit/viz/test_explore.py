@@ -35,3 +35,11 @@ def test_outside_of_jupyter_it_names_the_command(tmp_path: Path) -> None:
         == f"Explorer: shown as the value of a cell in Jupyter; elsewhere: ensio serve '{tmp_path}/run 1'"
     )
     assert len(explorer.marked) == 2
+
+
+def test_two_runs_are_beside_each_other(tmp_path: Path) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    explorer = viz.explore([run_of(tmp_path / name, TASKS) for name in ("one", "other")])
+    assert explorer.view.beside == 1
+    root = explorer._document.roots[0]
+    assert root.select_one({"name": "explorer_trace_beside"}) is not None

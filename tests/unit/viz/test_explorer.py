@@ -194,3 +194,172 @@ def test_modes_of_marked_calls_are_those_of_the_ensemble(tmp_path: Path) -> None
     expected = ensembles.open(run.path).select(time="0..4.0").ensemble().modes()
     text = document.select_one({"name": "of_modes"}).text
     assert str(expected) in html.unescape(text)
+
+
+def choose(document: Document, table: str, row: int) -> None:
+    """Choose a row of a table, as a click does."""
+    document.select_one({"name": table}).source.selected.indices = [row]
+
+
+@pytest.fixture
+def strided(tmp_path: Path) -> Shown:
+    """A simulated run of MADbench whose reads are slow from the fourth on: one planted cause."""
+    import subprocess
+
+    command = ["ensio", "simulate", "madbench", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    subprocess.run([*command, "--seed", "1", "-o", str(tmp_path / "mad")], check=True, capture_output=True)
+    return Shown(ensembles.open(tmp_path / "mad"))
+
+
+def test_a_finding_marks_the_calls_that_its_filters_select(strided: Shown) -> None:
+    document, explorer = explore(strided)
+    table = document.select_one({"name": "findings"}).source.data
+    assert list(table["id"]) == [finding.id for finding in ensembles.diagnose(strided.run).findings]
+    choose(document, "findings", list(table["id"]).index("strided-readahead"))
+    where = ensembles.diagnose(strided.run).findings[0].where
+    reads = strided.run.select(op="read", layer=where.layer, file=list(where.files), phase=list(where.phases))
+    low, high = where.times_s
+    expected = reads[(reads.start >= round(low * 1e9)) & (reads.start < round(high * 1e9))]
+    expected = expected[(expected.ordinal >= where.ordinals[0][0])]
+    assert "finding 1: strided-readahead" in document.select_one({"name": "found"}).text
+    assert len(expected) == len(strided.marked(explorer.view)) > 0
+    names: dict = {}
+    exec(explorer.view.python(strided.run.path), names)
+    assert same(strided.marked(explorer.view), names["calls"])
+    # The row stays chosen, until something else is marked.
+    assert document.select_one({"name": "findings"}).source.selected.indices == [0]
+    choose(document, "phases", 1)
+    assert document.select_one({"name": "findings"}).source.selected.indices == []
+
+
+def test_a_phase_and_a_call_index_mark_their_calls(strided: Shown) -> None:
+    document, explorer = explore(strided)
+    choose(document, "phases", 4)
+    assert same(strided.marked(explorer.view), strided.run.select(phase=5))
+    choose(document, "ordinals", 2)
+    assert same(strided.marked(explorer.view), strided.run.select(op="read", ordinal=3))
+    assert View.from_query(dict(parse_qsl(explorer.view.query()))) == explorer.view
+
+
+def test_marks_outside_of_the_filters_are_refused(shown: Shown) -> None:
+    document, explorer = explore(shown, "op=read")
+    explorer.look(explorer.view.marking(marks={"op": "write"}))
+    assert "leaves out all calls of the mark" in document.select_one({"name": "message"}).text
+    assert not explorer.view.is_marked
+
+
+def test_marks_and_filters_of_one_name_select_what_both_select(shown: Shown) -> None:
+    view = View(filters={"rank": "0-1", "op": "read,write"}, marks={"rank": "1-2", "op": "write,read"})
+    assert view.selecting() == {"rank": "1", "op": "read,write"}
+    assert same(shown.marked(view), shown.run.select(rank=1, op=["read", "write"]))
+
+
+def zoom(document: Document, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Report ranges of the axes, as the page does after a zoom."""
+    document.select_one({"name": "explorer_trace_window"}).data = {"x": list(x), "y": [y[1], y[0]]}
+
+
+def calls_drawn(document: Document) -> dict:
+    return document.select_one({"name": "single_calls"}).data_source.data
+
+
+def test_a_window_with_few_calls_has_single_calls(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.001 * i, 0.0005, 1000 + i) for i in range(900)]
+    shown = Shown(run_of(tmp_path / "many", [calls] * 4))
+    document, explorer = explore(shown)
+    assert len(calls_drawn(document)["left"]) == 0
+    zoom(document, (0.1, 0.12), (0.6, 1.4))
+    assert explorer.view.zoom_s == (0.1, 0.12)
+    drawn = calls_drawn(document)
+    # Those of the window, and half of its size around it, of ranks 0 to 2.
+    assert len(drawn["left"]) == 40 * 3
+    middle = [place for place, left in enumerate(drawn["left"]) if left == 0.11]
+    assert {drawn["task"][place] for place in middle} == {"rank 0", "rank 1", "rank 2"}
+    place = middle[0]
+    assert (drawn["right"][place], drawn["size"][place]) == (0.1105, "1.08 KiB (1,110 B)")
+    assert (drawn["call"][place], drawn["file"][place]) == ("pwrite", "/scratch/data.out")
+    assert not any(
+        each.visible
+        for each in document.select_one({"name": "explorer_trace"}).renderers
+        if "image" in each.data_source.data
+    )
+    again, _ = explore(shown, explorer.view.query())
+    assert calls_drawn(again)["left"].tolist() == drawn["left"].tolist()
+    times = again.select_one({"name": "explorer_trace"}).x_range
+    assert (times.start, times.end) == (0.1, 0.12)
+
+
+def test_the_image_of_a_window_is_the_time_spent_in_it(tmp_path: Path) -> None:
+    from ensembles.viz.single_calls import Window
+
+    rng = np.random.default_rng(3)
+    tasks = [
+        [
+            ("pwrite", i * 0.01 + rng.uniform(0, 0.004), float(rng.uniform(0.0001, 0.006)), 1)
+            for i in range(90)
+        ]
+        for _ in range(7)
+    ]
+    shown = Shown(run_of(tmp_path / "some", tasks))
+    window = Window(123_456_789, 654_321_012, 2, 5)
+    events = shown.events
+    mine = (events.rank >= 2) & (events.rank <= 5)
+    part = np.minimum(events.end, window.high_ns) - np.maximum(events.start, window.low_ns)
+    raster = shown.raster(events, window)
+    assert raster.time_ns.sum() == part[mine & (part > 0)].sum()
+    for rank in range(2, 6):
+        of_rank = part[(events.rank == rank) & (part > 0)].sum()
+        assert raster.time_ns[:, rank - 2].sum() == of_rank
+
+
+def test_the_slowest_call_is_zoomed_to(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    choose(document, "slowest", 0)
+    assert explorer.view.zoom_s == (0.0, 1.0)
+    assert explorer.view.zoom_ranks == (-0.5, 2.5)
+    assert len(calls_drawn(document)["left"]) == len(shown.events)
+
+
+def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path) -> None:
+    import subprocess
+
+    command = ["ensio", "simulate", "ior", "--tasks", "4", "--fs", "franklin", "--seed", "1"]
+    subprocess.run([*command, "-o", str(tmp_path / "ior")], check=True, capture_output=True)
+    shown = Shown(ensembles.open(tmp_path / "ior"))
+    document, explorer = explore(shown)
+    offsets = document.select_one({"name": "explorer_offsets"})
+    half = int(shown.events.offset.max()) // 2
+    offsets._trigger_event(SelectionGeometry(offsets, geometry(0.0, 1e4, 0, half), final=True))
+    events = shown.events
+    expected = (events.offset >= 0) & (events.offset < half)
+    assert 0 < int(expected.sum()) == len(shown.marked(explorer.view)) < len(events)
+    names: dict = {}
+    exec(explorer.view.python(shown.run.path), names)
+    assert same(shown.marked(explorer.view), names["calls"])
+    assert "of any offset" in explorer.view.command("x")
+    assert View.from_query(dict(parse_qsl(explorer.view.query()))) == explorer.view
+
+
+def test_two_runs_share_the_time_axis_and_the_marks(shown: Shown, tmp_path: Path) -> None:
+    later = [[("pwrite", 2.0, 0.5, 1 << 20)], [("pread", 0.5, 0.55, 1 << 19)]]
+    other = Shown(run_of(tmp_path / "other", later, lasted_s=3.0))
+    document = Document()
+    explorer = add_explorer(document, [shown, other], {})
+    assert explorer.view.beside == 1
+    one, two = (document.select_one({"name": f"explorer_trace{more}"}) for more in ("", "_beside"))
+    assert one.x_range is two.x_range
+    assert one.x_range.end >= 2.5
+    histogram = document.select_one({"name": "explorer_histogram"})
+    histogram._trigger_event(SelectionGeometry(histogram, geometry(0.45, 0.9, 1, 10), final=True))
+    found = document.select_one({"name": "found"}).text
+    assert f"2 calls are marked of {shown.run.path}" in found
+    assert f"2 calls are marked of {other.run.path}" in found
+    restored = add_explorer(Document(), [shown, other], dict(parse_qsl(explorer.view.query())))
+    assert restored.view == explorer.view
+    button = document.select_one({"name": "compare"})
+    button._trigger_event(ButtonClick(button))
+    from ensembles.comparison.compare import compare_runs
+    from ensembles.comparison.text import comparisons_text
+
+    expected = comparisons_text(compare_runs([[shown.run], [other.run]]))
+    assert html.escape(expected) in document.select_one({"name": "of_modes"}).text

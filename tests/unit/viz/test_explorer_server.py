@@ -213,3 +213,86 @@ def test_an_address_for_other_machines_needs_a_warning(tmp_path: Path) -> None:
     assert server.stdout.readline().startswith("http://0.0.0.0:")
     server.terminate()
     assert "can be reached by other machines" in server.communicate(timeout=60)[1]
+
+
+def choose(page, table: str, row: int) -> None:
+    """Click a row of a table."""
+    page.evaluate(
+        "(name) => Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name)).el.scrollIntoView()",
+        table,
+    )
+    box = page.evaluate(
+        """(name) => {
+            const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name));
+            const box = view.el.getBoundingClientRect();
+            return [box.left, box.top];
+        }""",
+        table,
+    )
+    page.mouse.click(box[0] + 30, box[1] + 25 + 25 * row + 12)
+
+
+def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(opened) -> None:
+    page = opened()
+    found(page, "5 calls are shown")
+    choose(page, "slowest", 0)
+    page.wait_for_function("() => location.search.includes('shown-time')")
+    page.wait_for_timeout(500)
+    left, top = page.evaluate(_AT, ["explorer_trace", 0.5, 0.0])
+    page.mouse.move(left - 3, top)
+    page.mouse.move(left, top, steps=3)
+    box = page.locator(".bk-tooltip-content:visible").first
+    box.wait_for(timeout=60_000)
+    text = " ".join(box.inner_text().split())
+    assert "call: pwrite" in text
+    assert "size: 1.00 MiB (1,048,576 B)" in text
+    assert "duration: 500 ms" in text
+    assert "<img src=x" in text
+    query = page.evaluate("() => location.search")
+    again = opened("&" + "&".join(part for part in query[1:].split("&") if not part.startswith("token=")))
+    found(again, "5 calls are shown")
+    ends = """() => {
+        const times = Bokeh.documents[0].get_model_by_name('explorer_trace').x_range;
+        return [times.start, times.end];
+    }"""
+    assert again.evaluate(ends) == page.evaluate(ends)
+
+
+def test_zooming_with_the_wheel_shows_the_window(opened) -> None:
+    page = opened()
+    left, top = page.evaluate(_AT, ["explorer_trace", 0.5, 0.0])
+    page.mouse.move(left, top)
+    page.keyboard.down("Control")
+    for _ in range(8):
+        page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function("() => location.search.includes('shown-time')")
+    page.get_by_role("button", name="Whole run").click()
+    page.wait_for_function("() => !location.search.includes('shown-time')")
+
+
+def test_a_phase_marks_its_calls(opened) -> None:
+    page = opened()
+    found(page, "5 calls are shown")
+    choose(page, "phases", 0)
+    found(page, "Marked: phase 1.")
+    page.wait_for_function("() => location.search.includes('marked-phase=1')")
+
+
+def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
+    runs = [run_of(tmp_path / name, TASKS).path for name in ("one", "other")]
+    with serving(runs) as link:
+        page = context.new_page()
+        page.goto(link)
+        page.wait_for_function(
+            "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+        )
+        drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5))
+        found(page, f"2 calls are marked of {runs[1]}")
+        page.get_by_role("button", name="Zoom to the marked calls").click()
+        page.wait_for_function("() => location.search.includes('shown-time')")
+        assert page.evaluate(
+            "() => Bokeh.documents[0].get_model_by_name('explorer_trace').x_range.id == "
+            "Bokeh.documents[0].get_model_by_name('explorer_trace_beside').x_range.id"
+        )
+        page.close()

@@ -1,0 +1,147 @@
+"""A run in progress: its calls are read as they are recorded, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.units import count_text
+from ensembles.readers.native.directory import holds_record, run_directory_at
+from ensembles.readers.native.following import Follower
+from ensembles.readers.native.spool_source import SpoolSource
+from ensembles.run.open import open as open_run
+from ensembles.run.run import Run
+
+EVERY_S = 0.7
+"""Time between two looks for a run that has not begun."""
+
+_PATIENCE_S = 5.0
+"""A process that begins to record may leave an unfinished file for so long."""
+
+
+class RunInProgress:
+    """The latest calls of a run in progress; `refresh` reads what was recorded since.
+
+    Parameters
+    ----------
+    path : str
+        The run directory.
+    most_events : int
+        Largest number of calls to hold. Of more, the oldest ones are left out.
+
+    Attributes
+    ----------
+    run : Run
+        The run as it was opened last.
+    left_out : int
+        Number of calls that are not held.
+
+    Raises
+    ------
+    EnsioError
+        There is no run yet, or it cannot be read.
+
+    Examples
+    --------
+    >>> from ensembles.run.follow import RunInProgress
+    >>> followed = RunInProgress("ensio-ior", most_events=1000)
+    >>> len(followed.events), followed.refresh(), followed.notes
+    (336, False, [])
+    """
+
+    def __init__(self, path: str, most_events: int) -> None:
+        self._path, self._follower = path, Follower(most_events)
+        self.run: Run = open_run(path)
+        self._take()
+        self._events: Events | None = None
+
+    def refresh(self) -> bool:
+        """Read what was recorded since the last time.
+
+        Returns
+        -------
+        bool
+            Whether there is anything new.
+
+        Raises
+        ------
+        EnsioError
+            The run can no longer be read.
+        """
+        before = self.run.tasks, self.run.is_final, type(self.run.source)
+        self.run = open_run(self._path)
+        news = self._take()
+        now = self.run.tasks, self.run.is_final, type(self.run.source)
+        if news or before[2] is not now[2]:
+            self._events = None
+        return news or before != now
+
+    def _take(self) -> bool:
+        source = self.run.source
+        return isinstance(source, SpoolSource) and self._follower.take(source)
+
+    @property
+    def events(self) -> Events:
+        """The calls that are held, sorted by (rank, start)."""
+        if self._events is None:
+            source = self.run.source
+            is_followed = isinstance(source, SpoolSource)
+            self._events = self._follower.events(source) if is_followed else self.run.events  # type: ignore[arg-type]
+        return self._events
+
+    @property
+    def left_out(self) -> int:
+        """Number of calls that are not held."""
+        return self._follower.left_out
+
+    @property
+    def notes(self) -> list[str]:
+        """That the run is in progress, and what is left out."""
+        follower, notes = self._follower, []
+        if not self.run.is_final:
+            notes.append(f"The run is in progress: {count_text(self.run.tasks, 'task')} so far.")
+        if follower.since_ns is not None:
+            notes.append(
+                f"{count_text(follower.left_out, 'call')} before {follower.since_ns * 1e-9:.3f} s are left "
+                f"out: at most {follower.most_events:,} are held."
+            )
+        return notes
+
+
+def wait_until_begun(path: str, say: Callable[[str], None]) -> None:
+    """Wait until a run can be opened.
+
+    Parameters
+    ----------
+    path : str
+        The run directory.
+    say : callable
+        Is given a sentence when there is something to wait for.
+
+    Raises
+    ------
+    EnsioError
+        There is a run, and it cannot be read.
+    """
+    said, patient_until = False, time.monotonic() + _PATIENCE_S
+    while True:
+        begun = _has_begun(path)
+        try:
+            open_run(path)
+            return
+        except EnsioError:
+            if begun and time.monotonic() > patient_until:
+                raise
+        if not begun:
+            patient_until = time.monotonic() + _PATIENCE_S
+            if not said:
+                say(f"waiting for {path}: no process has begun to record into it")
+                said = True
+        time.sleep(EVERY_S)
+
+
+def _has_begun(path: str) -> bool:
+    return os.path.isfile(path) or holds_record(run_directory_at(path))

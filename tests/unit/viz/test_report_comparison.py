@@ -1,0 +1,92 @@
+"""The report on two runs says what ``ensio compare`` says, and shows both; findings lead to pictures."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_runs import run_of
+
+import ensembles as en
+from ensembles.cli.main import main
+from ensembles.viz.report_comparison import write_comparison
+
+
+def made(folder: Path, factor: float, seed: int):
+    rng = np.random.default_rng(seed)
+    tasks = [
+        [("pwrite", 0.5 * i, float(factor * rng.lognormal(-4, 0.2)), 1 << 20) for i in range(60)]
+        for _ in range(4)
+    ]
+    return run_of(folder, tasks, lasted_s=31.0)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> list[str]:
+    made(tmp_path / "before", 1.0, 1)
+    made(tmp_path / "<b>after", 3.0, 2)
+    return [str(tmp_path / "before"), str(tmp_path / "<b>after")]
+
+
+def json_of(page: str, name: str) -> dict:
+    return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page)[1])
+
+
+def test_the_report_on_two_runs_has_the_numbers_of_compare(both: list[str], tmp_path: Path, capsys) -> None:
+    assert main(["report", *both, "-o", str(tmp_path / "both.html")]) == 0
+    capsys.readouterr()
+    assert main(["compare", *both, "--json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    page = (tmp_path / "both.html").read_text()
+    assert json_of(page, "ensio-compare") == expected
+    assert main(["compare", *both]) == 0
+    text = capsys.readouterr().out
+    words = html.unescape(re.search(r'<pre class="words">(.*?)</pre>', page, re.S)[1])
+    assert words.split() == text.split()
+    assert "3" in f"{expected['shift']['median_ratio']:.0f}"
+    assert f"median × {expected['shift']['median_ratio']:.3g}" in page
+
+
+def test_both_runs_share_a_time_axis(both: list[str], tmp_path: Path) -> None:
+    write_comparison([en.open(path) for path in both], tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text()
+    data = re.findall(r'<script type="application/json" class="pictures" data-places="([^"]*)">', page)
+    assert "picture-trace_0 picture-rate_0 picture-trace_1 picture-rate_1" in data
+    assert "<b>after" not in page
+    assert "&lt;b&gt;after" in page
+    visible = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"https?:", visible)
+
+
+def test_two_runs_are_needed(both: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="two runs, not 1"):
+        write_comparison([en.open(both[0])], tmp_path / "both.html")
+
+
+def test_findings_come_first_and_lead_to_sections_of_the_page(tmp_path: Path) -> None:
+    command = ["ensio", "simulate", "madbench", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    subprocess.run([*command, "--seed", "1", "-o", str(tmp_path / "mad")], check=True, capture_output=True)
+    assert main(["report", str(tmp_path / "mad"), "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text()
+    ids = re.findall(r'<section id="([^"]*)"', page)
+    assert ids[0] == "findings"
+    findings = page[page.index('<section id="findings">') :].split("</section>")[0]
+    found = en.diagnose(en.open(tmp_path / "mad")).findings
+    assert re.findall(r'<h3 id="finding-\d+">\w+: ([\w-]+)', findings) == [each.id for each in found]
+    anchors = re.findall(r'href="#([^"]*)"', findings)
+    assert set(anchors) <= set(ids)
+    assert {"trace", "rate", "phases", "ensemble-read"} <= set(anchors)
+
+
+def test_a_report_without_findings_says_how_many_causes_were_examined(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [[("pwrite", 0.25, 0.5, 1 << 20)]])
+    run.report(tmp_path / "report.html")
+    examined = len(en.diagnose(run).examined)
+    assert f"No cause of slow I/O was found: {examined} causes were examined" in (
+        tmp_path / "report.html"
+    ).read_text().replace("\n", "")

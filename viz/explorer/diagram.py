@@ -1,0 +1,247 @@
+"""The trace diagram of the explorer: marked calls keep their colours, and a close window has single calls."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from bokeh.models import (
+    BasicTicker,
+    BoxSelectTool,
+    ColumnDataSource,
+    CustomJS,
+    ImageStack,
+    LinearColorMapper,
+    NumeralTickFormatter,
+    Range1d,
+    WeightedStackColorMapper,
+)
+from bokeh.models.annotations import BoxAnnotation
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.model.events import Events
+from ensembles.summaries.raster import Raster
+from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.view import Interval, View
+from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, plain, retitle
+from ensembles.viz.raster_images import share_image
+from ensembles.viz.single_calls import MOST_CALLS, Window, add_calls, call_columns, calls_inside
+from ensembles.viz.style import COLOURS, scaled_ticks, time_unit
+
+_PALE = 0.18
+_FEW_CALLS = 200
+"""Runs with at most as many calls are drawn call by call from the beginning."""
+
+_WHOLE = 0.995
+"""A window with at least this part of an axis is the whole of it."""
+
+# The last change of several, as a wheel or a drag makes them.
+_WINDOW_JS = """
+    clearTimeout(source.waiting);
+    source.waiting = setTimeout(() => {
+        source.data = {x: [x_range.start, x_range.end], y: [y_range.start, y_range.end]};
+    }, 120);
+"""
+
+
+class TraceDiagram:
+    """The trace diagram, on which a rectangle marks calls; marked calls keep their colours.
+
+    Parameters
+    ----------
+    shown : Shown
+        The run.
+    events : Events
+        The calls that the filters select.
+    times : Range1d
+        The axis of time.
+    name : str
+        Name of the figure.
+
+    Attributes
+    ----------
+    figure : figure
+    window : ColumnDataSource
+        The page writes the ranges of the axes into it, as ``x`` and ``y``, some time after their last change.
+    """
+
+    def __init__(self, shown: Shown, events: Events, times: Range1d, name: str = "explorer_trace") -> None:
+        self._shown, self._events, self._times = shown, events, times
+        self._tasks = shown.run.tasks
+        self._raster = shown.raster(events)
+        self.classes = self._raster.present() or ["write"]
+        self._whole_s = ends(times)
+        rows = Range1d(start=self._tasks - 0.5, end=-0.5, bounds=(-0.5, self._tasks - 0.5), min_interval=1)
+        self.figure = new_figure(
+            "",
+            int(np.clip(130 + 26 * self._tasks, 200, 460)),
+            x_range=times,
+            y_range=rows,
+            name=name,
+        )
+        self._rows = rows
+        self.figure.yaxis.axis_label = "rank"
+        self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
+        self.figure.grid.visible = False
+        unit_s, unit = time_unit(self._whole_s[1] - self._whole_s[0])
+        self.figure.xaxis.axis_label = f"time since the start of the run ({unit})"
+        self.figure.xaxis.formatter = scaled_ticks(unit_s)
+        self._images: list[GlyphRenderer[Any]] = []
+        self._all, self._mapper = self._add()
+        self._marked, _ = self._add()
+        self._calls = ColumnDataSource(call_columns(events[:0]))
+        add_calls(self.figure, self._calls)
+        self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
+        self.figure.add_layout(self._box)
+        add_box_select(self.figure, "both")
+        self.window = ColumnDataSource({"x": [], "y": []}, name=f"{name}_window")
+        watch = CustomJS(
+            args={"source": self.window, "x_range": times, "y_range": rows},
+            code=_WINDOW_JS,
+        )
+        for axis in (times, rows):
+            axis.js_on_change("start", watch)
+            axis.js_on_change("end", watch)
+        self._legend()
+
+    def _legend(self) -> None:
+        items = []
+        for name in self.classes:
+            swatch = self.figure.quad(
+                left=[np.nan],
+                right=[np.nan],
+                bottom=[np.nan],
+                top=[np.nan],
+                color=COLOURS[name],
+                line_color=None,
+            )
+            items.append(legend_item(name, swatch))
+        horizontal_legend(self.figure, items)
+
+    def _add(self) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
+        source = ColumnDataSource(self._image(None))
+        mapper = WeightedStackColorMapper(
+            palette=[COLOURS[name] for name in self.classes],
+            color_baseline=0,
+            nan_color="#ffffff00",
+            alpha_mapper=LinearColorMapper(palette=_alphas(1.0), low=0, high=255),
+        )
+        glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
+        self._images.append(self.figure.add_glyph(source, glyph))
+        return source, mapper
+
+    def _image(self, raster: Raster | None, first: int = 0) -> dict[str, Any]:
+        if raster is None or raster.cell_ns == 0 or len(raster.edges_ns) < 2:
+            return {"image": [], "x": [], "y": [], "dw": [], "dh": []}
+        image = share_image(raster, self.classes)
+        rows, cells = image.shares.shape[:2]
+        return {
+            "image": [image.shares],
+            "x": [raster.edges_ns[0] * 1e-9],
+            "y": [first - 0.5],
+            "dw": [cells * image.cell_ns * 1e-9],
+            "dh": [rows * image.ranks_per_row],
+        }
+
+    def is_of(self, events: Events) -> bool:
+        """Whether the legend has all classes of these calls."""
+        return set(self._shown.raster(events).present()) <= set(self.classes)
+
+    def replace(self, events: Events) -> None:
+        """Take other calls of the same run, as while it goes on; `show` draws them."""
+        self._events, self._raster = events, self._shown.raster(events)
+        low, high = self._raster.extent_ns
+        following = self._times.end == self._whole_s[1]
+        self._whole_s = (self._whole_s[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
+        if following:
+            self._times.end = self._whole_s[1]
+
+    def window_of(self, data: dict[str, Any]) -> tuple[Interval | None, Interval | None]:
+        """Return the times and rows that the page shows; None: all of them."""
+        if len(data["x"]) < 2 or len(data["y"]) < 2:
+            return None, None
+        low, high = sorted(map(float, data["x"]))
+        top, bottom = sorted(map(float, data["y"]))
+        whole = self._whole_s[1] - self._whole_s[0]
+        times = None if high - low >= _WHOLE * whole else (round(low, 9), round(max(high, low + 1e-9), 9))
+        rows = None if bottom - top >= _WHOLE * self._tasks else (round(top, 3), round(bottom, 3))
+        return times, rows
+
+    def zoom(self, view: View) -> None:
+        """Set the axes to the window of a view."""
+        times = view.zoom_s or self._whole_s
+        top, bottom = view.zoom_ranks or (-0.5, self._tasks - 0.5)
+        for axis, wanted in ((self._times, times), (self._rows, (bottom, top))):
+            if ends(axis) != wanted:
+                axis.update(start=wanted[0], end=wanted[1])
+
+    def show(self, marked: np.ndarray | None, of_marked: Events, view: View) -> None:
+        """Show a view.
+
+        Parameters
+        ----------
+        marked : ndarray of int or None
+            Indices of the marked calls, rising; None: no call is marked, and all have their colours.
+        of_marked : Events
+            The marked calls; all if none is marked.
+        view : View
+        """
+        events, window = self._events, self._window(view)
+        if window is None:
+            self._all.data = self._image(self._raster)
+            self._marked.data = self._image(None if marked is None else self._shown.raster(of_marked))
+        else:
+            wide = window.wider(self._tasks)
+            self._all.data = self._image(self._shown.raster(events, wide), wide.first)
+            self._marked.data = self._image(
+                None if marked is None else self._shown.raster(of_marked, wide), wide.first
+            )
+        drawn = self._single_calls(window)
+        alpha = 1.0 if marked is None else np.where(np.isin(drawn, marked), 1.0, _PALE)
+        self._calls.data = call_columns(events[drawn], alpha)
+        for image in self._images:
+            image.visible = not len(drawn)
+        self._mapper.alpha_mapper.palette = _alphas(1.0 if marked is None else _PALE)
+        self._box.visible = view.time_s is not None or view.ranks is not None
+        self._box.left, self._box.right = view.time_s or self._whole_s
+        top, bottom = view.ranks or (0, self._tasks - 1)
+        self._box.top, self._box.bottom = top - 0.5, bottom + 0.5
+        further = "point at a call" if len(drawn) else "zoom in to see single calls"
+        retitle(self.figure, f"Trace diagram: drag to mark calls, {further}")
+
+    def _single_calls(self, window: Window | None) -> np.ndarray:
+        """Find the calls to draw one by one: those of the window and around it, or none if they are many."""
+        if window is None:
+            return np.arange(len(self._events) if len(self._events) <= _FEW_CALLS else 0)
+        for part in (window.wider(self._tasks), window):
+            found = calls_inside(self._events, part)
+            if len(found) <= MOST_CALLS:
+                return found
+        return np.arange(0)
+
+    def name_run(self, path: str) -> None:
+        """Write the name of the run beside the diagram, where there are two."""
+        self.figure.yaxis.axis_label = f"rank of {plain(path)[-40:]}"
+
+    def _window(self, view: View) -> Window | None:
+        if view.zoom_s is None and view.zoom_ranks is None:
+            return None
+        low, high = view.zoom_s or self._whole_s
+        top, bottom = view.zoom_ranks or (-0.5, self._tasks - 0.5)
+        first = int(np.clip(np.floor(top + 0.5), 0, self._tasks - 1))
+        last = int(np.clip(np.ceil(bottom - 0.5), first, self._tasks - 1))
+        return Window(int(np.floor(low * 1e9)), int(np.ceil(high * 1e9)), first, last)
+
+
+def _alphas(most: float) -> list[str]:
+    """Opacity by share: small shares are enhanced, so that short calls remain visible."""
+    return [f"#000000{round(255 * most * (share / 255) ** 0.4):02x}" for share in range(256)]
+
+
+def add_box_select(fig: figure, dimensions: Literal["width", "both"]) -> None:
+    """Add the tool that marks by dragging, and make it the first one."""
+    tool = BoxSelectTool(dimensions=dimensions, continuous=False)
+    fig.add_tools(tool)
+    fig.toolbar.active_drag = tool

@@ -1,0 +1,147 @@
+"""The histogram of the explorer, on which a range of durations marks calls."""
+
+from __future__ import annotations
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models.annotations import BoxAnnotation, LegendItem
+
+from ensembles.model.events import Events
+from ensembles.summaries.raster import CLASSES
+from ensembles.viz.explorer.diagram import add_box_select
+from ensembles.viz.explorer.shown import durations_by_class
+from ensembles.viz.explorer.view import View
+from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure
+from ensembles.viz.style import COLOURS, time_ticks
+
+_HEIGHT = 320
+
+
+class Durations:
+    """The histogram of durations, on logarithmic axes, on which a range of durations marks calls.
+
+    Parameters
+    ----------
+    events : Events
+        The calls that the filters select.
+    name : str
+        Name of the figure.
+    beside : Durations, optional
+        The histogram of another run, whose axis of durations this one shares.
+
+    Attributes
+    ----------
+    figure : figure
+    """
+
+    def __init__(
+        self, events: Events, name: str = "explorer_histogram", beside: Durations | None = None
+    ) -> None:
+        counted = durations_by_class(events)
+        low = min((max(edges[0], 0.5e-9) for edges, _ in counted.values()), default=1e-6)
+        high = max((edges[-1] for edges, _ in counted.values()), default=1.0)
+        top = max((int(counts.max()) for _, counts in counted.values()), default=1)
+        self.durations: Range1d = _widened(
+            None if beside is None else beside.durations, low / 1.5, high * 1.5
+        )
+        self._counts = Range1d(start=0.5, end=2.0 * max(top, 5))
+        self.figure = new_figure(
+            "Durations: drag over a peak to mark calls",
+            _HEIGHT,
+            x_range=self.durations,
+            y_range=self._counts,
+            x_axis_type="log",
+            y_axis_type="log",
+            name=name,
+        )
+        self.figure.xaxis.axis_label = "call duration (unit at each tick)"
+        self.figure.xaxis.formatter = time_ticks()
+        self.figure.yaxis.axis_label = "calls per bin (9 % wide)"
+        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
+        items = []
+        self._all: dict[str, ColumnDataSource] = {}
+        self._marked: dict[str, ColumnDataSource] = {}
+        self._items: dict[str, LegendItem] = {}
+        more = "" if beside is None else "_beside"
+        for op in CLASSES:
+            if op not in counted:
+                continue
+            self._all[op] = ColumnDataSource(_bars(*counted[op]))
+            line = self.figure.quad(
+                source=self._all[op],
+                left="left",
+                right="right",
+                top="top",
+                bottom=0.5,
+                fill_color=COLOURS[op],
+                fill_alpha=0.25,
+                line_color=COLOURS[op],
+                name=f"all_{op}{more}",
+            )
+            source = ColumnDataSource({"left": [], "right": [], "top": []})
+            self.figure.quad(
+                source=source,
+                left="left",
+                right="right",
+                top="top",
+                bottom=0.5,
+                color=COLOURS[op],
+                line_color=None,
+                name=f"marked_{op}{more}",
+            )
+            self._marked[op] = source
+            self._items[op] = legend_item(_label(op, counted[op][1]), line)
+            items.append(self._items[op])
+        self._box = BoxAnnotation(
+            fill_alpha=0.06, fill_color="black", line_color="black", line_dash="dashed", visible=False
+        )
+        self.figure.add_layout(self._box)
+        add_box_select(self.figure, "width")
+        horizontal_legend(self.figure, items)
+
+    def replace(self, events: Events) -> bool:
+        """Take other calls of the same run, as while it goes on.
+
+        Returns
+        -------
+        bool
+            False: there is a class of operations that the histogram lacks.
+        """
+        counted = durations_by_class(events)
+        if not set(counted) <= set(self._all):
+            return False
+        for name, found in counted.items():
+            bars = _bars(*found)
+            self._all[name].data = bars
+            self._items[name].label = value(_label(name, found[1]))
+            _widened(self.durations, bars["left"][0] / 1.5, bars["right"][-1] * 1.5)
+            _widened(self._counts, 0.5, 2.0 * float(bars["top"].max()))
+        return True
+
+    def mark(self, events: Events | None, view: View) -> None:
+        """Show the durations of the marked calls, filled; None: no call is marked."""
+        counted = {} if events is None else durations_by_class(events)
+        for name, source in self._marked.items():
+            source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
+        self._box.visible = view.durations_s is not None
+        if view.durations_s is not None:
+            self._box.left, self._box.right = view.durations_s
+
+
+def _widened(axis: Range1d | None, low: float, high: float) -> Range1d:
+    """Return an axis that covers a range too; None: a new one."""
+    if axis is None:
+        return Range1d(start=low, end=high)
+    start, end = ends(axis)
+    axis.update(start=min(start, float(low)), end=max(end, float(high)))
+    return axis
+
+
+def _label(name: str, counts: np.ndarray) -> str:
+    return f"{name} ({int(counts.sum()):,})"
+
+
+def _bars(edges_s: np.ndarray, counts: np.ndarray) -> dict[str, np.ndarray]:
+    used = np.flatnonzero(counts)
+    return {"left": np.maximum(edges_s[used], 0.5e-9), "right": edges_s[used + 1], "top": counts[used]}

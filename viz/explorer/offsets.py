@@ -1,0 +1,158 @@
+"""The access map of the explorer: offsets of the busiest file against time; a rectangle marks calls."""
+
+from __future__ import annotations
+
+import glob
+from typing import Any
+
+import numpy as np
+from bokeh.models import (
+    ColumnDataSource,
+    ImageStack,
+    LinearColorMapper,
+    Range1d,
+    WeightedStackColorMapper,
+)
+from bokeh.models.annotations import BoxAnnotation
+
+from ensembles.model.events import Events
+from ensembles.summaries.offset_map import OffsetMap
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.access_map import label_offsets, map_of_events, offset_image
+from ensembles.viz.explorer.diagram import add_box_select
+from ensembles.viz.explorer.view import View
+from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure
+from ensembles.viz.files import plain_path
+from ensembles.viz.style import COLOURS
+
+_HEIGHT = 300
+_PALE = 0.18
+
+
+class Offsets:
+    """Offset in a file against time, on which a rectangle marks calls.
+
+    Parameters
+    ----------
+    events : Events
+        The calls that the filters select. The file with the most bytes among them is drawn.
+    times : Range1d
+        The axis of time.
+
+    Attributes
+    ----------
+    figure : figure or None
+        None: no bytes moved at known offsets.
+    path : str
+        The file.
+    """
+
+    def __init__(self, events: Events, times: Range1d, name: str = "explorer_offsets") -> None:
+        found, self.path = _map_of(events)
+        self.figure = None
+        if found is None or not found.calls:
+            return
+        self._found, self._most = found, 1.0
+        self._shown = [op for op in reversed(DIRECTIONS) if found.by_rank(op).any()]
+        edges = found.offset_edges
+        offsets = Range1d(start=float(edges[0]), end=float(edges[-1]))
+        title = f"Offsets in {plain_path(self.path)}: drag to mark calls"
+        fig = self.figure = new_figure(title, _HEIGHT, x_range=times, y_range=offsets, name=name)
+        label_time_axis(fig)
+        label_offsets(fig, 0)
+        palette = [COLOURS[op] for op in self._shown]
+        self._mapper = WeightedStackColorMapper(
+            palette=palette, color_baseline=0, nan_color="#ffffff00", alpha_mapper=_opacity(1.0)
+        )
+        data, self._most = offset_image(found, "time", self._shown)
+        self._all = ColumnDataSource(data)
+        self._add(self._all, self._mapper)
+        self._marked = ColumnDataSource({name: [] for name in data})
+        self._add(
+            self._marked,
+            WeightedStackColorMapper(
+                palette=palette, color_baseline=0, nan_color="#ffffff00", alpha_mapper=_opacity(1.0)
+            ),
+        )
+        self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
+        fig.add_layout(self._box)
+        add_box_select(fig, "both")
+        items = []
+        for op in self._shown:
+            swatch = fig.quad(
+                left=[np.nan],
+                right=[np.nan],
+                bottom=[np.nan],
+                top=[np.nan],
+                color=COLOURS[op],
+                line_color=None,
+            )
+            items.append(legend_item(op, swatch))
+        horizontal_legend(fig, items)
+
+    def _add(self, source: ColumnDataSource, mapper: WeightedStackColorMapper) -> None:
+        assert self.figure is not None
+        glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
+        self.figure.add_glyph(source, glyph)
+
+    def replace(self, events: Events) -> bool:
+        """Take other calls of the same run, as while it goes on.
+
+        Returns
+        -------
+        bool
+            False: another file, or another direction, is to be drawn.
+        """
+        found, path = _map_of(events)
+        known = found is not None and found.calls > 0
+        if self.figure is None or found is None or not known:
+            return (self.figure is None) == (not known)
+        if path != self.path or [op for op in reversed(DIRECTIONS) if found.by_rank(op).any()] != self._shown:
+            return False
+        self._found = found
+        self._all.data, self._most = offset_image(found, "time", self._shown)
+        assert isinstance(self.figure.y_range, Range1d)
+        self.figure.y_range.end = float(found.offset_edges[-1])
+        return True
+
+    def mark(self, events: Events | None, view: View) -> None:
+        """Show where the marked calls moved bytes; None: no call is marked."""
+        if self.figure is None:
+            return
+        self._mapper.alpha_mapper = _opacity(1.0 if events is None else _PALE)
+        found = None
+        if events is not None and len(events):
+            whole = self._found
+            found = OffsetMap(whole.file, whole.layer, whole.tasks, whole.span_ns)
+            found.add(events)
+        if found is None or not found.calls:
+            self._marked.data = {name: [] for name in self._marked.data}
+        else:
+            self._marked.data = offset_image(found, "time", self._shown, self._most)[0]
+        self._box.visible = view.offsets is not None
+        if view.offsets is not None:
+            self._box.bottom, self._box.top = view.offsets
+        if view.offsets is not None and view.time_s is not None:
+            self._box.left, self._box.right = view.time_s
+
+    def rectangle(self, view: View, box: dict[str, Any]) -> View:
+        """Return the view in which the calls of a rectangle are marked."""
+        low, high = sorted((box["x0"], box["x1"]))
+        first, end = sorted((box["y0"], box["y1"]))
+        return view.marking(
+            time_s=(round(low, 9), round(high, 9)),
+            offsets=(max(0, int(first)), max(1, int(np.ceil(end)))),
+            marks={"file": glob.escape(self.path)},
+            what="a rectangle of the access map",
+        )
+
+
+def _map_of(events: Events) -> tuple[OffsetMap | None, str]:
+    if not len(events):
+        return None, ""
+    return events.remembered("access map", lambda events: map_of_events(events, None, None))
+
+
+def _opacity(most: float) -> LinearColorMapper:
+    palette = [f"#000000{round(most * share):02x}" for share in range(256)]
+    return LinearColorMapper(palette=palette, low=0, high=255)

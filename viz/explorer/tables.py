@@ -1,0 +1,125 @@
+"""The tables of the explorer: rows of calls, ranks, findings, phases and call indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bokeh.models import ColumnDataSource
+from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
+
+TIME = """<span><%
+    const [unit, name] = value >= 1 || value == 0 ? [1, 's'] : value >= 1e-3 ? [1e-3, 'ms']
+        : value >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
+    print(Number((value / unit).toPrecision(4)) + ' ' + name);
+%></span>"""
+"""Format of a column of times in seconds."""
+
+BYTES = """<span><%
+    const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+    const power = value < 1024 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), 5);
+    print(value < 0 ? 'none' : Number((value / 1024 ** power).toPrecision(4)) + ' ' + names[power]);
+%></span>"""
+"""Format of a column of bytes; -1: none."""
+
+Column = tuple[str, str, str | None, int]
+"""Field, title, format (None: text; `TIME`; `BYTES`; or a format of numbers) and width in pixels."""
+
+SLOWEST: Sequence[Column] = (
+    ("rank", "rank", None, 60),
+    ("call", "call", None, 100),
+    ("start_s", "start", TIME, 90),
+    ("duration_s", "duration", TIME, 90),
+    ("moved_bytes", "moved", BYTES, 80),
+    ("offset_bytes", "offset", BYTES, 80),
+    ("file", "file", None, 300),
+)
+RANKS: Sequence[Column] = (
+    ("rank", "rank", None, 60),
+    ("calls", "calls", "0,0", 70),
+    ("time_s", "time in calls", TIME, 100),
+    ("slowest_s", "slowest call", TIME, 100),
+)
+FINDINGS: Sequence[Column] = (
+    ("id", "finding", None, 120),
+    ("severity", "severity", None, 60),
+    ("title", "what happens", None, 620),
+    ("gain", "without it", None, 300),
+)
+PHASES: Sequence[Column] = (
+    ("phase", "phase", None, 90),
+    ("start_s", "start", TIME, 80),
+    ("time_s", "time", TIME, 80),
+    ("calls", "calls", "0,0", 80),
+    ("waited", "waiting", None, 70),
+)
+ORDINALS: Sequence[Column] = (
+    ("ordinal", "call index", None, 80),
+    ("calls", "calls", "0,0", 70),
+    ("median_s", "median", TIME, 90),
+    ("slowest_s", "slowest", TIME, 90),
+)
+
+
+class Table:
+    """A table whose rows can be chosen.
+
+    Parameters
+    ----------
+    name : str
+    columns : sequence of Column
+    chosen : callable, optional
+        Is called with the number of the row that the reader chooses.
+    height : int
+        Pixels.
+
+    Attributes
+    ----------
+    widget : DataTable
+    source : ColumnDataSource
+    """
+
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[Column],
+        chosen: Callable[[int], None] | None = None,
+        height: int = 240,
+    ) -> None:
+        self.source = ColumnDataSource({field: [] for field, *_ in columns})
+        self.widget = DataTable(
+            source=self.source,
+            columns=[_column(*each) for each in columns],
+            index_position=None,
+            reorderable=False,
+            height=height,
+            sizing_mode="stretch_width",
+            name=name,
+        )
+        self._chosen = chosen
+        if chosen is not None:
+            self.source.selected.on_change("indices", self._choose)
+
+    def _choose(self, attribute: str, old: list[int], new: list[int]) -> None:
+        # The rows may have changed since the page was told of them.
+        rows = min((len(column) for column in self.source.data.values()), default=0)
+        if new and new[0] < rows and self._chosen is not None:
+            self._chosen(new[0])
+
+    def fill(self, data: dict[str, Any]) -> None:
+        """Show other rows."""
+        self.source.data = data
+
+    def choose_none(self) -> None:
+        """Let no row be chosen."""
+        if self.source.selected.indices:
+            self.source.selected.indices = []
+
+
+def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
+    given: dict[str, Any] = {"field": field, "title": title, "width": width}
+    if how in (TIME, BYTES):
+        given["formatter"] = HTMLTemplateFormatter(template=how)
+    elif how is not None:
+        given["formatter"] = NumberFormatter(format=how)
+    return TableColumn(**given)

@@ -1,0 +1,51 @@
+"""Where a report shows the evidence of a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ensembles.diagnosis.finding import Finding
+
+
+def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:
+    """Return the sections of a report in which the calls of a finding can be seen.
+
+    Parameters
+    ----------
+    finding : Finding
+    sections : collection of str
+        Anchors of the sections that the report has.
+
+    Returns
+    -------
+    list of (str, str)
+        Anchor and words of each link.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> where = Where(op="write", calls=("pwrite",), phases=(3,), times_s=(1.0, 2.0))
+    >>> finding = Finding("imbalance", "note", 1.0, where, {}, (), "", None, "")
+    >>> evidence_links(finding, ["trace", "ensemble-pwrite", "phases", "rate"])[0]
+    ('trace', 'the trace diagram from 1.000 to 2.000 s')
+    """
+    where = finding.where
+    when = "" if where.times_s is None else f" from {where.times_s[0]:.3f} to {where.times_s[1]:.3f} s"
+    links = [("trace", f"the trace diagram{when}")]
+    if where.op in ("read", "write"):
+        links.append(("rate", f"the rate of {where.op}s"))
+    if where.phases:
+        shown = ", ".join(map(str, where.phases[:4])) + (", ..." if len(where.phases) > 4 else "")
+        links.append(("phases", f"phase{'s' * (len(where.phases) > 1)} {shown}"))
+    of_calls = [f"ensemble-{name}" for name in (where.calls or ())]
+    of_calls += [name for name in sorted(sections) if where.op and name == f"ensemble-{where.op}"]
+    links += [
+        (name, f"durations of {name.removeprefix('ensemble-')}") for name in of_calls if name in sections
+    ]
+    if not any(anchor.startswith("ensemble-") for anchor, _ in links):
+        links.append(("histogram", "durations of all calls"))
+    if where.files:
+        links.append(("access_map", "the access map"))
+    found = [(anchor, words) for anchor, words in dict.fromkeys(links) if anchor in sections]
+    # Of a log of counters, pictures are of sums.
+    return found or [(name, name.replace("_", " ")) for name in sorted(sections)[:3]]

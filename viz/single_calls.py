@@ -1,0 +1,267 @@
+"""The single calls of a window of the trace diagram: rectangles, and what each call did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.model.events import Events
+from ensembles.model.units import bytes_text, seconds_text
+from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
+from ensembles.viz.style import COLOURS
+
+MOST_CALLS = 2000
+"""Largest number of calls that are drawn one by one."""
+
+_HEIGHT = 0.86
+"""Part of a row that the calls of a task fill."""
+
+_COLUMNS = (
+    "left",
+    "right",
+    "bottom",
+    "top",
+    "colour",
+    "task",
+    "call",
+    "file",
+    "where",
+    "size",
+    "when",
+    "took",
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of the trace diagram.
+
+    Attributes
+    ----------
+    low_ns, high_ns : int
+        Times since the origin of the run, ns; the second is excluded.
+    first, last : int
+        Rows of tasks, both included. Rows are ranks unless tasks are ordered otherwise.
+
+    Examples
+    --------
+    >>> from ensembles.viz.single_calls import Window, calls_inside
+    >>> events = en.open("ensio-ior").events
+    >>> len(calls_inside(events, Window(0, 2 * 10**9, 0, 0)))
+    42
+    """
+
+    low_ns: int
+    high_ns: int
+    first: int
+    last: int
+
+    @property
+    def tasks(self) -> int:
+        """Number of rows."""
+        return self.last - self.first + 1
+
+    def wider(self, tasks: int) -> Window:
+        """Return the window with a half of its size more on each side, within so many tasks."""
+        more_ns, more = (self.high_ns - self.low_ns) // 2, -(-self.tasks // 2)
+        return Window(
+            self.low_ns - more_ns,
+            self.high_ns + more_ns,
+            max(self.first - more, 0),
+            min(self.last + more, max(tasks - 1, 0)),
+        )
+
+
+def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) -> np.ndarray:
+    """Find the calls that are in progress within a window.
+
+    Parameters
+    ----------
+    events : Events
+        Sorted by rank, unless `row` is given.
+    window : Window
+    row : ndarray of int, shape (tasks,), optional
+        Row of each task. Default: its rank.
+
+    Returns
+    -------
+    ndarray of int
+        Their indices, rising.
+    """
+    if row is None:
+        low, high = np.searchsorted(events.rank, [window.first, window.last + 1])
+        some = slice(int(low), int(high))
+        inside = np.ones(some.stop - some.start, bool)
+    else:
+        some = slice(0, len(events))
+        mine = (row >= window.first) & (row <= window.last)
+        inside = mine[events.rank]
+    start, duration = events.start[some], events.duration[some]
+    inside &= (start < window.high_ns) & (start + np.maximum(duration, 1) > window.low_ns)
+    return np.flatnonzero(inside) + some.start
+
+
+def raster_of_window(
+    events: Events, window: Window, rows: int, cells: int, row: np.ndarray | None = None
+) -> Raster:
+    """Return the numbers of the trace diagram of a window: calls count with their part inside of it.
+
+    Parameters
+    ----------
+    events, window, row
+        As for `calls_inside`.
+    rows, cells : int
+        Largest numbers of rows, and of cells of time.
+
+    Returns
+    -------
+    Raster
+        Its task 0 is the first row of the window.
+    """
+    mine = events[calls_inside(events, window, row)]
+    low = np.maximum(mine.start, window.low_ns)
+    high = np.minimum(mine.end, window.high_ns)
+    places = mine.rank if row is None else row[mine.rank]
+    raster = Raster(window.tasks, rows=rows, cells=cells)
+    columns = {
+        "rank": (places - window.first).astype(mine.rank.dtype),
+        "thread": mine.thread,
+        "call": mine.call,
+        "depth": mine.depth,
+        "start": low,
+        "duration": np.maximum(high - low, 0),
+    }
+    raster.add(Events.partly(columns, mine.calls, mine.files))
+    return raster
+
+
+def call_columns(
+    events: Events, alpha: float | np.ndarray = 1.0, row: np.ndarray | None = None
+) -> dict[str, Any]:
+    """Return the rectangles of calls, and the texts of their hover boxes.
+
+    The calls of several threads of a task lie in lanes of its row. A call inside of another one is drawn on
+    it, and is less high.
+
+    Parameters
+    ----------
+    events : Events
+    alpha : float or ndarray of float, shape (n,)
+        Opacity of each call.
+    row : ndarray of int, shape (tasks,), optional
+        Row of each task. Default: its rank.
+
+    Returns
+    -------
+    dict
+        Columns of the data source of `add_calls`.
+    """
+    count = len(events)
+    if not count:
+        return {name: [] for name in (*_COLUMNS, "alpha")}
+    inner_last = np.lexsort((events.start, events.depth))
+    events = events[inner_last]
+    lane, lanes = _lanes(events)
+    rows = events.rank.astype(np.float64) if row is None else row[events.rank].astype(np.float64)
+    lane_height = _HEIGHT / lanes
+    middle = rows - _HEIGHT / 2 + lane_height * (lane + 0.5)
+    half = lane_height / 2 * np.maximum(1 - 0.22 * events.depth, 0.2)
+    names = list(CLASSES)
+    classes = class_of_calls(events.calls)[events.call].tolist()
+    start, duration = events.start * 1e-9, events.duration * 1e-9
+    return {
+        "left": start,
+        "right": start + duration,
+        "bottom": middle - half,
+        "top": middle + half,
+        "colour": [COLOURS[names[number]] for number in classes],
+        "alpha": np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last],
+        "task": [
+            f"rank {rank:,}" + (f", thread {thread}" if several > 1 else "")
+            for rank, thread, several in zip(
+                events.rank.tolist(), events.thread.tolist(), lanes.tolist(), strict=True
+            )
+        ],
+        "call": [
+            events.calls[call].name + (f", failed: {os_error(error)}" if error else "")
+            for call, error in zip(events.call.tolist(), events.error.tolist(), strict=True)
+        ],
+        "file": [events.files[number] or "no file" for number in events.file.tolist()],
+        "where": ["none" if offset < 0 else f"{offset:,} B" for offset in events.offset.tolist()],
+        "size": [
+            _size(requested, moved)
+            for requested, moved in zip(events.requested.tolist(), events.moved.tolist(), strict=True)
+        ],
+        "when": [f"{value:,.9f} s" for value in start.tolist()],
+        "took": [seconds_text(value) for value in duration.tolist()],
+    }
+
+
+def os_error(number: int) -> str:
+    """Return the name of an error number, or the number."""
+    import errno
+
+    return errno.errorcode.get(number, str(number))
+
+
+def _size(requested: int, moved: int) -> str:
+    if not requested and moved <= 0:
+        return "none"
+    if moved == requested:
+        return f"{bytes_text(requested)} ({requested:,} B)"
+    done = "none" if moved < 0 else f"{moved:,} B"
+    return f"{done} of {requested:,} B"
+
+
+def _lanes(events: Events) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lane of each call among the threads of its task, and the number of these."""
+    pairs = events.rank.astype(np.int64) << 16 | events.thread
+    kinds, place = np.unique(pairs, return_inverse=True)
+    ranks = kinds >> 16
+    first = np.searchsorted(ranks, ranks, side="left")
+    last = np.searchsorted(ranks, ranks, side="right")
+    return (np.arange(len(kinds)) - first)[place], (last - first)[place]
+
+
+def add_calls(fig: figure, source: ColumnDataSource) -> GlyphRenderer[Any]:
+    """Add the rectangles of single calls to a figure, with hover boxes.
+
+    Parameters
+    ----------
+    fig : figure
+    source : ColumnDataSource
+        From `call_columns`.
+    """
+    drawn = fig.quad(
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        fill_color="colour",
+        fill_alpha="alpha",
+        line_color="colour",
+        line_alpha="alpha",
+        source=source,
+        name="single_calls",
+    )
+    fig.add_tools(
+        HoverTool(
+            renderers=[drawn],
+            description="Single calls",
+            tooltips=[
+                ("call", "@call"),
+                ("task", "@task"),
+                ("file", "@file"),
+                ("offset", "@where"),
+                ("size", "@size"),
+                ("start", "@when"),
+                ("duration", "@took"),
+            ],
+        )
+    )
+    return drawn
