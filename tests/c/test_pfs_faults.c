@@ -17,7 +17,7 @@ static int ascending(const void *a, const void *b)
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Four calls of 1 MB come together: each takes 10 ms alone, all of them 40. They end at these times, whoever is first. */
+/* Four calls of 1 MB come together: each takes 10 ms alone, all of them 40. They end at these times, in any order. */
 static void four_calls(const char *text, const double *ends_ms)
 {
     struct pfs *model = world(text, 4, 1, 1);
