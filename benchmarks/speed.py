@@ -3,8 +3,8 @@
 ``./dev bench speed`` prints the table. ``--against ENSIO`` names the command of another version, which
 is measured in turns with this one; it reads files that it has written itself. ``--write`` writes the
 table into docs/reference/scaling.md. Start-up is ``ensio info`` of a run of forty calls, by the same version.
-Files have been read before, so that they are in the page cache; nothing is kept (`ENSIO_CACHE=0`) but what
-``ensio collect`` keeps.
+Files have been read before, so that they are in the page cache. Nothing is kept but what ``ensio collect``
+keeps in its file: the folder of the cache cannot be made.
 """
 
 from __future__ import annotations
@@ -43,10 +43,13 @@ class Row:
     run : str
         Name of the run.
     command : str
-        Arguments of ``ensio``; ``{run}``, ``{page}`` and ``{window}`` stand for paths and a time range.
+        Arguments of ``ensio``; ``{run}``, ``{page}`` and ``{window}`` stand for paths and a time range. For
+        a script, its arguments.
     goal_s : float
     whole : bool
         Measure the whole process, start-up included.
+    script : str
+        Run these lines of Python in place of ``ensio``. Start-up is then `IMPORTS`.
     """
 
     label: str
@@ -54,7 +57,19 @@ class Row:
     command: str
     goal_s: float
     whole: bool = False
+    script: str = ""
 
+
+IMPORTS = "import ensembles; from ensembles import viz; viz.trace_diagram"
+ZOOM = """
+import sys, ensembles; from ensembles import viz
+low, high = map(float, sys.argv[2].split(".."))
+viz.trace_diagram(ensembles.open(sys.argv[1]), window_s=(low, high))
+"""
+DIAGRAM = """
+import sys, ensembles; from ensembles import viz
+viz.trace_diagram(ensembles.open(sys.argv[1]))
+"""
 
 ROWS = (
     Row("`info`, collected", "large.h5", "info {run}", 0.1),
@@ -63,6 +78,8 @@ ROWS = (
     Row("`rate --time` (1 %), collected", "large.h5", "rate {run} --time {window}", 0.5),
     Row("`events --time` (1 %), collected", "large.h5", "events {run} --time {window} --limit 10", 0.5),
     Row("`events --limit 10`, spools", "large", "events {run} --limit 10", 0.1),
+    Row("`viz.trace_diagram`, collected", "large.h5", "{run}", 0.15, script=DIAGRAM),
+    Row("`viz.trace_diagram`, zoom of 1 %", "large.h5", "{run} {window}", 0.15, script=ZOOM),
     Row("`report`, collected", "large.h5", "report {run} -o {page}", 4.0),
     Row("`report`, spools", "large", "report {run} -o {page}", 8.0),
     Row("`phases`, collected", "large.h5", "phases {run}", 6.0),
@@ -86,13 +103,14 @@ class Used:
     refused: bool
 
 
-def use(ensio: Path, arguments: list[str]) -> Used:
-    """Run a command, and return its processor time, time by the clock and peak memory."""
+def use(ensio: Path, arguments: list[str], script: str = "") -> Used:
+    """Run a command or a script, and return its processor time, time by the clock and peak memory."""
+    program = [str(ensio.parent / "python"), "-c", script] if script else [str(ensio)]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
     child = subprocess.Popen(
-        [str(ensio), *arguments],
-        env=environment | {"ENSIO_CACHE": "0"},
+        [*program, *arguments],
+        env=environment | {"XDG_CACHE_HOME": os.devnull},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -140,10 +158,12 @@ def measure(folder: Path, calls: int, repeats: int, versions: dict[str, Path]) -
         end_s = other.submit(end_of, folder / "ours" / "large.h5").result()
     window = f"{0.5 * end_s:.3f}..{0.51 * end_s:.3f}"
     starts: dict[str, list[float]] = {version: [] for version in versions}
+    imports: dict[str, list[float]] = {version: [] for version in versions}
     found: dict[tuple[str, str], list[Used]] = {}
     for _ in range(repeats):
         for version, ensio in versions.items():
             starts[version].append(use(ensio, ["info", str(folder / "small")]).processor_s)
+            imports[version].append(use(ensio, [], IMPORTS).processor_s)
     for row in ROWS:
         for _ in range(repeats):
             for version, ensio in versions.items():
@@ -153,14 +173,16 @@ def measure(folder: Path, calls: int, repeats: int, versions: dict[str, Path]) -
                     "window": window,
                 }
                 words = [word.format(**names) for word in row.command.split()]
-                found.setdefault((row.label, version), []).append(use(ensio, words))
+                found.setdefault((row.label, version), []).append(use(ensio, words, row.script))
         print(row.label, [round(used.processor_s, 2) for used in found[row.label, "ours"]], file=sys.stderr)
     start = {version: statistics.median(taken) for version, taken in starts.items()}
+    imported = {version: statistics.median(taken) for version, taken in imports.items()}
     lines = []
     for row in ROWS:
         line = [row.label]
         for version in versions:
-            line += _figures(found[row.label, version], 0.0 if row.whole else start[version])
+            before_s = imported[version] if row.script else start[version]
+            line += _figures(found[row.label, version], 0.0 if row.whole else before_s)
         lines.append([*line, f"{row.goal_s:g} s"])
     rate = [f"{calls / taken / 1e6:.1f} M events/s" for taken in collected.values()]
     empty = [cell for text in rate for cell in (text, "")]

@@ -19,7 +19,6 @@ from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.read_limits import limits_of
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.structure.phases.detect import MOST_EVENTS, Phases
@@ -230,7 +229,7 @@ def _phases_and_counts(
 
 def _limiting(run: Run, selections: Sequence[Selection]) -> Selection | None:
     """Return a selection with which readers skip what is not wanted; None: all events are needed."""
-    if len(selections) > 1 or limits_of(run, selections[0]).are_none:
+    if len(selections) > 1 or run.is_read_whole(selections[0]):
         return None
     return selections[0]
 

@@ -257,7 +257,8 @@ def _ranks_of(rank: np.ndarray) -> list[int]:
     """Return the ranks in an ascending column."""
     if rank[0] == rank[-1]:
         return [int(rank[0])]
-    return np.append(rank[0], rank[1:][rank[1:] != rank[:-1]]).tolist()  # type: ignore[no-any-return]
+    ranks: list[int] = np.append(rank[0], rank[1:][rank[1:] != rank[:-1]]).tolist()
+    return ranks
 
 
 class KeptInFile:

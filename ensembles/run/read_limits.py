@@ -76,16 +76,14 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
     """
     if selection is None:
         return ReadLimits()
-    ranks = None if selection.ranks is None else ascending_ranges(selection.ranks)
+    ranks = selection.read_ranks
     if selection.ordinals is not None:  # they are counted among all calls of a rank
         return ReadLimits(ranks)
     times = None if selection.times_ns is None else ascending_ranges(selection.times_ns)
     if selection.spans is not None:
-        of_ranks, of_times = _of_spans(selection.spans)
-        ranks, times = _in_both(ranks, of_ranks), _in_both(times, of_times)
+        ranks, times = _also(ranks, times, *_of_spans(selection.spans))
     if selection.phases is not None and run.phases is not None:
-        of_ranks, of_times = run.phases.limits(selection.phases)
-        ranks, times = _in_both(ranks, of_ranks), _in_both(times, of_times)
+        ranks, times = _also(ranks, times, *run.phases.limits(selection.phases))
     ends_after = None
     if selection.under_way_ns is not None:
         low, high = selection.under_way_ns
@@ -121,6 +119,13 @@ def _of_spans(spans: Spans) -> tuple[Ranges, Ranges]:
     return ranges_of_numbers(rank), _joined(
         ascending_ranges(list(zip(start.tolist(), (end - 1).tolist(), strict=True)))
     )
+
+
+def _also(
+    ranks: Ranges | None, times: Ranges | None, other_ranks: Ranges | None, other_times: Ranges | None
+) -> tuple[Ranges | None, Ranges | None]:
+    """Intersect ranks and times."""
+    return _in_both(ranks, other_ranks), _in_both(times, other_times)
 
 
 def _in_both(some: Ranges | None, other: Ranges | None) -> Ranges | None:

@@ -367,6 +367,10 @@ class Run(RunWithTotals):
             )
         return group
 
+    def is_read_whole(self, selection: Selection) -> bool:
+        """Whether all events have to be read to find those of a selection for this run."""
+        return limits_of(self, selection).are_none
+
     def _choose(self, selection: Selection) -> Choose:
         """Make the function that reduces chunks of this run to the selected events."""
         phases = None if selection.phases is None else self.phases

@@ -236,8 +236,9 @@ def divided(values: np.ndarray, penalty: float, least: int) -> list[tuple[int, i
 
     def costs(begins: np.ndarray, end: int) -> np.ndarray:
         """Return the least cost up to `end` of divisions whose last piece has one of these beginnings."""
-        found: np.ndarray = best[begins] + squares[end] - squares[begins]
-        return found - (sums[end] - sums[begins]) ** 2 / (end - begins)
+        of_last = squares[end] - squares[begins] - (sums[end] - sums[begins]) ** 2 / (end - begins)
+        found: np.ndarray = best[begins] + of_last
+        return found
 
     for end in range(least, n + 1):
         begin = end - least

@@ -89,6 +89,37 @@ def unshuffle(shuffled: Any, first: int, out: np.ndarray) -> None:
     _compiled.unshuffle(shuffled, first, out.itemsize, out.view("u1"))
 
 
+def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
+    """Apply the shuffle filter of HDF5, and pad the result with zeros.
+
+    Parameters
+    ----------
+    items : ndarray, shape (n,), C-contiguous
+        At least one item.
+    out : ndarray of uint8, C-contiguous
+        Receives the bytes of n items or more.
+
+    Returns
+    -------
+    bool
+        False: the items fill `out` and are all alike, and nothing was written.
+
+    Raises
+    ------
+    ValueError
+        There are more items than room for them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.readers.native.job_file_codec import shuffle
+    >>> out = np.empty(6, "u1")
+    >>> shuffle(np.array([1, 2 + 256], "<u2"), out), out
+    (True, array([1, 2, 0, 0, 1, 0], dtype=uint8))
+    """
+    return _compiled.shuffle(items, items.itemsize, out)
+
+
 def decode_text(coded: bytes, known: bytes, length: int) -> bytes:
     """Decode a text that refers to a known text before it.
 

@@ -225,6 +225,8 @@ class TraceColumns:
         self._plain_gzip = {
             name: dataset.chunks[0] for name, dataset in self._datasets.items() if _is_plain_gzip(dataset)
         }
+        for name in told.keys() & self._datasets.keys() - self._plain_gzip.keys():
+            open_column(group, name)  # HDF5 reads it: whether all chunks are there
         self._told_places = told
         self._places: dict[str, np.ndarray] = {}
         self._reader = ChunkReader(limits)

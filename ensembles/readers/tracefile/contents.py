@@ -86,8 +86,7 @@ class ChunkContents:
         if wanted.sizes is not None:
             some = np.zeros(len(found), bool)
             for low, high in wanted.sizes:
-                low, high = (np.uint64(min(size, 2**64 - 1)) for size in (low, high))
-                some |= (self.least_bytes <= high) & (self.most_bytes >= low)
+                some |= (self.least_bytes <= np.uint64(high)) & (self.most_bytes >= np.uint64(low))
             found &= some
         if wanted.ends_after_ns is not None:
             found &= self.last_end_ns > wanted.ends_after_ns

@@ -67,6 +67,7 @@ _PARTS = (
     ),
 )
 
+_NOT_KEPT: tuple[type[Exception], ...] = (NotKept, *DAMAGE)
 _MOST_CHUNK_ROWS = 1 << 24
 _ROWS_AT_ONCE = 1 << 17
 """Rows that are read at a time, if smaller chunks are wanted too: threads share the work."""
@@ -299,7 +300,7 @@ class TraceFileSource:
             with h5py.File(self.path, "r") as file:
                 sealed = read_sealed(file, name_of(self._identity, key))
                 return None if sealed is None else unseal(self._identity, key, sealed)
-        except (NotKept, *DAMAGE):
+        except _NOT_KEPT:
             return None
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles import _compiled
+from ensembles.readers.native.job_file_codec import shuffle
 
 try:
     from isal import isal_zlib as _deflate
@@ -89,7 +89,7 @@ class ColumnDeflater:
     def _deflated(self, column: np.ndarray, noise: set[int]) -> bytes:
         """Compress a chunk; planes of `noise` are stored, and those that do not compress are added to it."""
         planes = np.empty((column.itemsize, self._rows), "u1")
-        if not _compiled.shuffle(column, column.itemsize, planes.reshape(-1)):
+        if not shuffle(column, planes.reshape(-1)):
             known = self._single
             if known is None or known[0] != column[0]:
                 planes[:] = column[:1].view("u1")[:, None]

@@ -1,10 +1,14 @@
 """Plateaus of the rate are where all tasks together move data at one rate."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ensembles.model.events import Call, Events
-from ensembles.structure.rates import find_plateaus
+from ensembles.structure.rates import divided, find_plateaus
 from ensembles.summaries.rate import RateCurve
 
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"))
@@ -99,3 +103,45 @@ def test_no_bytes_no_plateaus():
     found = find_plateaus(curve, "read")
     assert (found.bytes, found.plateaus, found.mean_bytes_per_s) == (0, (), 0.0)
     assert find_plateaus(RateCurve(), "write").to_json()["plateaus"] == []
+
+
+def cost_of(values, pieces, penalty):
+    return sum(((values[low:high] - values[low:high].mean()) ** 2).sum() + penalty for low, high in pieces)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    values=st.lists(st.integers(-20, 20), min_size=1, max_size=14),
+    penalty=st.floats(0.1, 50),
+    least=st.integers(1, 4),
+)
+def test_no_division_is_better(values, penalty, least):
+    """All divisions are tried."""
+    values, n = np.array(values, float), len(values)
+    if n < least:
+        return
+    found = divided(values, penalty, least)
+    assert [low for low, _ in found] == [0, *[high for _, high in found[:-1]]]
+    assert found[-1][1] == n
+    assert all(high - low >= least for low, high in found)
+    best = np.inf
+    for bits in range(1 << (n - 1)):
+        ends = [0, *(cut + 1 for cut in range(n - 1) if bits >> cut & 1), n]
+        if min(high - low for low, high in pairwise(ends)) >= least:
+            best = min(best, cost_of(values, list(pairwise(ends)), penalty))
+    assert cost_of(values, found, penalty) == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_is_as_good_as_that_of_a_library(seed):
+    from ruptures import KernelCPD
+
+    random = np.random.default_rng(seed)
+    values = np.repeat(random.normal(size=12), random.integers(3, 60, 12)) + random.normal(0, 0.3, 1)
+    values += random.normal(0, 0.3, len(values))
+    penalty = 0.36 * np.log(len(values))
+    ends = [0, *KernelCPD(kernel="linear", min_size=3).fit_predict(values[:, None], pen=penalty)]
+    assert (
+        cost_of(values, divided(values, penalty, 3), penalty)
+        <= cost_of(values, list(pairwise(ends)), penalty) + 1e-9
+    )
