@@ -113,6 +113,14 @@ class ReportData:
     requests: Requests | None = None
     longest: LongestCalls | None = None
 
+    @property
+    def outlined(self) -> Events | None:
+        """The slowest calls, if they are few among all: outlines of many calls would hide the diagram."""
+        if self.longest is None:
+            return None
+        most = min(_OUTLINED, int(self.longest.io_calls * _OUTLINED_SHARE))
+        return self.longest.events.part(0, most) if most else None
+
     @classmethod
     def from_run(
         cls, run: Run, more: Mapping[str, SummaryRequest] | None = None
@@ -168,8 +176,8 @@ class ReportData:
         return cls(**_found(summarize_chunks(requests, iter(chunks), run)))
 
 
-_OUTLINED = 60
-"""The slowest calls, which are outlined in the trace diagram and have hover boxes."""
+_OUTLINED, _OUTLINED_SHARE = 60, 0.01
+"""Largest number and share of the calls that are outlined in the trace diagram and have hover boxes."""
 
 _LINKED = ("trace", "rate", "surroundings")
 """Pictures that share their time axis."""
@@ -340,7 +348,7 @@ def report_html(
     if summaries.events != 0:
         pictures["trace"] = trace_diagram(
             summaries.raster,
-            calls=None if summaries.longest is None else summaries.longest.events,
+            calls=summaries.outlined,
             x_range=x_range,
         )
         pictures["rate"] = rate(summaries.rate, x_range=x_range)

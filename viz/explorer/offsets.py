@@ -16,7 +16,7 @@ from bokeh.models import (
 from bokeh.models.annotations import BoxAnnotation
 
 from ensembles.model.events import Events
-from ensembles.summaries.offset_map import OffsetMap
+from ensembles.summaries.offset_map import ROWS, OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import label_offsets, map_of_events, offset_image
 from ensembles.viz.explorer.diagram import add_box_select
@@ -26,7 +26,20 @@ from ensembles.viz.files import plain_path
 from ensembles.viz.style import COLOURS
 
 _HEIGHT = 300
+_MOST_SPREAD = 100_000
+"""Of more marked calls, the bytes of each are drawn at the middle of the call, and not spread over it."""
 _PALE = 0.18
+
+
+class _MiddlesMap(OffsetMap):
+    """An offset map with the bytes of each call at its middle in time: quick for many calls."""
+
+    def _over_time(
+        self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        low, high = self.span_ns
+        cell = ((start + duration // 2 - low) * (ROWS / (high - low))).astype(np.int64)
+        return np.arange(len(start)), np.clip(cell, 0, ROWS - 1), moved
 
 
 class Offsets:
@@ -123,7 +136,8 @@ class Offsets:
         found = None
         if events is not None and len(events):
             whole = self._found
-            found = OffsetMap(whole.file, whole.layer, whole.tasks, whole.span_ns)
+            kind = OffsetMap if len(events) <= _MOST_SPREAD else _MiddlesMap
+            found = kind(whole.file, whole.layer, whole.tasks, whole.span_ns)
             found.add(events)
         if found is None or not found.calls:
             self._marked.data = {name: [] for name in self._marked.data}

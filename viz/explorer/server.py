@@ -99,7 +99,8 @@ class ExplorerServer:
             query = {
                 name: values[0].decode("utf-8", "replace") for name, values in arguments.items() if values
             }
-            document.template = _PAGE
+            # A text extends Bokeh's own page, which the stubs do not know.
+            document.template = _PAGE  # type: ignore[assignment]
             explorer = add_explorer(document, runs, query)
             if self._followed:
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)

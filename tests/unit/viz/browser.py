@@ -76,6 +76,10 @@ class Report:
         """Where a point of a figure, in its own coordinates, is on the screen, after scrolling there."""
         top = self.page.evaluate(_FIND_FRAME, [figure, x, y])[1]
         self.page.evaluate("(top) => window.scrollBy(0, top - innerHeight / 2)", top)
+        return self.place(figure, x, y)
+
+    def place(self, figure: str, x: float, y: float) -> tuple[float, float]:
+        """Where a point of a figure is on the screen, without scrolling."""
         return tuple(self.page.evaluate(_FIND_FRAME, [figure, x, y]))
 
     def hover_text(self, figure: str, x: float, y: float) -> str:

@@ -119,7 +119,7 @@ def test_colour_of_a_pixel_is_the_mixture_of_what_it_covers(open_report, tmp_pat
 
 def test_task_0_is_on_top(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
-    assert report.position("trace_diagram", 1.5, 0)[1] < report.position("trace_diagram", 1.5, 3)[1]
+    assert report.place("trace_diagram", 1.5, 0)[1] < report.place("trace_diagram", 1.5, 3)[1]
 
 
 def test_hover_boxes_tell_values_with_units(open_report, four_tasks: Path) -> None:

@@ -198,3 +198,14 @@ def test_report_has_the_phases_and_what_happens_between_layers(
     share = f"({100 * told['collective']['above_storage_share']:.0f} %) no task was in a storage call"
     assert "Collective I/O: some task was in a collective call" in text
     assert share in text
+
+
+def test_the_slowest_calls_are_outlined_if_they_are_few_among_all(tmp_path: Path) -> None:
+    def outlined(calls: int, name: str):
+        made = [("pwrite", 0.001 * i, 1e-4 * (1 + i % 7), 1) for i in range(calls)]
+        return ReportData.from_run(run_of(tmp_path / name, [made]))[0].outlined
+
+    assert outlined(99, "few") is None
+    some = outlined(450, "some")
+    assert some.duration.tolist() == [700_000] * 4
+    assert len(outlined(9000, "many")) == 60
