@@ -116,7 +116,10 @@ def phases_text(
     sentence = collective_sentence(result["collective"])
     if sentence:
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
-    parts += [_steps(result["collective_steps"]), _without_io(result["without_io"])]
+    parts += [
+        _steps(result["collective_steps"]),
+        _without_io(result["without_io"], bool(phases.message_steps)),
+    ]
     return "\n\n".join(filter(None, parts))
 
 
@@ -163,14 +166,20 @@ def _steps(steps: dict[str, Any] | None) -> str:
     return "\n".join(lines)
 
 
-def _without_io(without_io: dict[str, Any] | None) -> str:
+def _without_io(without_io: dict[str, Any] | None, has_messages: bool) -> str:
     if without_io is None or not without_io["steps"]:
         return ""
-    return wrapped(
-        f"{count_text(without_io['steps'], 'step')} between collective calls had no I/O "
-        f"({seconds_text(without_io['time_s'])} in all) and no number: where the layer mpimsg is recorded "
-        "(ensio run --layers default,mpimsg), steps with messages are phases too."
+    text = (
+        f"{count_text(without_io['steps'], 'step')} between collective calls had no "
+        f"{'I/O and no messages' if has_messages else 'I/O'} ({seconds_text(without_io['time_s'])} in all) "
+        "and no number"
     )
+    if not has_messages:
+        text += (
+            ": where the layer mpimsg is recorded (ensio run --layers default,mpimsg), steps with messages "
+            "are phases too"
+        )
+    return wrapped(f"{text}.")
 
 
 def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:

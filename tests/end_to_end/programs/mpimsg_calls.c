@@ -288,6 +288,7 @@ static void one_sided(void)
 int main(int count, char **arguments)
 {
     char log[4096];
+    MPI_Comm alike;
     all = MPI_COMM_WORLD;
     MPI_Init(&count, &arguments);
     MPI_Comm_rank(all, &rank);
@@ -299,6 +300,9 @@ int main(int count, char **arguments)
     point_to_point();
     collective();
     one_sided();
+    MPI_Comm_split(all, 0, rank, &alike);
+    did("Comm_split", 0);
+    MPI_Comm_free(&alike);
     did("Finalize", 0);
     fclose(say);
     MPI_Finalize();

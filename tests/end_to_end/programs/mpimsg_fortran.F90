@@ -13,6 +13,7 @@ program mpimsg_fortran
   HANDLE(MPI_Request) :: requests(2)
   HANDLE(MPI_Message) :: message
   HANDLE(MPI_Win) :: window
+  HANDLE(MPI_Comm) :: alike
   integer, asynchronous :: data(20), got(20), memory(20)
   integer :: error, rank, other, i, counts(2), places(2)
   integer(MPI_ADDRESS_KIND) :: size, place
@@ -122,6 +123,9 @@ program mpimsg_fortran
   call did("MPI_Win_unlock_all", 0)
   call MPI_Win_free(window, error)
   call did("MPI_Win_free", 0)
+  call MPI_Comm_split(MPI_COMM_WORLD, 0, rank, alike, error)
+  call did("MPI_Comm_split", 0)
+  call MPI_Comm_free(alike, error)
   close(10)
   call MPI_Finalize(error)
 
