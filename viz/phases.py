@@ -119,7 +119,8 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str]:
         raise EnsioError(
             f"{data.path} {data.how_it_was_recorded}, and phases need them: {data.how_to_keep_calls}"
         )
-    return data.summarize(partial(_table_of, data.phases)).totals(), data.phases.sentence
+    totals = data.summarize(partial(_table_of, data.phases)).totals()
+    return [row for row in totals if row.calls], data.phases.sentence
 
 
 def _table_of(found: Phases, _: Any) -> PhaseTable:

@@ -66,7 +66,7 @@ def phase_table(run: Run) -> MomentsTable | None:
             )
         )
     headers = ("phase", "from (s)", "time", "tasks", "calls", "read", "written", "idle", "share")
-    idle = seconds_text(sum(entry.lost_s for entry in totals))
+    idle = seconds_text(sum(entry.lost_s for entry in totals if entry.calls))
     note = (
         f"{count_text(phases.count, 'phase')}: {phases.sentence}. Idle is the time from a task's last call "
         f"of a phase to the last call of all: {idle} over all phases."

@@ -148,7 +148,9 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--op", metavar="OP", help="read, write, open, close, seek, sync, meta or wait")
     group.add_argument("--call", metavar="NAME", help="functions, such as pread,pwrite")
     group.add_argument(
-        "--layer", metavar="NAME", help="layers: posix, stdio, mpiio, mpisync, hdf5, netcdf or pnetcdf"
+        "--layer",
+        metavar="NAME",
+        help="layers: posix, stdio, mpiio, mpisync, hdf5, netcdf, pnetcdf or mpimsg",
     )
     group.add_argument(
         "--file", metavar="GLOB", action="append", help="absolute paths, with wildcards; may be repeated"

@@ -21,6 +21,7 @@ from ensembles.cli.options import (
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 
@@ -51,8 +52,10 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.structure.collective_steps import step_table
     from ensembles.structure.phases.detect import detect_phases
     from ensembles.structure.phases.table import PhaseTable
+    from ensembles.summaries.collective_steps import CollectiveSteps
     from ensembles.summaries.collective_time import CollectiveTime
 
     selection = selection_from_args(args)
@@ -63,6 +66,7 @@ def execute(args: argparse.Namespace) -> int:
         {
             "table": SummaryRequest(partial(_table_of, phases), PhaseTable.columns),
             "collective": SummaryRequest(ignoring_run(CollectiveTime)),
+            "steps": SummaryRequest(ignoring_run(CollectiveSteps)),
         },
         selection=wanted,
     )
@@ -70,7 +74,15 @@ def execute(args: argparse.Namespace) -> int:
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
     collective = found["collective"].to_json() if run.has_all_events and not selection.phases else None
+    # Of some calls only, the steps of collective calls are not known.
+    steps = (
+        step_table(found["steps"], run.clock_error_ns)
+        if run.has_all_events and _is_whole(selection)
+        else None
+    )
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
+    result["collective_steps"] = None if steps is None else steps.to_json()
+    result["without_io"] = phases.steps_without_io() if _is_whole(selection) else None
     if args.json:
         print(json.dumps(result, indent=2))
     else:
@@ -80,6 +92,11 @@ def execute(args: argparse.Namespace) -> int:
     for note in run.notes:
         warn(f"note: {note}")
     return 0
+
+
+def _is_whole(selection: Selection) -> bool:
+    """Whether no filter is given."""
+    return selection == type(selection)()
 
 
 def _table_of(phases: Phases, _: Run) -> PhaseTable:
@@ -120,7 +137,8 @@ def _result(
 
 
 def _imbalance(totals: list[PhaseTotals]) -> dict[str, Any]:
-    """Add up the time lost to load imbalance, and compute its share of the time of the tasks."""
+    """Add up the time lost to load imbalance of I/O, and compute its share of the time of the tasks."""
+    totals = [entry for entry in totals if entry.calls]
     lost_s = float(sum(entry.lost_s for entry in totals))
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)
     return {"lost_s": lost_s, "lost_share": lost_s / whole_s if whole_s else None}

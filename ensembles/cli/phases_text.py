@@ -67,7 +67,8 @@ def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
 
 
 def _moved(entry: PhaseTotals) -> int:
-    return entry.bytes_read + entry.bytes_written
+    """Bytes of the phase; a phase that has messages in place of I/O is a row by itself too."""
+    return entry.bytes_read + entry.bytes_written or (0 if entry.calls else entry.messages)
 
 
 def phases_text(
@@ -85,7 +86,8 @@ def phases_text(
     limit : int
         Most rows of the table.
     result : dict
-        What JSON says: ``lost_s``, ``lost_share``, ``without_data`` and ``collective``.
+        What JSON says: ``lost_s``, ``lost_share``, ``without_data``, ``without_io``, ``collective`` and
+        ``collective_steps``.
 
     Returns
     -------
@@ -114,7 +116,70 @@ def phases_text(
     sentence = collective_sentence(result["collective"])
     if sentence:
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
-    return "\n\n".join(parts)
+    parts += [
+        _steps(result["collective_steps"]),
+        _without_io(result["without_io"], bool(phases.message_steps)),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _steps(steps: dict[str, Any] | None) -> str:
+    """Format the steps of collective calls."""
+    if steps is None:
+        return ""
+    lines = []
+    if steps["refused"]:
+        lines.append(wrapped(f"The steps of collective calls are not known: {steps['refused']}."))
+    if steps["rows"]:
+        headers = ("collective call", "calls", "tasks", "time", "communication", "storage", "entry", "others")
+        rows = [
+            (
+                row["call"].removeprefix("MPI_File_"),
+                f"{row['collective_calls']:,}",
+                f"{row['tasks']:,}",
+                seconds_text(row["time_s"]),
+                *(
+                    f"{100 * row[key] / row['time_s']:.1f} %" if row["time_s"] else ""
+                    for key in ("communication_s", "storage_s", "entry_s", "others_storage_s")
+                ),
+            )
+            for row in steps["rows"]
+        ]
+        lines.append(table_text(headers, rows))
+        lines.append(
+            wrapped(
+                "Steps of collective calls, summed over tasks. storage: the task is in a storage call; "
+                "entry: it waits for tasks that have not entered yet; others: it waits for the storage calls "
+                "of others; communication: the rest, in which tasks exchange data."
+            )
+        )
+    independent = sum(row["independent_calls"] for row in steps["rows"])
+    if independent:
+        lines.append(wrapped(f"In {count_text(independent, 'call')} tasks did not wait for each other."))
+    if steps["unmatched_calls"]:
+        lines.append(
+            wrapped(
+                f"{count_text(steps['unmatched_calls'], 'collective call')} could not be matched, because "
+                "some tasks call the function on the file more often than others."
+            )
+        )
+    return "\n".join(lines)
+
+
+def _without_io(without_io: dict[str, Any] | None, has_messages: bool) -> str:
+    if without_io is None or not without_io["steps"]:
+        return ""
+    text = (
+        f"{count_text(without_io['steps'], 'step')} between collective calls had no "
+        f"{'I/O and no messages' if has_messages else 'I/O'} ({seconds_text(without_io['time_s'])} in all) "
+        "and no number"
+    )
+    if not has_messages:
+        text += (
+            ": where the layer mpimsg is recorded (ensio run --layers default,mpimsg), steps with messages "
+            "are phases too"
+        )
+    return wrapped(f"{text}.")
 
 
 def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
@@ -131,11 +196,14 @@ def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
         "tasks": [],
         "calls": [],
     }
+    if any(not entry.calls for entry in totals):
+        columns["messages"] = []
     columns |= {header: [] for header, _ in directions}
     columns |= {"idle": [], "share": [], "last: rank, call": []}
     for entry in entries:
         for header, cell in _cells(entry, directions).items():
-            columns[header].append(cell)
+            if header in columns:
+                columns[header].append(cell)
     if not any(entry.name for entry in totals):
         del columns["name"]
     if len({entry.tasks for entry in totals}) == 1:
@@ -147,11 +215,13 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
     if isinstance(entry, dict):
         start_s, time_s, tasks, calls = (entry[key] for key in ("start_s", "time_s", "tasks", "calls"))
         cells = {"phase": f"{entry['from']}–{entry['to']}", "name": "", "idle": seconds_text(entry["lost_s"])}
+        cells["messages"] = ""
         cells |= {header: "" for header, _ in directions} | {"share": "", "last: rank, call": "no data"}
     else:
         start_s, time_s, tasks, calls = entry.start_s, entry.time_s, entry.tasks, entry.calls
         cells = {"phase": str(entry.phase), "name": sanitize_text(entry.name or "")}
         cells |= {"idle": seconds_text(entry.lost_s), "share": f"{100 * entry.lost_share:.0f} %"}
+        cells["messages"] = f"{entry.messages:,}" if entry.messages else ""
         for header, attribute in directions:
             count = getattr(entry, attribute)
             cells[header] = bytes_text(count) if count else ""
@@ -169,7 +239,7 @@ def _fitted(columns: dict[str, list[str]]) -> str:
         others = [max(map(len, [header, *cells])) for header, cells in columns.items() if header != last]
         return WIDTH - sum(others) - 2 * len(others)
 
-    for spare in ("share", "tasks"):
+    for spare in ("share", "tasks", "idle" if "messages" in columns else ""):
         if room() < needed:
             columns.pop(spare, None)
     width = max(room(), _LEAST_LAST)
@@ -187,8 +257,8 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
         f"{seconds_text(result['lost_s'])} summed over tasks{share}{doubt}."
     )
     lines = [wrapped(text)]
-    worst = max(totals, key=lambda entry: entry.lost_s)
-    if worst.lost_s > 0:
+    worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
+    if worst is not None and worst.lost_s > 0:
         last = worst.last_call
         on = f" on {sanitize_text(os.path.basename(last.file))}" if last.file else ""
         text = (

@@ -25,7 +25,10 @@ HELP = "run a program under the preload library, and record its I/O calls"
 
 PRELOAD_LIBRARY = "libensio-preload.so"
 MODES = ("trace", "profile", "tail")
-LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5", "netcdf", "pnetcdf")
+LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5", "netcdf", "pnetcdf", "mpimsg")
+DEFAULT_LAYERS = "default"
+"""Stands for all layers but ``mpimsg``, which is recorded only if it is named (``ENSIO_LAYERS``)."""
+
 LAUNCHERS = frozenset(
     [
         "mpiexec",
@@ -78,7 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "slowest calls (default: trace)",
     )
     parser.add_argument(
-        "--layers", help=f"layers to record, a comma-separated list of {', '.join(LAYERS)} (default: all)"
+        "--layers",
+        help=f"layers to record, a comma-separated list of {', '.join(LAYERS)}; {DEFAULT_LAYERS} stands for "
+        f"all but mpimsg, the messages between tasks (default: {DEFAULT_LAYERS})",
     )
     parser.add_argument(
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
@@ -193,8 +198,10 @@ def check_layers(layers: str) -> None:
         One of them does not exist.
     """
     for layer in layers.split(","):
-        if layer not in LAYERS:
-            raise EnsioError(f'there is no layer "{layer}": choose from {", ".join(LAYERS)}')
+        if layer not in (*LAYERS, DEFAULT_LAYERS):
+            raise EnsioError(
+                f'there is no layer "{layer}": choose from {", ".join((*LAYERS, DEFAULT_LAYERS))}'
+            )
 
 
 def traced_environment(

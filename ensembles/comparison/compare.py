@@ -24,8 +24,8 @@ from ensembles.run.selection import Filters, Selection
 from ensembles.run.step_times import step_times_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
-WAITS_FOR_TASKS = {("mpisync", "wait")}
-"""Kinds of calls in which tasks wait for each other; other calls that wait, wait for I/O."""
+WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
+"""Kinds of calls in which tasks wait for each other or exchange messages; others wait for I/O."""
 
 Side = Run | Ensemble | CountedDurations
 

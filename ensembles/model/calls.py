@@ -27,7 +27,7 @@ class Call(NamedTuple):
     name : str
         Name of the function, for example ``pwrite``.
     layer : str
-        ``posix``, ``stdio``, ``mpiio``, ``mpisync``, ``hdf5``, ``netcdf`` or ``pnetcdf``;
+        ``posix``, ``stdio``, ``mpiio``, ``mpisync``, ``hdf5``, ``netcdf``, ``pnetcdf`` or ``mpimsg``;
         imported traces may have other layers.
     op : str
         Kind of operation, one of `OPS`.
@@ -45,7 +45,7 @@ class Call(NamedTuple):
 
     @property
     def waits_for_tasks(self) -> bool:
-        """Whether the call waits for other tasks. Waiting for I/O to complete is I/O."""
+        """Whether the call waits for other tasks or exchanges messages. Waiting for I/O is I/O."""
         return self.op == "wait" and self.layer not in _LAYERS_OF_IO
 
 
@@ -94,7 +94,7 @@ def op_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.uint8]:
 
 @of_calls
 def is_io_of_calls(calls: Sequence[Call]) -> npt.NDArray[np.bool_]:
-    """Return which traced functions are I/O: all that do not wait for other tasks.
+    """Return which traced functions are I/O: all that neither wait for other tasks nor exchange messages.
 
     Parameters
     ----------

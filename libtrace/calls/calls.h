@@ -45,7 +45,7 @@ extern const uint8_t ensio_call_waits_for_tasks[];
 /* Writes the name of a call to `name`. */
 void ensio_call_name(uint16_t call, char *name, size_t room);
 
-/* Excludes the calls of layers that are not in the comma-separated list. */
+/* Excludes the calls of layers that are not in the comma-separated list. "default" stands for all but mpimsg. */
 void ensio_calls_choose(const char *layers);
 
 /* Finds the functions behind the wrappers, in the preload library. */

@@ -68,13 +68,20 @@ const uint8_t ensio_call_ops[ENSIO_CALLS] = {
 
 #undef CALL
 
-#define MPISYNC 3 /* its layer id */
-#define CALL(number, call, op) [number] = OP_##op == ENSIO_OP_WAIT && LAYER_ID == MPISYNC,
+enum { MPISYNC = 3, MPIMSG = 7 }; /* their layer ids */
+#define CALL(number, call, op) [number] = OP_##op == ENSIO_OP_WAIT && (LAYER_ID == MPISYNC || LAYER_ID == MPIMSG),
 const uint8_t ensio_call_waits_for_tasks[ENSIO_CALLS] = {
 #include "tables.def"
 };
+#undef CALL
 
-uint8_t ensio_unwanted_calls[ENSIO_CALLS];
+/* By default all layers are recorded but that of messages, whose calls can be many and are not I/O. */
+#define ON_REQUEST "mpimsg"
+#define DEFAULT "default"
+#define CALL(number, call, op) [number] = LAYER_ID == MPIMSG,
+uint8_t ensio_unwanted_calls[ENSIO_CALLS] = {
+#include "tables.def"
+};
 
 /* Whether a word of `length` characters is in a comma-separated list. */
 static int listed(const char *word, size_t length, const char *list)
@@ -96,14 +103,21 @@ static const char *layer_of(const char *line, size_t *length)
     return name;
 }
 
+static int is(const char *word, size_t length, const char *other)
+{
+    return length == strlen(other) && memcmp(word, other, length) == 0;
+}
+
 /* The entries of program.def are not calls and cannot be excluded. */
 static int is_of_program(const char *layer, size_t length)
 {
-    return length == 7 && memcmp(layer, "program", 7) == 0;
+    return is(layer, length, "program");
 }
 
 static int there_is(const char *layer, size_t length)
 {
+    if (is(layer, length, DEFAULT))
+        return 1;
     for (const char *line = ensio_calls; *line; line = strchr(line, '\n') + 1) {
         size_t own;
         const char *name = layer_of(line, &own);
@@ -152,11 +166,16 @@ static void say_unknown(const char *layer, size_t length)
 
 void ensio_calls_choose(const char *layers)
 {
+    const int with_default = listed(DEFAULT, strlen(DEFAULT), layers);
     for (const char *line = ensio_calls; *line; line = strchr(line, '\n') + 1) {
         size_t length;
         const char *layer = layer_of(line, &length);
-        ensio_unwanted_calls[strtoul(line, NULL, 10)] = !listed(layer, length, layers);
+        const int wanted = listed(layer, length, layers) || (with_default && !is(layer, length, ON_REQUEST));
+        ensio_unwanted_calls[strtoul(line, NULL, 10)] = !wanted;
     }
+    /* The calls that wait for messages belong to the messages. */
+    if (listed(ON_REQUEST, strlen(ON_REQUEST), layers) && !getenv("ENSIO_POINT_TO_POINT"))
+        ensio_settings.point_to_point = 1;
     while (*layers) {
         size_t length = strcspn(layers, ",");
         if (length && !there_is(layers, length))

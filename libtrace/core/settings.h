@@ -17,11 +17,12 @@ struct ensio_settings {
     int refuses_used_folder;  /* ENSIO_USED_DIR: nothing is recorded into a folder with an earlier run */
     const char *spool_folder; /* ENSIO_SPOOL, or NULL: spools lie in the run directory */
     const char *exclude;      /* ENSIO_EXCLUDE, or the built-in list */
-    const char *layers;       /* ENSIO_LAYERS, or NULL for all; valid only at the beginning */
+    const char *layers;       /* ENSIO_LAYERS, or NULL for the default; valid only at the beginning */
     enum { ENSIO_JOB_FILE, ENSIO_JOB_FILE_NONE, ENSIO_JOB_FILE_AND_SPOOLS } job_file; /* ENSIO_JOBFILE */
     const char *callers; /* ENSIO_CALLPATH, or NULL; valid only at the beginning */
     int mode;
-    int point_to_point; /* ENSIO_POINT_TO_POINT: calls that wait for a message are among the events */
+    int point_to_point; /* ENSIO_POINT_TO_POINT, or the layer mpimsg: calls that wait for a message are among the events
+                         */
     int pcontrol;       /* ENSIO_PCONTROL=ipm: MPI_Pcontrol names regions */
     int python_lines;   /* call sites of Python programs are lines of the script (ENSIO_PYTHON_LINES) */
     int surroundings;   /* counters of the kernel are sampled (ENSIO_SURROUNDINGS) */

@@ -189,10 +189,10 @@ static void saturation(void)
                 levels[place->level]++;
             }
     CHECK(levels[0] == 512);
-    CHECK(levels[1] == 192 * 4);
-    CHECK(levels[2] == asked - 512 - 192 * 4);
+    CHECK(levels[1] == 128 * 4);
+    CHECK(levels[2] == asked - 512 - 128 * 4);
     CHECK(world_sums().count == asked);
-    CHECK(world_sums().cells == 704 + (200 - 40)); /* 40 calls have finer cells, all others one each */
+    CHECK(world_sums().cells == 640 + (200 - 40)); /* 40 calls have finer cells, all others one each */
     CHECK(ensio_cell_find(1, 0, 0) == first);
 }
 

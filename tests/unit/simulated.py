@@ -17,6 +17,9 @@ CALLS = (
     Call("MPI_Bcast", "mpisync", "wait"),
     Call("MPI_Init", "mpisync", "wait"),
     Call("MPI_Finalize", "mpisync", "wait"),
+    Call("MPI_Allgather", "mpisync", "wait"),
+    Call("MPI_Waitall", "mpisync", "wait"),
+    Call("MPI_Isend", "mpimsg", "wait"),
 )
 NUMBERS = {call.name: number for number, call in enumerate(CALLS)}
 FILES = ["", "/scratch/a", "/scratch/b"]

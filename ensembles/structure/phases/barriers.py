@@ -20,7 +20,7 @@ _UNEQUAL = {"MPI_Allgatherv", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Reduce_scat
 _ENDS = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
 """Calls that bound the I/O of a run, and do not divide it."""
 
-SYNCHRONISING = frozenset({"MPI_Barrier"} | _DATA | _UNEQUAL | _ENDS)
+SYNCHRONISING = frozenset({"MPI_Barrier", "MPI_Comm_split"} | _DATA | _UNEQUAL | _ENDS)
 """Calls that no rank leaves before the last rank has entered. Other collective calls (``MPI_Bcast``,
 ``MPI_Reduce``) may release some ranks earlier."""
 
@@ -69,6 +69,21 @@ class Barriers(Summary):
         at_ends = np.array([call.name in _ENDS for call in self._calls], bool)
         return any(not at_ends[part[3]].all() for part in self._parts)
 
+    def meetings(self, ranks: int, clock_error_ns: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Find the moments as `moments_ns`, and which of them are barriers, which move no data.
+
+        Returns
+        -------
+        moments_ns : ndarray of int64, shape (m,)
+        is_barrier : ndarray of bool, shape (m,)
+        """
+        found = self._moments_by_kind(ranks, clock_error_ns)
+        moments = np.unique(np.concatenate([each for _, each in found])) if found else np.empty(0, np.int64)
+        barriers = [each for name, each in found if name not in _DATA | _UNEQUAL]
+        return moments, np.isin(moments, np.concatenate(barriers)) if barriers else np.zeros(
+            len(moments), bool
+        )
+
     def moments_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
         """Find the moments at which (nearly) all ranks were in one collective call.
 
@@ -85,12 +100,16 @@ class Barriers(Summary):
             Moments in ns since the origin, rising. It is empty if the calls of too few ranks were recorded,
             or if only the calls at the beginning and the end of MPI were calls of all ranks.
         """
+        return self.meetings(ranks, clock_error_ns)[0]
+
+    def _moments_by_kind(self, ranks: int, clock_error_ns: int) -> list[tuple[str, np.ndarray]]:
+        """Find the moments at which (nearly) all ranks met in calls of a kind, with the function's name."""
         if not self._parts:
-            return np.empty(0, np.int64)
+            return []
         rank, start, end, call, requested = self.to_arrays().values()
         members, place = np.unique(rank, return_inverse=True)
         if len(members) < NEARLY_ALL * ranks:
-            return np.empty(0, np.int64)
+            return []
         sized = np.array([known.name in _DATA for known in self._calls], bool)
         at_ends = np.array([known.name in _ENDS for known in self._calls], bool)
         _, kind = np.unique(
@@ -99,12 +118,13 @@ class Barriers(Summary):
             return_inverse=True,
         )
         by_kind = np.argsort(kind.reshape(-1), kind="stable")
-        found, within = [], False
+        found: list[tuple[str, np.ndarray]] = []
+        within = False
         for mine in np.split(by_kind, np.cumsum(np.bincount(kind.reshape(-1)))[:-1]):
             moments = _common_moments(place[mine], start[mine], end[mine], len(members), clock_error_ns)
             within = within or (len(moments) > 0 and not at_ends[call[mine[0]]])
-            found.append(moments)
-        return np.unique(np.concatenate(found)) if within else np.empty(0, np.int64)
+            found.append((self._calls[call[mine[0]]].name, moments))
+        return found if within else []
 
 
 def _common_moments(

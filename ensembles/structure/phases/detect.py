@@ -23,6 +23,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.barriers import NO_BARRIERS, Barriers
 from ensembles.structure.phases.gap_rule import TopLevelCalls, infer_phases
+from ensembles.structure.phases.messages import MessageStarts, steps_of_messages
 from ensembles.structure.phases.result import RULES, AnnotatedPhases, KeptPhases, Phases
 from ensembles.structure.phases.sampled_ranks import ExtraSummary, detect_phases_in_sample
 
@@ -101,10 +102,10 @@ def find_phases(
     if regions is not None and rule in (None, "named") and (named := AnnotatedPhases.from_regions(regions)):
         return Phases.from_annotated(named)
     _refuse_named(rule)
-    meetings, calls = Barriers(), TopLevelCalls()
-    meetings.add(events)
-    calls.add(events)
-    return _find(meetings, calls, clock_error_ns, rule)
+    meetings, calls, messages = Barriers(), TopLevelCalls(), MessageStarts()
+    for summary in (meetings, calls, messages):
+        summary.add(events)
+    return _find(meetings, calls, messages, clock_error_ns, rule)
 
 
 def detect_phases(
@@ -178,9 +179,9 @@ def _detect(
 ) -> Phases:
     if run.most_events > most_events:
         return detect_phases_in_sample(run, rule, most_events, some, beside)
-    wanted = {"meetings": Barriers, "calls": TopLevelCalls}
+    wanted = {"meetings": Barriers, "calls": TopLevelCalls, "messages": MessageStarts}
     found = run.summarize({name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()})
-    return _find(found["meetings"], found["calls"], run.clock_error_ns, rule)
+    return _find(found["meetings"], found["calls"], found["messages"], run.clock_error_ns, rule)
 
 
 def _refuse_named(rule: str | None) -> None:
@@ -190,14 +191,18 @@ def _refuse_named(rule: str | None) -> None:
         )
 
 
-def _find(meetings: Barriers, calls: TopLevelCalls, clock_error_ns: int, rule: str | None) -> Phases:
+def _find(
+    meetings: Barriers, calls: TopLevelCalls, messages: MessageStarts, clock_error_ns: int, rule: str | None
+) -> Phases:
     """Find phases without names by the rules of `find_phases`."""
     if not calls.total:
         return Phases.without_io()
     if rule in (None, "barriers"):
-        cuts_ns = meetings.moments_ns(calls.ranks, clock_error_ns)
+        cuts_ns, is_barrier = meetings.meetings(calls.ranks, clock_error_ns)
         if len(cuts_ns):
-            return Phases.between("barriers", 1.0, cuts_ns, [calls.start])
+            begun = messages.start
+            steps_ns = steps_of_messages(cuts_ns, is_barrier, calls.start, begun)
+            return Phases.between("barriers", 1.0, steps_ns, [calls.start], messages=begun)
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     steps = infer_phases(*calls.transfers)

@@ -127,6 +127,8 @@ class Phases:
         Phase between two cuts; -1: no I/O began there.
     named : AnnotatedPhases or None
         The phases that the program named.
+    message_steps : tuple of int
+        Numbers of the phases in which tasks only exchanged messages.
 
     Examples
     --------
@@ -144,6 +146,7 @@ class Phases:
     cuts_ns: np.ndarray = field(repr=False)
     number: np.ndarray = field(repr=False)
     named: AnnotatedPhases | None = None
+    message_steps: tuple[int, ...] = ()
 
     @classmethod
     def from_annotated(cls, named: AnnotatedPhases) -> Phases:
@@ -157,9 +160,15 @@ class Phases:
 
     @classmethod
     def between(
-        cls, rule: str, share: float, cuts_ns: np.ndarray, starts: Iterable[np.ndarray], more: str = ""
+        cls,
+        rule: str,
+        share: float,
+        cuts_ns: np.ndarray,
+        starts: Iterable[np.ndarray],
+        more: str = "",
+        messages: np.ndarray | None = None,
     ) -> Phases:
-        """Make the phases between cuts; only those in which I/O begins are numbered.
+        """Make the phases between cuts; only those in which I/O or messages begin are numbered.
 
         Parameters
         ----------
@@ -173,17 +182,21 @@ class Phases:
             Starts of I/O calls in ns.
         more : str
             A clause to append to the sentence, begun by a semicolon.
+        messages : ndarray, optional
+            Starts of calls that exchange messages in ns. Default: none.
 
         Returns
         -------
         Phases
         """
-        begun = np.zeros(len(cuts_ns) + 1, np.int64)
+        with_io = np.zeros(len(cuts_ns) + 1, bool)
         for start in starts:
-            begun += np.bincount(np.searchsorted(cuts_ns, start, side="right"), minlength=len(begun))
-        used = begun > 0
+            with_io |= _begun(cuts_ns, start)
+        used = with_io if messages is None else with_io | _begun(cuts_ns, messages)
         number = np.where(used, np.cumsum(used), -1)
-        return cls(rule, int(used.sum()), share, _SENTENCES[rule].format(share) + more, cuts_ns, number)
+        message_steps = tuple(number[used & ~with_io].tolist())
+        sentence = _SENTENCES[rule].format(share) + more
+        return cls(rule, int(used.sum()), share, sentence, cuts_ns, number, message_steps=message_steps)
 
     def phase_index(self, events: Events) -> np.ndarray:
         """Compute the phase in which each call begins.
@@ -221,6 +234,21 @@ class Phases:
         edges = [_FIRST_NS, *self.cuts_ns.tolist(), _LAST_NS + 1]
         return None, ascending_ranges([(edges[place], edges[place + 1] - 1) for place in places.tolist()])
 
+    def steps_without_io(self) -> dict[str, float] | None:
+        """Count the steps between collective calls of all ranks that have no I/O and no number.
+
+        Returns
+        -------
+        dict or None
+            ``steps``: how many, and ``time_s``: how long they are together. What precedes the first of these
+            calls and follows the last does not count. None: the phases come from another rule.
+        """
+        if self.rule != "barriers":
+            return None
+        unused = self.number[1:-1] < 0
+        lengths_ns = np.diff(self.cuts_ns)[unused]
+        return {"steps": len(lengths_ns), "time_s": float(lengths_ns.sum()) * 1e-9}
+
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the phases by number, if the program named them; else None."""
@@ -241,6 +269,13 @@ class KeptPhases:
 
     def __init__(self, phases: Phases | None = None) -> None:
         self.phases = phases
+
+
+def _begun(cuts_ns: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Tell in which parts between the cuts calls begin: bool, shape (len(cuts_ns) + 1,)."""
+    parts = np.searchsorted(cuts_ns, start, side="right")
+    begun: np.ndarray = np.bincount(parts, minlength=len(cuts_ns) + 1) > 0
+    return begun
 
 
 def _no_cuts() -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.structure.phases.barriers import NEARLY_ALL, NO_BARRIERS, Barriers
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls, cuts_in, infer_phases
+from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls, steps_of_messages
 from ensembles.structure.phases.result import Phases
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
@@ -165,9 +166,9 @@ def search_in_sample(
         if meetings:
             found = yield {"met": SummaryRequest(ignoring_run(Barriers))}
             met = found["met"]
-            cuts_ns = met.moments_ns(_ranks_with_io(run, some, calls), run.clock_error_ns)
+            cuts_ns, is_barrier = met.meetings(_ranks_with_io(run, some, calls), run.clock_error_ns)
             if len(cuts_ns):
-                return (yield from _between_barriers(cuts_ns, calls))
+                return (yield from _between_barriers(cuts_ns, is_barrier, calls))
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     if not calls.total:
@@ -219,34 +220,44 @@ def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
     return round(run.tasks * calls.ranks / looked_at)
 
 
-def _between_barriers(cuts_ns: np.ndarray, calls: TopLevelCalls) -> Search:
+def _between_barriers(cuts_ns: np.ndarray, is_barrier: np.ndarray, calls: TopLevelCalls) -> Search:
     if calls.total:
         of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if of_some.count == len(cuts_ns) + 1:
             return of_some
     found = yield _begun(cuts_ns)
-    return Phases.between("barriers", 1.0, cuts_ns, [found["begun"].example_ns])
+    io_ns, messages_ns = found["begun"].example_ns, found["begun"].messages_ns
+    steps_ns = steps_of_messages(cuts_ns, is_barrier, io_ns, messages_ns)
+    return Phases.between("barriers", 1.0, steps_ns, [io_ns], messages=messages_ns)
 
 
 class _StartCounts(Summary):
-    """A mergeable summary: between which cuts I/O calls begin, waiting excluded."""
+    """A mergeable summary: between which cuts I/O calls begin, waiting excluded, and messages."""
 
     columns = ("call", "start")
     requires = ANY_ORDER
-    results = ("used",)
+    results = ("used", "with_messages", "has_layer")
 
     def __init__(self, cuts_ns: np.ndarray) -> None:
         self._cuts_ns = cuts_ns
         self.used = np.zeros(len(cuts_ns) + 1, bool)
+        self.with_messages = np.zeros(len(cuts_ns) + 1, bool)
+        self.has_layer = False
 
     def add(self, chunk: Events) -> None:
-        start = chunk.start[is_io_of_calls(chunk.calls)[chunk.call]]
-        self.used |= np.bincount(
-            np.searchsorted(self._cuts_ns, start, side="right"), minlength=len(self.used)
-        ).astype(bool)
+        self.used |= self._begun(chunk.start[is_io_of_calls(chunk.calls)[chunk.call]])
+        self.with_messages |= self._begun(chunk.start[is_message_of_calls(chunk.calls)[chunk.call]])
+        self.has_layer = self.has_layer or has_message_layer(chunk)
+
+    def _begun(self, start: np.ndarray) -> np.ndarray:
+        parts = np.searchsorted(self._cuts_ns, start, side="right")
+        begun: np.ndarray = np.bincount(parts, minlength=len(self.used)) > 0
+        return begun
 
     def merge(self, other: _StartCounts) -> None:
         self.used |= other.used
+        self.with_messages |= other.with_messages
+        self.has_layer = self.has_layer or other.has_layer
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``cuts_ns`` and ``used``.
@@ -258,5 +269,13 @@ class _StartCounts(Summary):
     @property
     def example_ns(self) -> np.ndarray:
         """A moment in each part in which calls begin."""
-        low = np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])
-        return low[self.used]
+        return self._low[self.used]
+
+    @property
+    def messages_ns(self) -> np.ndarray:
+        """A moment in each part in which messages begin; none if their layer was not recorded."""
+        return self._low[self.with_messages & self.has_layer]
+
+    @property
+    def _low(self) -> np.ndarray:
+        return np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])

@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls
 from ensembles.summaries.keyed_sums import groups_of_rows
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
 
@@ -46,7 +47,8 @@ class PhaseTotals:
     name : str or None
         Name that the program gave.
     tasks, calls : int
-        Number of tasks with I/O calls in the phase, and of these calls; waiting in MPI does not count.
+        Number of tasks with I/O calls in the phase, and of these calls; waiting in MPI does not count. In a
+        phase without I/O, `calls` is 0, and what follows is about its messages.
     bytes_read, bytes_written : int
         Bytes moved; those of inner calls count once.
     start_s, end_s, time_s : float
@@ -60,6 +62,9 @@ class PhaseTotals:
         the tasks of the phase.
     lost_share : float
         `lost_s` as a share of the time of all tasks, ``time_s * tasks``.
+    messages, message_bytes : int
+        Number of calls that exchange data with other tasks, and bytes that they send or have room for, as far
+        as they are events.
     """
 
     phase: int
@@ -75,6 +80,8 @@ class PhaseTotals:
     last_call: CriticalCall
     lost_s: float
     lost_share: float
+    messages: int = 0
+    message_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -84,7 +91,8 @@ class PhaseTotals:
 class PhaseTable(Summary):
     """A mergeable summary: the totals of each phase.
 
-    It holds a few numbers for each task and phase, whatever the number of calls.
+    It holds a few numbers for each task and phase, whatever the number of calls. Of a phase in which tasks
+    only exchange messages, these are its calls, if the layer mpimsg was recorded.
 
     Parameters
     ----------
@@ -107,16 +115,20 @@ class PhaseTable(Summary):
     (8, 32, 33554432)
     """
 
-    columns = ("rank", "call", "carried", "file", "moved", "start", "duration")
-    results = ("_calls", "_bytes", "_start", "_ends", "_last", "outside")
+    columns = ("rank", "call", "carried", "file", "requested", "moved", "start", "duration")
+    results = ("_calls", "_messages", "_has_layer", "_bytes", "_start", "_ends", "_last", "outside")
     result_types = (CriticalCall,)
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
-        size = phases.count + 1
+        # Numbers of phases, and behind them the same for the messages of phases that may have no I/O.
+        self._size = size = phases.count + 1
+        self._has_message_steps = phases.named is not None or bool(phases.message_steps)
+        self._has_layer = False
         self._calls = np.zeros(size, np.int64)
+        self._messages = np.zeros((2, size), np.int64)  # calls and bytes
         self._bytes = np.zeros((len(DIRECTIONS), size), np.int64)
-        self._start = np.full(size, np.iinfo(np.int64).max)
+        self._start = np.full(2 * size, np.iinfo(np.int64).max)
         # Of each phase and rank: (phase, rank, end of the last call).
         self._ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._last: dict[int, tuple[int, int, CriticalCall]] = {}
@@ -125,30 +137,42 @@ class PhaseTable(Summary):
     def add(self, chunk: Events) -> None:
         """Add events.
 
-        I/O calls in no phase are counted in `outside`, and waiting in MPI is left out.
+        I/O calls in no phase are counted in `outside`. Calls that exchange messages count apart, and other
+        waiting in MPI is left out.
         """
         phase = self._phases.phase_index(chunk)
         io = is_io_of_calls(chunk.calls)[chunk.call]
         self.outside += int(np.count_nonzero(io & (phase < 0)))
         counted = io & (phase > 0)
-        events = chunk
+        events, of_io = chunk, phase
         if not counted.all():
             mine = np.flatnonzero(counted)
-            phase, events = phase[mine], chunk[mine]
-        if not len(events):
-            return
-        self._calls += np.bincount(phase, minlength=len(self._calls))
+            of_io, events = phase[mine], chunk[mine]
+        if len(events):
+            self._calls += np.bincount(of_io, minlength=self._size)
+            direction = direction_of_events(events)
+            for row in range(len(DIRECTIONS)):
+                moved = direction == row
+                np.add.at(self._bytes[row], of_io[moved], events.moved[moved])
+            self._add_times(events, of_io)
+        messages = np.flatnonzero(is_message_of_calls(chunk.calls)[chunk.call] & (phase > 0))
+        if len(messages):
+            of_messages = phase[messages]
+            self._messages[0] += np.bincount(of_messages, minlength=self._size)
+            np.add.at(self._messages[1], of_messages, chunk.requested[messages].astype(np.int64))
+            if self._has_message_steps:
+                self._has_layer = self._has_layer or has_message_layer(chunk)
+                self._add_times(chunk[messages], self._size + of_messages)
+
+    def _add_times(self, events: Events, phase: np.ndarray) -> None:
+        """Add starts and ends of calls; of each phase, keep the call that ended last."""
         np.minimum.at(self._start, phase, events.start)
-        direction = direction_of_events(events)
-        for row in range(len(DIRECTIONS)):
-            moved = direction == row
-            np.add.at(self._bytes[row], phase[moved], events.moved[moved])
         end = events.end
         group, first = groups_of_rows([phase, events.rank.astype(np.int64)])
         ends = end[first]
         np.maximum.at(ends, group, end)
         self._ends.append((phase[first], events.rank[first], ends))
-        latest = np.full(len(self._calls), np.iinfo(np.int64).min)
+        latest = np.full(len(self._start), np.iinfo(np.int64).min)
         np.maximum.at(latest, phase[first], ends)
         last = np.flatnonzero(end == latest[phase])
         self._keep_last(events[last], phase[last], end[last])
@@ -168,6 +192,8 @@ class PhaseTable(Summary):
     def merge(self, other: PhaseTable) -> None:
         """Add another table of the same phases."""
         self._calls += other._calls
+        self._messages += other._messages
+        self._has_layer = self._has_layer or other._has_layer
         self._bytes += other._bytes
         np.minimum(self._start, other._start, out=self._start)
         self._ends += other._ends
@@ -177,16 +203,17 @@ class PhaseTable(Summary):
                 self._last[number] = last
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return ``calls``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by phase.
+        """Return ``calls``, ``messages``, ``bytes_read``, ``bytes_written`` and ``start_ns`` by phase.
 
         The index is the number of the phase; index 0 is not used.
         """
         read, written = (self._bytes[DIRECTIONS.index(direction)] for direction in ("read", "write"))
         return {
             "calls": self._calls,
+            "messages": self._messages[0],
             "bytes_read": read,
             "bytes_written": written,
-            "start_ns": self._start,
+            "start_ns": self._start[: self._size],
         }
 
     def totals(self) -> list[PhaseTotals]:
@@ -203,33 +230,37 @@ class PhaseTable(Summary):
         phase, rank, end = phase[order], rank[order].astype(np.int64), end[order]
         last = np.append((phase[1:] != phase[:-1]) | (rank[1:] != rank[:-1]), True)
         phase, end = phase[last], end[last]
-        size = len(self._calls)
+        size = len(self._start)
         tasks = np.bincount(phase, minlength=size)
         latest = np.full(size, np.iinfo(np.int64).min)
         np.maximum.at(latest, phase, end)
         lost_ns = np.bincount(phase, (latest[phase] - end).astype(np.float64), minlength=size)
         names = self._phases.names
         found = []
-        for number in np.flatnonzero(self._calls).tolist():
-            start_s, end_s = int(self._start[number]) / _NS_PER_S, int(latest[number]) / _NS_PER_S
+        with_messages = self._messages[0] > 0 if self._has_layer else np.zeros(self._size, bool)
+        for number in np.flatnonzero((self._calls > 0) | with_messages).tolist():
+            at = number if self._calls[number] else self._size + number
+            start_s, end_s = int(self._start[at]) / _NS_PER_S, int(latest[at]) / _NS_PER_S
             time_s, lost_s = (
-                (int(latest[number]) - int(self._start[number])) / _NS_PER_S,
-                lost_ns[number] / _NS_PER_S,
+                (int(latest[at]) - int(self._start[at])) / _NS_PER_S,
+                lost_ns[at] / _NS_PER_S,
             )
-            whole_s = time_s * int(tasks[number])
+            whole_s = time_s * int(tasks[at])
             found.append(
                 PhaseTotals(
                     phase=number,
                     name=None if names is None else names[number - 1],
-                    tasks=int(tasks[number]),
+                    tasks=int(tasks[at]),
                     calls=int(self._calls[number]),
+                    messages=int(self._messages[0, number]),
+                    message_bytes=int(self._messages[1, number]),
                     bytes_read=int(self._bytes[DIRECTIONS.index("read"), number]),
                     bytes_written=int(self._bytes[DIRECTIONS.index("write"), number]),
                     start_s=start_s,
                     end_s=end_s,
                     time_s=time_s,
-                    slowest_task=-self._last[number][1],
-                    last_call=self._last[number][2],
+                    slowest_task=-self._last[at][1],
+                    last_call=self._last[at][2],
                     lost_s=float(lost_s),
                     lost_share=float(lost_s / whole_s) if whole_s else 0.0,
                 )

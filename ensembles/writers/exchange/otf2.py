@@ -35,7 +35,7 @@ PARADIGMS = {
 }
 """OTF2's names of I/O paradigms by layer. Other layers keep their names."""
 
-NO_IO = ("mpisync", "program", "unknown", "")
+NO_IO = ("mpisync", "mpimsg", "program", "unknown", "")
 """Layers that are not I/O paradigms."""
 
 NAME = "traces"

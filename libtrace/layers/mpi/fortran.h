@@ -35,4 +35,19 @@
     if (!error) \
     error = &own_error
 
+/* The wrapper of a call that waits for other tasks, or sends them something. In calls with MPI_IN_PLACE the type is not
+ * used, because only some bindings allow to recognise Fortran's constant by its address. */
+#define FORTRAN_WAITING(call, symbol, parameters, arguments, bytes, summed_only) \
+    FORTRAN_WRAPPER(symbol, parameters) \
+    { \
+        __auto_type real = FORTRAN_REAL(symbol); \
+        ENTER_OR_PASS(thread, WANTED(call), real arguments, ) \
+        ERROR_OR_OWN; \
+        const uint64_t moving = (bytes); \
+        MPI_TIMED(thread, 0, real arguments); \
+        STORE_WAIT(thread, CALL_MPI_##call, summed_only, moving, *error); \
+    }
+#define FORTRAN_BYTES(count, type) ensio_mpi_message_bytes(*(count), ensio_mpi_type_f2c(*(type)))
+#define FORTRAN_LOCAL_BYTES(data, count, type) 0
+
 #endif

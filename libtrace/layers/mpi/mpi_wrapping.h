@@ -77,6 +77,21 @@ static inline int ensio_mpi_inside(const char *frame)
         (thread)->depth = kept_depth; \
     } while (0)
 
+/* The wrapper in C of a call that waits for other tasks, or sends them something. */
+#define C_WAITING(call, parameters, arguments, bytes, summed_only) \
+    ENSIO_WRAPPER(int, MPI_##call, parameters) \
+    { \
+        __auto_type real = ENSIO_REAL(MPI_##call); \
+        int result; \
+        ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
+        const uint64_t moving = (bytes); \
+        MPI_TIMED(thread, 0, result = real arguments); \
+        STORE_WAIT(thread, CALL_MPI_##call, summed_only, moving, result); \
+        return result; \
+    }
+#define C_BYTES(count, type) ensio_mpi_message_bytes(count, type)
+#define C_LOCAL_BYTES(data, count, type) ((data) == ensio_mpi()->in_place ? 0 : ensio_mpi_message_bytes(count, type))
+
 #define WANTED(call) (!ensio_unwanted_calls[CALL_MPI_##call])
 
 #endif

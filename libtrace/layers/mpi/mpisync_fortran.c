@@ -8,25 +8,16 @@ enum {
 #define CALL(number, call, op) CALL_##call = (number),
 #include <calls/mpiio.def>
 #include <calls/mpisync.def>
+#include <calls/mpimsg.def>
 };
 #undef CALL
 
-/* In calls with MPI_IN_PLACE the type is not used, because only some bindings allow to recognise Fortran's constant by
- * its address. */
 #define VALUE(number) (*(number))
-#define BYTES(count, type) ensio_mpi_message_bytes(*(count), ensio_mpi_type_f2c(*(type)))
-#define LOCAL_BYTES(data, count, type) 0
+#define BYTES FORTRAN_BYTES
+#define LOCAL_BYTES FORTRAN_LOCAL_BYTES
 
 #define WAITING(call, symbol, parameters, arguments, bytes) \
-    FORTRAN_WRAPPER(symbol, parameters) \
-    { \
-        __auto_type real = FORTRAN_REAL(symbol); \
-        ENTER_OR_PASS(thread, WANTED(call), real arguments, ) \
-        ERROR_OR_OWN; \
-        const uint64_t moving = (bytes); \
-        MPI_TIMED(thread, 0, real arguments); \
-        STORE_WAIT(thread, CALL_MPI_##call, ENSIO_BETWEEN_TWO(CALL_MPI_##call), moving, *error); \
-    }
+    FORTRAN_WAITING(call, symbol, parameters, arguments, bytes, ENSIO_BETWEEN_TWO(CALL_MPI_##call))
 
 #define COMPLETING(call, symbol, parameters, arguments, count, which, places, ended, recorded) \
     FORTRAN_WRAPPER(symbol, parameters) \
@@ -52,8 +43,10 @@ enum {
 #define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
                    ended) \
     COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, 1)
-#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
-    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, 0)
+#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended, \
+             done) \
+    COMPLETING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, count, which, places, ended, \
+               WANTED(Send) && *error == 0 && (done))
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 
@@ -77,7 +70,8 @@ FORTRAN_WRAPPER(BOUND(mpi_request_free), (int *request, int *error))
     WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes)
 #define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
                    ended)
-#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended)
+#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended, \
+             done)
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 #endif

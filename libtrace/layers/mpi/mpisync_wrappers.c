@@ -7,27 +7,20 @@ enum {
 #define CALL(number, call, op) CALL_##call = (number),
 #include <calls/mpiio.def>
 #include <calls/mpisync.def>
+#include <calls/mpimsg.def>
 };
 #undef CALL
 
 #define VALUE(number) (number)
-#define BYTES(count, type) ensio_mpi_message_bytes(count, type)
-#define LOCAL_BYTES(data, count, type) ((data) == ensio_mpi()->in_place ? 0 : ensio_mpi_message_bytes(count, type))
+#define BYTES C_BYTES
+#define LOCAL_BYTES C_LOCAL_BYTES
 
 #define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
-    ENSIO_WRAPPER(int, MPI_##call, parameters) \
-    { \
-        __auto_type real = ENSIO_REAL(MPI_##call); \
-        int result; \
-        ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
-        const uint64_t moving = (bytes); \
-        MPI_TIMED(thread, 0, result = real arguments); \
-        STORE_WAIT(thread, CALL_MPI_##call, ENSIO_BETWEEN_TWO(CALL_MPI_##call), moving, result); \
-        return result; \
-    }
+    C_WAITING(call, parameters, arguments, bytes, ENSIO_BETWEEN_TWO(CALL_MPI_##call))
 #define EXCHANGE SYNC
 
-/* The layer mpisync may be excluded while the I/O that a call completes is recorded. */
+/* The layer mpisync may be excluded while the I/O that a call completes is recorded. A Test that completes messages is
+ * recorded with these. */
 #define COMPLETING(call, parameters, arguments, count, which, places, ended, recorded) \
     ENSIO_WRAPPER(int, MPI_##call, parameters) \
     { \
@@ -49,8 +42,9 @@ enum {
 #define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
                    ended) \
     COMPLETING(call, parameters, arguments, count, which, places, ended, 1)
-#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended) \
-    COMPLETING(call, parameters, arguments, count, which, places, ended, 0)
+#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended, \
+             done) \
+    COMPLETING(call, parameters, arguments, count, which, places, ended, WANTED(Send) && result == 0 && (done))
 #define OTHER(call, lower)
 #include <calls/mpisync.def>
 

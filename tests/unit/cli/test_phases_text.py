@@ -15,6 +15,7 @@ from ensembles.cli.phases_text import phases_text, without_data
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
 
+NO_STEPS = {"collective_steps": None, "without_io": None}
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 
 
@@ -47,7 +48,7 @@ def test_successive_phases_without_data_are_one_row(phases: Phases) -> None:
     (stretch,) = without_data(MADBENCH)
     assert (stretch["from"], stretch["to"], stretch["phases"], stretch["calls"]) == (1, 5, 5, 40)
     assert (stretch["start_s"], stretch["time_s"], stretch["lost_s"]) == (1.0, 2.5, 1.25)
-    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [stretch], "collective": None}
+    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [stretch], "collective": None} | NO_STEPS
     lines = phases_text(phases, MADBENCH, 50, result).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("-----"))
     assert [line.split()[0] for line in lines[first + 1 : first + 5]] == ["1–5", "6", "7", "8"]
@@ -62,7 +63,7 @@ def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
 
 
 def test_a_long_last_call_is_cut_and_not_the_numbers(phases: Phases) -> None:
-    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None}
+    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
     totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
     text = phases_text(phases, totals, 50, result)
     assert max(map(len, text.splitlines())) <= 80

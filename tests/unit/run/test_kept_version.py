@@ -26,6 +26,7 @@ from ensembles.structure.phases.barriers import Barriers
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
+from ensembles.structure.phases.messages import MessageStarts
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import _StartCounts
 from ensembles.structure.phases.table import PhaseTable
@@ -34,6 +35,7 @@ from ensembles.summaries.active_time import ActiveTime
 from ensembles.summaries.bysite import BySite, SitesByDuration
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.summaries.collective_time import CollectiveTime
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.histogram import LogHistogram
@@ -99,6 +101,7 @@ MADE = {
     CallMoments: CallMoments,
     CallTable: CallTable,
     CellSummary: partial(CellSummary, CALLS, FILES),
+    CollectiveSteps: CollectiveSteps,
     CollectiveTime: CollectiveTime,
     CountsOfSeveral: lambda: CountsOfSeveral([PhaseCounts(CUTS), PhaseCounts(CUTS, keep_odd=True)]),
     CriticalIo: partial(CriticalIo, PHASES),
@@ -109,6 +112,7 @@ MADE = {
     LayerTimes: LayerTimes,
     LayerTraffic: LayerTraffic,
     LogHistogram: LogHistogram,
+    MessageStarts: MessageStarts,
     MovedSpans: MovedSpans,
     OpenTime: OpenTime,
     Operations: Operations,
