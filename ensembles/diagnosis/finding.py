@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from ensembles.diagnosis.text import diagnosis_text
 from ensembles.model.notebook_html import escaped_lines
@@ -264,12 +264,13 @@ class Diagnosis:
     unexplained_s: float | None = None
     notes: tuple[str, ...] = field(default=())
     span_s: float | None = None
+    SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
 
     def is_small(self, finding: Finding) -> bool:
         """Whether a finding costs less than a warning needs, at the upper end of its gain too."""
         if self.span_s is None or finding.gain_s is None or finding.severity != "note":
             return False
-        return finding.id != "not-io" and finding.gain_s[1] < FROM_SHARE["warning"] * self.span_s
+        return finding.id != "not-io" and finding.gain_s[1] < self.SMALL_SHARE * self.span_s
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""

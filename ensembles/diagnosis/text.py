@@ -39,9 +39,7 @@ def screen_text(found: Diagnosis) -> str:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
     lines = []
     if small:
-        from ensembles.diagnosis.finding import FROM_SHARE  # findings print themselves
-
-        least = f"{100 * FROM_SHARE['warning']:.0f} %"
+        least = f"{100 * found.SMALL_SHARE:.0f} %"
         lines.append(_wrapped(f"below {least} of the run each, at most (--verbose): {', '.join(small)}"))
     if found.findings and found.unexplained_s is not None:
         lines.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")

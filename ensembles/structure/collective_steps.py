@@ -206,7 +206,8 @@ class _Lines:
 
     def covered(self, line: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Length of the union of a line's spans within start to end."""
-        return self._until(line, end) - self._until(line, start)
+        length: np.ndarray = self._until(line, end) - self._until(line, start)
+        return length
 
     def _until(self, line: np.ndarray, time: np.ndarray) -> np.ndarray:
         at = self._base[line] - self._low[line] + time

@@ -53,6 +53,7 @@ from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
 from ensembles.summaries.totals_by import TotalsBy
+from ensembles.viz.task_order import TaskTimes
 
 DIGESTS = Path(__file__).with_name("kept_digests.json")
 
@@ -129,6 +130,7 @@ MADE = {
     SitesByDuration: partial(SitesByDuration, [1500.0]),
     SizeTable: SizeTable,
     StridedReads: StridedReads,
+    TaskTimes: partial(TaskTimes, RANKS),
     TopLevelCalls: TopLevelCalls,
     TotalsBy: partial(TotalsBy, "file"),
     WindowRaster: partial(WindowRaster, RANKS, 100_000_000, 300_000_000),
