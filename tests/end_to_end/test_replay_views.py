@@ -72,3 +72,23 @@ def test_pieces_that_reach_beyond_the_tile_have_a_view_each(replay_program, tmp_
         ("close", everyone(TASKS, "mpiio.close", file=0)),
     ]
     assert views_of(tmp_path, replay_program("openmpi"), "openmpi", steps) == [2] * TASKS
+
+
+@pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
+def test_calls_at_the_position_have_a_view_each_and_leave_none_behind(replay_program, tmp_path, flavour):
+    """Also contiguous ones; a call at an offset of the whole file comes between them."""
+    blocks = [Row(task, "mpiio.write_all", 0, 1000 + 50 * task, bytes=50) for task in range(TASKS)]
+    alone = [Row(task, "mpiio.write_at", 0, 2000 + 7 * task, bytes=7) for task in range(TASKS)]
+    steps = [
+        ("open", everyone(TASKS, "mpiio.open", file=0)),
+        ("write", strided("mpiio.write_all", 0)),
+        ("write", blocks),
+        ("write", alone),
+        ("read", strided("mpiio.read_all", 0)),
+        ("close", everyone(TASKS, "mpiio.close", file=0)),
+    ]
+    # Three calls with a view each, after which the whole file is in view again for the independent call.
+    assert views_of(tmp_path, replay_program(flavour), flavour, steps) == [2 * 3] * TASKS
+    run = ensembles.open(tmp_path / "run")
+    assert run.select(call="MPI_File_write_all", rank="1").offset.tolist() == [10, 1050]
+    assert run.select(call="MPI_File_read_all", rank="1").offset.tolist() == [10]

@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def test_there_are_commands():
-    assert len(SHOWN) == 3
+    assert len(SHOWN) == 4
 
 
 @pytest.mark.parametrize(("words", "output"), SHOWN)
@@ -82,3 +82,12 @@ def test_what_cannot_be_simulated_is_said_in_one_line(folder):
     )
     assert done.returncode == 2
     assert done.stderr == "tapioca: own.toml: [machine] tasks_per_node: a number above 0\n"
+
+
+def test_the_example_of_the_readme_runs(folder):
+    readme = (ROOT / "testbed" / "tapioca" / "README.md").read_text()
+    (code,) = re.findall(r"\n\n((?:    .*\n|\n(?=    ))+)", readme)
+    (folder / "example.py").write_text(re.sub("^    ", "", code, flags=re.MULTILINE))
+    done = started("example.py", folder)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(12, rel=0.3)  # the paper's factor on Mira
