@@ -74,7 +74,7 @@ def test_the_fitted_numbers_are_those_that_the_files_mark():
             blocks = re.split(r"\n\n", text)
             for key in keys:
                 (block,) = [block for block in blocks if re.search(rf"^{key} = ", block, re.MULTILINE)]
-                assert "(fitted)" in block, (name, key)
+                assert "fitted)" in block, (name, key)
 
 
 def test_archer_has_nothing_that_is_fitted():
