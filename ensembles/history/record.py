@@ -290,7 +290,7 @@ def _phases(run: Run) -> list[PhaseRecord]:
             one.phase, one.name, one.start_s, one.time_s, one.calls, one.bytes_read, one.bytes_written
         )
         for one in table.totals()
-        if one.calls  # steps of messages are no I/O
+        if one.calls  # not steps of messages
     ]
     return _longest(found, MOST_PHASES)
 

@@ -297,6 +297,19 @@ def collective_time_is_part_of_the_span(answers: Answers) -> Iterator[str]:
 
 
 @agreement
+def steps_of_collective_calls_are_all_of_their_time(answers: Answers) -> Iterator[str]:
+    """The steps of collective calls are disjoint parts of the time that info has for these functions."""
+    info, phases = answers.get("info"), answers.get("phases")
+    steps = None if phases is None else phases["collective_steps"]
+    for row in [] if steps is None or info is None else steps["rows"]:
+        parts = [row[key] for key in ("communication_s", "storage_s", "entry_s", "others_storage_s")]
+        if min(parts) < 0 or not math.isclose(sum(parts), row["time_s"], rel_tol=1e-9):
+            yield f"steps of {row['call']} are {parts}, and not {row['time_s']} s"
+        if row["time_s"] > info["calls"][row["call"]]["time_s"] * (1 + 1e-9):
+            yield f"steps of {row['call']} take {row['time_s']} s, more than all of its calls"
+
+
+@agreement
 def folded_phases_are_phases_without_bytes(answers: Answers) -> Iterator[str]:
     """Stretches without data have the calls and times of their phases, none of which moved bytes."""
     phases = answers.get("phases")
