@@ -127,3 +127,6 @@ def strided_reads(
     row_bytes: int,
     /,
 ) -> tuple[bytes, bytes]: ...
+
+# ensembles.statistics.distributions
+def normal_cdf(values: np.ndarray, out: np.ndarray, /) -> None: ...

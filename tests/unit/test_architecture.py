@@ -24,7 +24,7 @@ ALLOWED = {
     "recorder": "model files",
     "passes": "model",
     "summaries": "_compiled model passes",
-    "statistics": "model summaries",
+    "statistics": "_compiled model summaries",
     "readers": "_compiled model files recorder passes summaries",
     "writers": "model files recorder passes summaries readers",
     "structure": "_compiled model summaries passes",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
+from ensembles.statistics.distributions import normal_cdf
 from ensembles.statistics.samples.clock_step import multiples_in_bins
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
@@ -423,7 +423,7 @@ class Smoother:
         low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
         self._cells = slice(low, high)
-        within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
+        within = np.diff(normal_cdf((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
         self._kernel = within / cells.widths[low:high, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
