@@ -11,7 +11,7 @@ import numpy as np
 
 from ensembles import _compiled
 
-_MOST_TERMS = 64
+_MOST_TERMS = 1024
 """Larger degrees of freedom are left to SciPy."""
 
 _MOST_VALUE = 1400.0

@@ -23,7 +23,7 @@ def test_normal_cdf_keeps_shape_and_takes_what_is_not_contiguous() -> None:
     assert np.isnan(normal_cdf(np.array([np.nan]))).all()
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 63, 64, 65, 4.7, 0.5])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 63, 64, 127, 1023, 1025, 4.7, 0.5])
 def test_chi_square_is_that_of_scipy(freedom: float) -> None:
     for value in [0.0, 1e-12, 0.3, 1.0, 3.84, 20.0, 90.0, 700.0, 1399.0, 1401.0, 5000.0, math.inf]:
         expected = float(special.chdtrc(freedom, value))
