@@ -16,6 +16,7 @@ SOURCES = """
     readers/native/_columns
     readers/native/_decode
     statistics/_normal
+    structure/ordinals/_ordinals
     structure/phases/_gaps
     structure/strides/_strides
     summaries/_callsums

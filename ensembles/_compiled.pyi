@@ -130,3 +130,6 @@ def strided_reads(
 
 # ensembles.statistics.distributions
 def normal_cdf(values: np.ndarray, out: np.ndarray, /) -> None: ...
+
+# ensembles.structure.ordinals.ensembles: ordinals, durations, rows, logarithms, then what is filled
+def count_ordinals(*arrays: np.ndarray) -> None: ...
