@@ -51,8 +51,9 @@ def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tupl
     _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     data = [_data({name: pictures[name] for name in names}) for names in groups]
     divisions = {
-        name: f'<div id="picture-{name}" role="figure" aria-label="{escape(spoken_title(picture, models[name]) or name)}" '
-        f'class="undrawn" style="min-height: {_height(picture)}px"></div>'
+        name: f'<div id="picture-{name}" role="figure" '
+        f'aria-label="{escape(spoken_title(picture, models[name]) or name)}" class="undrawn" '
+        f'style="min-height: {_height(picture)}px"></div>'
         for name, picture in pictures.items()
     }
     program = files("ensembles.viz").joinpath("report_drawing.js").read_text(encoding="utf-8")
@@ -76,8 +77,8 @@ def _height(picture: Any) -> int:
 
 def _data(pictures: Mapping[str, Any]) -> str:
     places = {picture.id: f"picture-{name}" for name, picture in pictures.items()}
-    # The roots are put into the text of an empty document. As roots of a real one the pictures would leave the one
-    # that they may be part of, and their models would be searched for five times.
+    # The roots are put into the text of an empty document. As roots of a real one the pictures would leave
+    # the one that they may be part of, and their models would be searched for five times.
     document = dict(Document().to_json(deferred=False))
     document["roots"] = Serializer(deferred=False).encode(list(pictures.values()))
     text = serialize_json({"document": document, "places": places})

@@ -156,7 +156,9 @@ def _in_one_layer(run: Run, chosen: Selection) -> _Counted | None:
     if not time_ns:
         return None
     op = _chosen_op(chosen, time_ns)
-    return (op, False, [], chosen.layers) if len({call.layer for call in mine if call.op == op}) == 1 else None
+    return (
+        (op, False, [], chosen.layers) if len({call.layer for call in mine if call.op == op}) == 1 else None
+    )
 
 
 def _in_layers(run: Run, chosen: Selection) -> _Counted:

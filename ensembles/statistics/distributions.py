@@ -61,8 +61,8 @@ def chi_square_exceeds(value: float, freedom: float) -> float:
 
     Notes
     -----
-    For few whole degrees of freedom it is a finite sum of positive terms (Abramowitz and Stegun 1964, 26.4.4 and
-    26.4.5), else `scipy.special.chdtrc`.
+    For few whole degrees of freedom it is a finite sum of positive terms (Abramowitz and Stegun 1964, 26.4.4
+    and 26.4.5), else `scipy.special.chdtrc`.
 
     Examples
     --------

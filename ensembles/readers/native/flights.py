@@ -46,7 +46,9 @@ def sums_of_spool(beginning: bytes) -> tuple[int, ...]:
     """
     if len(beginning) < POSITION + FLIGHTS.size:
         return ()
-    if beginning.startswith(_NO_BYTES, POSITION):  # most processes have no request, and a run has many processes
+    if beginning.startswith(
+        _NO_BYTES, POSITION
+    ):  # most processes have no request, and a run has many processes
         return _NO_SUMS
     return _sound(tuple(FLIGHTS.unpack(beginning, POSITION)))
 

@@ -43,7 +43,7 @@ static Py_ssize_t count_ordinal_events(const ordinal_job *job)
         const Py_ssize_t class = class_of(job->ordinal[i]);
         if (class >= job->classes || class > UINT16_MAX)
             return i;
-        job->number[i] = (uint16_t)class;
+        job->number[i] = (uint16_t) class;
         job->bins[class * ENSIO_BIN_COUNT + ensio_bin((uint64_t)duration)]++;
         job->count[class]++;
         job->sum[class] += (double)duration;
@@ -51,7 +51,7 @@ static Py_ssize_t count_ordinal_events(const ordinal_job *job)
             job->least[class] = duration;
         if (duration > job->most[class])
             job->most[class] = duration;
-        job->calls[row * job->classes + class] ++;
+        job->calls[row * job->classes + class]++;
         job->levels[row * job->classes + class] += job->log[i];
     }
     return -1;
@@ -60,9 +60,24 @@ static Py_ssize_t count_ordinal_events(const ordinal_job *job)
 static PyObject *count_ordinals(PyObject *module, PyObject *args)
 {
     (void)module;
-    enum { ORDINAL, DURATION, ROW, LOG, NUMBER, COLUMNS, BINS = COLUMNS, COUNT, SUM, LEAST, MOST, CALLS, LEVELS, ARRAYS };
+    enum {
+        ORDINAL,
+        DURATION,
+        ROW,
+        LOG,
+        NUMBER,
+        COLUMNS,
+        BINS = COLUMNS,
+        COUNT,
+        SUM,
+        LEAST,
+        MOST,
+        CALLS,
+        LEVELS,
+        ARRAYS
+    };
     static const array_kind wanted[ARRAYS] = {
-        {"ordinal", 8, 0},    {"duration", 8, 0},    {"row", 4, 0},        {"log", 8, 0},
+        {"ordinal", 8, 0},      {"duration", 8, 0},   {"row", 4, 0},         {"log", 8, 0},
         {"number", 2, WRITTEN}, {"bins", 8, WRITTEN}, {"count", 8, WRITTEN}, {"sum", 8, WRITTEN},
         {"least", 8, WRITTEN},  {"most", 8, WRITTEN}, {"calls", 4, WRITTEN}, {"levels", 8, WRITTEN},
     };

@@ -101,7 +101,9 @@ class RankLevels:
             part = np.full((len(calls), len(classes)), np.nan)
             known = np.flatnonzero(classes < calls.shape[1])
             count = calls[:, classes[known]]
-            np.divide(levels[:, classes[known]], count, out=(mean := np.full(count.shape, np.nan)), where=count > 0)
+            np.divide(
+                levels[:, classes[known]], count, out=(mean := np.full(count.shape, np.nan)), where=count > 0
+            )
             part[:, known] = mean
             parts.append(part)
         return np.concatenate(parts)
@@ -125,7 +127,9 @@ class RankLevels:
         yield from self._blocks
 
 
-def _add_row(blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]], calls: np.ndarray, levels: np.ndarray) -> None:
+def _add_row(
+    blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray]], calls: np.ndarray, levels: np.ndarray
+) -> None:
     """Add to the last row of the last block, which gets more classes if need be.
 
     The block is replaced, as another table may have it too.
