@@ -9,7 +9,7 @@ from ensembles.statistics.distributions import normal_cdf
 LEAST = 12
 """Least number of values: for fewer another approximation holds, which is left to SciPy."""
 
-# Polynomials in 1 / sqrt(n), from the constant term on, for the two largest weights; in log n for the location
+# Polynomials in 1 / sqrt(n), from the constant term on, for the two largest weights; in log n for the place
 # and the logarithm of the scale of log(1 - W) (Royston 1995, tables 1 and 2).
 _LARGEST = (0.0, 0.221157, -0.147981, -2.07119, 4.434685, -2.706056)
 _SECOND = (0.0, 0.042981, -0.293762, -1.752461, 5.682633, -3.582633)
