@@ -15,7 +15,6 @@ SOURCES = """
     readers/common/_sorted
     readers/native/_columns
     readers/native/_decode
-    statistics/_normal
     structure/ordinals/_ordinals
     structure/phases/_gaps
     structure/strides/_strides

@@ -1,4 +1,4 @@
-"""Distribution functions of which small runs need values: without the import of SciPy, which takes longer.
+"""Distribution functions that need no import of SciPy, which takes longer than a small run.
 
 What is needed rarely, or has no short closed form, comes from `scipy.special` where it is used.
 """
@@ -7,43 +7,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from ensembles import _compiled
-
 _MOST_TERMS = 1024
 """Larger degrees of freedom are left to SciPy."""
 
 _MOST_VALUE = 1400.0
 """Beyond it the terms are below the smallest double."""
-
-
-def normal_cdf(values: np.ndarray) -> np.ndarray:
-    """Compute the distribution function of the standard normal distribution.
-
-    Parameters
-    ----------
-    values : array_like of float64, any shape
-
-    Returns
-    -------
-    ndarray of float64
-        Of the same shape.
-
-    Notes
-    -----
-    It is ``erfc(-x / sqrt(2)) / 2`` by the C library, which is accurate in both tails.
-
-    Examples
-    --------
-    >>> from ensembles.statistics.distributions import normal_cdf
-    >>> normal_cdf(np.array([-1.96, 0.0, 1.96])).round(3)
-    array([0.025, 0.5  , 0.975])
-    """
-    values = np.ascontiguousarray(values, np.float64)
-    found = np.empty_like(values)
-    _compiled.normal_cdf(values, found)
-    return found
 
 
 def chi_square_exceeds(value: float, freedom: float) -> float:

@@ -24,7 +24,7 @@ ALLOWED = {
     "recorder": "model files",
     "passes": "model",
     "summaries": "_compiled model passes",
-    "statistics": "_compiled model summaries",
+    "statistics": "model summaries",
     "readers": "_compiled model files recorder passes summaries",
     "writers": "model files recorder passes summaries readers",
     "structure": "_compiled model summaries passes",

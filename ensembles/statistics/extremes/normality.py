@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.statistics.distributions import normal_cdf
-
 LEAST = 12
 """Least number of values: for fewer another approximation holds, which is left to SciPy."""
 
@@ -41,7 +39,7 @@ def shapiro_wilk_p(values: np.ndarray) -> float:
     >>> shapiro_wilk_p(values) > 0.05, shapiro_wilk_p(np.exp(2 * values)) < 1e-6
     (True, True)
     """
-    from scipy.special import ndtri
+    from scipy.special import ndtr, ndtri
 
     n = len(values)
     if n < LEAST:
@@ -62,4 +60,4 @@ def shapiro_wilk_p(values: np.ndarray) -> float:
     location, log_scale = (
         float(np.polynomial.Polynomial(poly)(np.log(n))) for poly in (_LOCATION, _LOG_SCALE)
     )
-    return float(normal_cdf(np.array([(location - far) / np.exp(log_scale)]))[0])
+    return float(ndtr((location - far) / np.exp(log_scale)))

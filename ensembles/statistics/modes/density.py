@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from ensembles.statistics.distributions import normal_cdf
 from ensembles.statistics.samples.clock_step import multiples_in_bins
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_low_ns
@@ -419,11 +418,13 @@ class Smoother:
     """
 
     def __init__(self, cells: LogCells, at: np.ndarray, bandwidth: float) -> None:
+        from scipy.special import ndtr
+
         reach = _REACH * bandwidth
         low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)
         high = min(int(np.searchsorted(cells.edges, at[-1] + reach)) + 1, len(cells.edges) - 1)
         self._cells = slice(low, high)
-        within = np.diff(normal_cdf((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
+        within = np.diff(ndtr((cells.edges[low : high + 1, None] - at[None, :]) / bandwidth), axis=0)
         self._kernel = within / cells.widths[low:high, None]
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:

@@ -53,6 +53,7 @@ class RankLevels:
         levels : ndarray of float64, shape (r, classes)
             To be filled.
         """
+        row: np.ndarray
         change = np.flatnonzero(rank[1:] != rank[:-1]) + 1
         first = np.concatenate([[0], change])
         if np.all(rank[change] > rank[change - 1]):
@@ -121,8 +122,8 @@ class RankLevels:
         for mine, of_calls, of_levels in self._blocks:
             rows = row.reshape(-1)[done : done + len(mine)]
             done += len(mine)
-            np.add.at(calls, (rows, slice(of_calls.shape[1])), of_calls)
-            np.add.at(levels, (rows, slice(of_levels.shape[1])), of_levels)
+            np.add.at(calls[:, : of_calls.shape[1]], rows, of_calls)
+            np.add.at(levels[:, : of_levels.shape[1]], rows, of_levels)
         self._blocks = [(known, _narrow(calls), levels)]
         yield from self._blocks
 

@@ -80,13 +80,6 @@ def test_a_command_imports_what_its_answer_needs(folder: Path, command: str, pac
     assert imported_by(command, folder)[:2] == (0, packages)
 
 
-def test_forty_calls_need_no_scipy(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    synthetic_run(run, 4, 10)
-    assert imported_by("modes", run)[:2] == (0, ["numpy"])
-    assert imported_by("report", run, "-o", tmp_path / "report.html")[:2] == (0, ["bokeh", "jinja2", "numpy"])
-
-
 def test_json_needs_no_tables(folder: Path) -> None:
     assert imported_by("info", folder, "--json")[:2] == (0, ["numpy"])
 
