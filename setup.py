@@ -15,6 +15,7 @@ SOURCES = """
     readers/common/_sorted
     readers/native/_columns
     readers/native/_decode
+    structure/ordinals/_ordinals
     structure/phases/_gaps
     structure/strides/_strides
     summaries/_callsums

@@ -137,3 +137,6 @@ def strided_reads(
     row_bytes: int,
     /,
 ) -> tuple[bytes, bytes]: ...
+
+# ensembles.structure.ordinals.ensembles: ordinals, durations, rows, logarithms, then what is filled
+def count_ordinals(*arrays: np.ndarray) -> None: ...

@@ -8,7 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 from bokeh.core.json_encoder import serialize_json
-from bokeh.embed.util import OutputDocumentFor
+from bokeh.core.serialization import Serializer
+from bokeh.document import Document
 
 from ensembles.viz.theme import spoken_title, theme_script
 
@@ -45,21 +46,23 @@ def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tupl
     together = [name for name in pictures if name in linked]
     groups = [together] if together else []
     groups += [[name] for name in pictures if name not in linked]
-    _check_apart([[pictures[name] for name in names] for names in groups])
+    # Bokeh takes long to find the models of a picture: it does so once for each.
+    models = {name: picture.references() for name, picture in pictures.items()}
+    _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     data = [_data({name: pictures[name] for name in names}) for names in groups]
     divisions = {
-        name: f'<div id="picture-{name}" role="figure" aria-label="{escape(spoken_title(picture) or name)}" '
-        f'class="undrawn" style="min-height: {_height(picture)}px"></div>'
+        name: f'<div id="picture-{name}" role="figure" '
+        f'aria-label="{escape(spoken_title(picture, models[name]) or name)}" class="undrawn" '
+        f'style="min-height: {_height(picture)}px"></div>'
         for name, picture in pictures.items()
     }
     program = files("ensembles.viz").joinpath("report_drawing.js").read_text(encoding="utf-8")
     return "\n".join([*data, theme_script(), f"<script>\n{program}</script>"]), divisions
 
 
-def _check_apart(groups: Sequence[Sequence[Any]]) -> None:
+def _check_apart(groups: Sequence[set[str]]) -> None:
     seen: set[str] = set()
-    for group in groups:
-        mine = {model.id for picture in group for model in picture.references()}
+    for mine in groups:
         if seen & mine:
             raise RuntimeError(
                 "two pictures share a model: name them as linked, so that they are drawn together"
@@ -74,9 +77,11 @@ def _height(picture: Any) -> int:
 
 def _data(pictures: Mapping[str, Any]) -> str:
     places = {picture.id: f"picture-{name}" for name, picture in pictures.items()}
-    # A document for the time of writing: the pictures may be part of another one, and be saved again.
-    with OutputDocumentFor(list(pictures.values()), always_new=True) as document:
-        text = serialize_json({"document": document.to_json(deferred=False), "places": places})
+    # The roots are put into the text of an empty document. As roots of a real one the pictures would leave
+    # the one that they may be part of, and their models would be searched for five times.
+    document = dict(Document().to_json(deferred=False))
+    document["roots"] = Serializer(deferred=False).encode(list(pictures.values()))
+    text = serialize_json({"document": document, "places": places})
     # No text in the data can end the script element.
     text = text.replace("<", "\\u003c")
     ids = " ".join(places.values())

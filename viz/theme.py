@@ -7,6 +7,7 @@ follows the reader's preference (``prefers-color-scheme``) by the same table, wi
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
@@ -87,12 +88,14 @@ def theme_script() -> str:
     return f"<script>\nconst ensioDark = {json.dumps(DARK)};\n{program}</script>"
 
 
-def spoken_title(picture: Any) -> str:
+def spoken_title(picture: Any, models: Collection[Any] | None = None) -> str:
     """Return the titles of a picture as one text, for screen readers.
 
     Parameters
     ----------
     picture : Bokeh model
+    models : collection of Bokeh models, optional
+        Its models, if they are known already.
 
     Examples
     --------
@@ -101,7 +104,8 @@ def spoken_title(picture: Any) -> str:
     >>> spoken_title(figure(title="Rate over time"))
     'Rate over time'
     """
-    figures = [model for model in picture.references() if isinstance(model, Plot)]
+    known = picture.references() if models is None else models
+    figures = [model for model in known if isinstance(model, Plot)]
     texts: dict[str, None] = {}
     for fig in sorted(figures, key=lambda model: int(model.id[1:]) if model.id[1:].isdigit() else 0):
         titles = [fig.title, *(part for part in fig.above if isinstance(part, Title))]

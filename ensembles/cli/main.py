@@ -8,6 +8,7 @@ inside ``execute``, so that ``ensio --help`` starts fast.
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import re
@@ -56,6 +57,10 @@ COMMANDS = (
 
 _STARTING_PROGRAMS = ("run", "replay", "pfs", "simulate", "scenarios")
 """Commands that start other programs, which must find the environment of the user."""
+
+_COLLECTION = (50_000, 20, 50)
+"""Thresholds of Python's collector of cyclic garbage. The objects of thousands of processes, and of pictures,
+stay until the command ends; looking through them again and again took a tenth of its time."""
 
 DESCRIPTION = "Record every I/O call of a parallel program, and analyse the distributions of their durations."
 
@@ -126,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_output()
     if len(named) == 1 and named[0] not in _STARTING_PROGRAMS:
         _use_one_blas_thread()
+        gc.set_threshold(*_COLLECTION)
     try:
         args = build_parser(named).parse_args(arguments)
         if named[0] not in _STARTING_PROGRAMS:

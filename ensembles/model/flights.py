@@ -67,6 +67,6 @@ def flights_by_operation(processes: Iterable[Mapping[str, Flights]]) -> dict[str
     dict of str to Flights
         Operations with at least one request, in the order of `OPERATIONS`.
     """
-    tables = list(processes)
+    tables = [table for table in processes if table]
     sums = {name: sum_of_flights(table.get(name, Flights()) for table in tables) for name in OPERATIONS}
     return {name: each for name, each in sums.items() if each.requests}

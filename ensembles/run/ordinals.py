@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.ensemble.main_group import call_groups
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
+from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
 from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 from ensembles.structure.phases.detect import detect_phases
+from ensembles.summaries.calltable import CallTable
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -125,16 +127,44 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     in_phases = within == "phase" or selection.phases is not None
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
-    op, nested, notes = _operation(run, chosen)
-    layers, left_out = _main_layer(run, chosen, op)
+    op, nested, notes, layers = _in_one_layer(run, chosen) or _in_layers(run, chosen)
     chosen, selection = replace(chosen, layers=layers), replace(selection, layers=layers)
-    notes += left_out
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
     make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
     return _Found(op, run.summarize(make).ensembles, notes)
+
+
+_Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]
+"""The operation, whether only outermost calls count, notes about both, and the layers that count."""
+
+
+def _in_one_layer(run: Run, chosen: Selection) -> _Counted | None:
+    """Find the operation by the table of calls, which a collected run keeps.
+
+    None: calls of this operation in several layers may be nested, or the selection needs the events.
+    """
+    if chosen.sizes is not None or not chosen.is_of_calls_and_sizes:
+        return None
+    totals = run.summarize(ignoring_run(CallTable)).totals
+    mine = {call: each.time_ns for call, each in totals.items() if chosen.wants_call(call)}
+    time_ns: Counter[str] = Counter()
+    for call, call_ns in mine.items():
+        time_ns[call.op] += call_ns
+    if not time_ns:
+        return None
+    op = _chosen_op(chosen, time_ns)
+    return (
+        (op, False, [], chosen.layers) if len({call.layer for call in mine if call.op == op}) == 1 else None
+    )
+
+
+def _in_layers(run: Run, chosen: Selection) -> _Counted:
+    op, nested, notes = _operation(run, chosen)
+    layers, left_out = _main_layer(run, chosen, op)
+    return op, nested, notes + left_out, layers
 
 
 def _operation(run: Run, chosen: Selection) -> tuple[str, bool, list[str]]:

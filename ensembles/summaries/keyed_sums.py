@@ -45,13 +45,16 @@ class KeyedSums:
             dict.fromkeys(sums, np.add) | dict.fromkeys(least, np.minimum) | dict.fromkeys(most, np.maximum)
         )
         self._parts: list[dict[str, np.ndarray]] = []
+        self._new_rows = 0
+        """Rows of all parts but the first."""
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
         """Add rows: arrays of one length, for each key and value."""
         if len(columns[self.keys[0]]):
             self._parts.append(self._grouped(columns))
-            rows = [len(part[self.keys[0]]) for part in self._parts]
-            if sum(rows[1:]) > max(_LEAST_ROWS, rows[0]):
+            if len(self._parts) > 1:
+                self._new_rows += len(self._parts[-1][self.keys[0]])
+            if self._new_rows > max(_LEAST_ROWS, len(self._parts[0][self.keys[0]])):
                 self.columns()
 
     def merge(self, other: KeyedSums) -> None:
@@ -69,6 +72,7 @@ class KeyedSums:
         if len(self._parts) > 1:
             joined = {name: np.concatenate([part[name] for part in self._parts]) for name in names}
             self._parts = [self._grouped(joined)]
+        self._new_rows = 0
         return dict(self._parts[0]) if self._parts else {name: np.empty(0, np.int64) for name in names}
 
     def _grouped(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

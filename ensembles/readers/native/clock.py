@@ -54,6 +54,7 @@ class Clocks:
     spools: Sequence[Spool]
     notes: list[str] = field(init=False, default_factory=list)
     _best: dict[bytes, _Rate] = field(init=False, default_factory=dict)
+    _known: dict[str, float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for spool in self.spools:
@@ -73,6 +74,12 @@ class Clocks:
         float
             ns per tick; 1.0 if it is unknown, with a note.
         """
+        known = self._known.get(spool.path)
+        if known is None:
+            known = self._known[spool.path] = self._ns_per_tick(spool)
+        return known
+
+    def _ns_per_tick(self, spool: Spool) -> float:
         if spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]:
             return 1.0
         own = _own_rate(spool)

@@ -114,7 +114,7 @@ class Alignment:
 
     def correction(self, spool: Spool) -> Correction:
         """Return the correction for the times of a process."""
-        return self._corrections.get(_host(spool), _NONE)
+        return self._corrections.get(_host(spool), _NONE) if self._corrections else _NONE
 
     def _describe(
         self, hosts: set[bytes], reference: bytes | None, errors_ns: list[float], cut: bool

@@ -26,6 +26,7 @@ _NOT_ASKED = CONSTANTS["ENSIO_FLIGHT_NOT_ASKED"]
 _SUMS = len(Flights._fields)
 _NUMBERS = _SUMS * len(OPERATIONS) + 1
 _MOST = 1 << 62
+_NO_SUMS, _NO_BYTES = (0,) * _NUMBERS, bytes(FLIGHTS.size)
 
 _KEY = np.dtype([("thread", "i8"), ("call", "i8"), ("start", "i8")])
 
@@ -45,6 +46,10 @@ def sums_of_spool(beginning: bytes) -> tuple[int, ...]:
     """
     if len(beginning) < POSITION + FLIGHTS.size:
         return ()
+    if beginning.startswith(
+        _NO_BYTES, POSITION
+    ):  # most processes have no request, and a run has many processes
+        return _NO_SUMS
     return _sound(tuple(FLIGHTS.unpack(beginning, POSITION)))
 
 
@@ -78,9 +83,9 @@ def flights_of_sums(sums: Sequence[int], ns_per_tick: float) -> dict[str, Flight
     Returns
     -------
     dict of str to Flights
-        By operation.
+        By operation; empty: there is no request.
     """
-    if len(sums) != _NUMBERS:
+    if len(sums) != _NUMBERS or sums is _NO_SUMS:
         return {}
     groups = [sums[low : low + _SUMS] for low in range(0, _NUMBERS - 1, _SUMS)]
     return {

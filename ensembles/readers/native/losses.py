@@ -54,6 +54,7 @@ class Losses(NamedTuple):
 
 
 NOTHING_KNOWN = Losses()
+_NOTHING_LOST, _NO_BYTES = Losses((0,) * _REASONS), bytes(LOSSES.size)
 
 
 def losses_of_spool(beginning: bytes) -> Losses:
@@ -71,6 +72,8 @@ def losses_of_spool(beginning: bytes) -> Losses:
     """
     if len(beginning) < POSITION + LOSSES.size:
         return NOTHING_KNOWN
+    if beginning.startswith(_NO_BYTES, POSITION):
+        return _NOTHING_LOST
     losses = LOSSES.unpack(beginning, POSITION)
     dropped_for = tuple(getattr(losses, f"dropped_for{number}") for number in range(_REASONS))
     return _sound(dropped_for, losses.calls_on_other_paths)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.statistics.distributions import chi_square_exceeds
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -222,15 +223,9 @@ def _rank_test(scores: np.ndarray, group: np.ndarray, rng: np.random.Generator) 
 
     found = spread(centred)
     if size.mean() >= 5:
-        return _chi_square_exceeds(found, len(size) - 1)
+        return chi_square_exceeds(found, len(size) - 1)
     shuffled = np.array([spread(rng.permutation(centred)) for _ in range(_PERMUTATIONS)])
     return float((1 + np.sum(shuffled >= found)) / (_PERMUTATIONS + 1))
-
-
-def _chi_square_exceeds(value: float, freedom: float) -> float:
-    from scipy.special import chdtrc
-
-    return float(chdtrc(freedom, value))
 
 
 def _share(log_s: np.ndarray, group: np.ndarray) -> float:
@@ -268,7 +263,7 @@ def by_phase(sample: CountedDurations, rng: np.random.Generator) -> Factor:
     if variance > 0:
         if size.mean() >= 5:
             spread = float((np.bincount(group, sample.count * scores) ** 2 / size).sum()) / variance
-            p_value = _chi_square_exceeds(spread, len(size) - 1)
+            p_value = chi_square_exceeds(spread, len(size) - 1)
         else:
             part = slice(None, None, max(1, sample.total // _MOST_CALLS))
             p_value = _rank_test(
@@ -319,7 +314,7 @@ def _concentration(sample: CountedDurations, depth: float, rng: np.random.Genera
     chance = ((drawn - expected) ** 2 / expected).sum(1)
     # A scaled chi-square with the mean and variance of the permutations extrapolates their tail.
     scale = chance.var() / (2 * chance.mean())
-    p_value = _chi_square_exceeds(found / scale, chance.mean() / scale) if scale > 0 else 1.0
+    p_value = chi_square_exceeds(found / scale, chance.mean() / scale) if scale > 0 else 1.0
     rate = total / sample.total
     squares = sample.total * rate * (1 - rate)
     return p_value, _component(size, float(((slow - size * rate) ** 2 / size).sum()), squares)

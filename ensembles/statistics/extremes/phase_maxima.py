@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.statistics.extremes.normality import shapiro_wilk_p
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -132,11 +133,9 @@ class PhaseMaxima:
         values = self.log_s.ravel() if self._count > 2 * len(cases) else one_each
         if np.ptp(values) <= 0:
             return True
-        from scipy.stats import shapiro
-
         if len(values) > _SHAPIRO:
             values = np.random.default_rng(0).choice(values, _SHAPIRO, replace=False)
-        return bool(shapiro(values).pvalue >= _CONTRADICTED)
+        return shapiro_wilk_p(values) >= _CONTRADICTED
 
     def mean_s(self) -> float:
         """Return the mean over phases, in seconds."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from ensembles.statistics.modes.density import LogCells, by_phase, resampled_phases
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -78,6 +77,8 @@ def compute_sizer(sample: CountedDurations, level: float = 0.95) -> Sizer:
     at = np.linspace(cells.edges[0], cells.edges[-1], POSITIONS)
     bandwidth = np.geomspace(max(span / POSITIONS, np.median(cells.widths)), max(span / 3, 0.05), BANDWIDTHS)
     middle = 0.5 * (cells.edges[1:] + cells.edges[:-1])
+    from scipy.special import ndtri
+
     phases = resampled_phases(sample)
     groups = None
     if phases:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 LEAST_PAIRS = 50
 """With fewer pairs of calls, correlations are unknown."""
@@ -125,6 +124,8 @@ def estimate_dependence(
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:
     """Return scores of variance 1; all zero if all values are equal."""
+    from scipy.special import ndtri
+
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(count) - count / 2  # calls below, and half of those that are equal
     scores = ndtri(middle / max(len(values), 1))[place.reshape(-1)]

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ensembles import _compiled
+from ensembles.structure.ordinals.by_rank import RankLevels
 from ensembles.structure.ordinals.trend import Trend, fit_trend
-from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
+from ensembles.summaries.bins import BIN_COUNT, bin_low_ns
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_ORDINALS, UNKNOWN_ORDINAL, ordinal_range
-from ensembles.summaries.keyed_sums import groups_of_rows, unique_counts
 
 APART = 1024
 """Ordinals up to this one have separate ensembles; larger ones have 32 ensembles an octave."""
@@ -107,9 +108,6 @@ LEAST_TASKS = 0.5
 """Ordinals that fewer than this share of the tasks reach are left out of the trend, as these tasks may
 differ."""
 
-_JOIN_FROM = 1 << 20
-"""Number of sums from which on those of the same rank and ordinal are merged."""
-
 
 class OrdinalEnsembles:
     """The durations of calls by ordinal; mergeable.
@@ -144,15 +142,14 @@ class OrdinalEnsembles:
         self._kept = kept
         self._parts: list[tuple[np.ndarray, np.ndarray]] | None = []
         self._bins: dict[str, np.ndarray] = {"place": np.empty(0, np.int64), "count": np.empty(0, np.int64)}
+        self._dense = np.empty((0, BIN_COUNT), np.int64)  # counts that are not in `_bins` yet, by class
         self._low = np.empty(0, np.int64)  # of each class
         self._high = np.empty(0, np.int64)
         self._n = np.empty(0, np.int64)
         self._sum: np.ndarray = np.empty(0, np.float64)
         self._min = np.empty(0, np.int64)
         self._max = np.empty(0, np.int64)
-        # By rank and class: number of calls, and sum of the logarithms of their durations.
-        self._by_rank: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._joined_size = _JOIN_FROM
+        self._by_rank = RankLevels()
         self.n_unknown = 0
 
     def add(self, ordinal: np.ndarray, duration_ns: np.ndarray, rank: np.ndarray) -> None:
@@ -165,20 +162,17 @@ class OrdinalEnsembles:
         """
         if not len(ordinal):
             return
-        number = ordinal_class_index(ordinal)
-        duration_ns = np.asarray(duration_ns, np.int64)
-        self._grow(int(number.max()) + 1)
-        self._n += np.bincount(number, minlength=len(self._n))
-        self._sum += np.bincount(number, duration_ns, minlength=len(self._n))
-        np.minimum.at(self._min, number, duration_ns)
-        np.maximum.at(self._max, number, duration_ns)
-        self._add_bins(*unique_counts(number * BIN_COUNT + bin_index(duration_ns)))
-        key = np.asarray(rank, np.int64) << 16 | number
-        group, first = groups_of_rows([key])
-        order = np.argsort(key[first])
-        logs = np.bincount(group, np.log(np.maximum(duration_ns, 1)))
-        self._by_rank.append((key[first][order], np.bincount(group)[order], logs[order]))
-        self._join_if_many()
+        ordinal = np.ascontiguousarray(ordinal, np.int64)
+        duration_ns = np.ascontiguousarray(duration_ns, np.int64)
+        self._grow(int(ordinal_class_index(ordinal.max())) + 1)
+        if len(self._dense) < len(self._n):
+            self._dense = np.pad(self._dense, ((0, len(self._n) - len(self._dense)), (0, 0)))
+        row, calls, levels = self._by_rank.rows_for(np.asarray(rank), len(self._n))
+        number = np.empty(len(ordinal), np.uint16)
+        totals = (self._dense, self._n, self._sum, self._min, self._max)
+        logs = np.log(np.maximum(duration_ns, 1))
+        _compiled.count_ordinals(ordinal, duration_ns, row, logs, number, *totals, calls, levels)
+        self._by_rank.close()
         if self._parts is not None:
             self._parts.append((number, duration_ns))
             self._forget_if_many()
@@ -191,15 +185,22 @@ class OrdinalEnsembles:
         self._sum[:size] += other._sum
         self._min[:size] = np.minimum(self._min[:size], other._min)
         self._max[:size] = np.maximum(self._max[:size], other._max)
+        other.condense()
         self._add_bins(other._bins["place"], other._bins["count"])
-        self._by_rank += other._by_rank
-        self._join_if_many()
+        self._by_rank.merge(other._by_rank)
         self.n_unknown += other.n_unknown
         if self._parts is not None and other._parts is not None:
             self._parts += other._parts
             self._forget_if_many()
         else:
             self._parts = None
+
+    def condense(self) -> None:
+        """Move the counts to the bins that occur."""
+        place = np.flatnonzero(self._dense)
+        if len(place):
+            self._add_bins(place, self._dense.reshape(-1)[place])
+        self._dense = np.empty((0, BIN_COUNT), np.int64)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the contents as arrays.
@@ -210,6 +211,7 @@ class OrdinalEnsembles:
             Of each class ``low`` and ``high`` (ordinals), ``n``, ``sum_ns``, ``min_ns`` and ``max_ns``; and
             the histogram: ``bin_class``, ``bin`` and ``bin_count``.
         """
+        self.condense()
         place = self._bins["place"]
         return {
             "low": self._low,
@@ -358,15 +360,11 @@ class OrdinalEnsembles:
         used = used[tasks[used] >= LEAST_TASKS * tasks[used].max(initial=0)]
         # Ordinals after one that was left out are not its successors.
         used = used[: int(np.argmin(np.append(np.diff(used) == 1, False))) + 1] if len(used) else used
-        key, calls, logs = self._joined()
-        ranks, row = np.unique(key >> 16, return_inverse=True)
-        place = np.full(len(self._n), -1)
-        place[used] = np.arange(len(used))
-        column = place[key & 0xFFFF]
-        mine = column >= 0
-        by_rank = np.full((len(ranks), len(used)), np.nan)
-        by_rank[row.reshape(-1)[mine], column[mine]] = logs[mine] / calls[mine]
-        level = np.nanmedian(by_rank, axis=0) if len(used) else np.empty(0)
+        level = self._by_rank.medians(used)
+
+        def by_rank(first: int, last: int) -> np.ndarray:
+            return self._by_rank.columns(used[first : last + 1])
+
         return fit_trend(self._low[used], self._high[used], level, by_rank, seed)
 
     def _grow(self, size: int) -> None:
@@ -385,10 +383,6 @@ class OrdinalEnsembles:
         np.add.at(sums, where.reshape(-1), np.concatenate([self._bins["count"], count]))
         self._bins = {"place": joined, "count": sums}
 
-    def _join_if_many(self) -> None:
-        if len(self._by_rank) > 1 and sum(len(part[0]) for part in self._by_rank) > self._joined_size * 2:
-            self._joined_size = max(len(self._joined()[0]), _JOIN_FROM)
-
     def _forget_if_many(self) -> None:
         if self._parts is not None and sum(len(part[0]) for part in self._parts) > self._kept:
             self._parts = None
@@ -401,25 +395,16 @@ class OrdinalEnsembles:
             self._parts = [(np.concatenate(numbers), np.concatenate(durations))]
         return self._parts[0]
 
-    def _joined(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Merge the sums, so that each key (rank and class) occurs once."""
-        key, calls, logs = (np.concatenate(column) for column in zip(*self._by_rank, strict=True))
-        keys, where = np.unique(key, return_inverse=True)
-        where = where.reshape(-1)
-        self._by_rank = [(keys, np.bincount(where, calls).astype(np.int64), np.bincount(where, logs))]
-        return self._by_rank[0]
-
     def _tasks(self) -> np.ndarray | None:
         """Count the tasks of each class; None: not known."""
-        if not self._by_rank:
-            return None
-        return np.bincount(self._joined()[0] & 0xFFFF, minlength=len(self._n))
+        return self._by_rank.tasks(len(self._n)) if len(self._by_rank) else None
 
     def _of_bins(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the upper ends of the bins of a class in seconds, and their counts.
 
         The ends lie within the extremes of the class.
         """
+        self.condense()
         low, high = np.searchsorted(self._bins["place"], [number * BIN_COUNT, (number + 1) * BIN_COUNT])
         bins, count = self._bins["place"][low:high] - number * BIN_COUNT, self._bins["count"][low:high]
         edges = np.append(bin_low_ns().astype(np.float64), 2.0**64)
@@ -430,7 +415,7 @@ class OrdinalEnsembles:
         found = np.full((len(self._n), len(levels)), np.nan)
         if self._parts is not None:
             number, duration = self._whole()
-            order = np.lexsort((duration, number))
+            order = np.argsort(number, kind="stable")
             parts = np.split(duration[order], np.cumsum(self._n)[:-1]) if len(self._n) else []
             for at in np.flatnonzero(self._n).tolist():
                 found[at] = np.quantile(parts[at], levels) * 1e-9

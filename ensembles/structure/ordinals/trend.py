@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -70,7 +71,11 @@ class Trend:
 
 
 def fit_trend(
-    low: np.ndarray, high: np.ndarray, level: np.ndarray, by_rank: np.ndarray | None = None, seed: int = 0
+    low: np.ndarray,
+    high: np.ndarray,
+    level: np.ndarray,
+    by_rank: np.ndarray | Callable[[int, int], np.ndarray] | None = None,
+    seed: int = 0,
 ) -> Trend:
     """Test for a stretch of ordinals along which calls become slower.
 
@@ -88,8 +93,9 @@ def fit_trend(
         First and last ordinal of each class, rising.
     level : ndarray of float, shape (p,)
         Logarithm of the typical duration.
-    by_rank : ndarray of float, shape (r, p), optional
-        The same of each rank; NaN: the rank made no such call.
+    by_rank : ndarray of float, shape (r, p), or callable, optional
+        The same of each rank; NaN: the rank made no such call. A function of the first and last column gives
+        these columns, which are needed only if there is a trend.
     seed : int
         Seed of the random orders.
 
@@ -227,11 +233,13 @@ def _bend(points: np.ndarray) -> int:
     return bend + 1 if is_better and bend >= (1 if n < _LONG else 2) else 0
 
 
-def _by_rank(by_rank: np.ndarray | None, first: int, last: int) -> tuple[float | None, float | None]:
+def _by_rank(
+    by_rank: np.ndarray | Callable[[int, int], np.ndarray] | None, first: int, last: int
+) -> tuple[float | None, float | None]:
     """Apply Page's test with ranks as blocks, and compute the share of rising ranks."""
     if by_rank is None or last - first < 2:
         return None, None
-    part = by_rank[:, first : last + 1]
+    part = by_rank(first, last) if callable(by_rank) else by_rank[:, first : last + 1]
     part = part[~np.isnan(part).any(axis=1)]
     if len(part) < 2:
         return None, None
