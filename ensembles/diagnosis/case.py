@@ -137,6 +137,12 @@ class Case:
         """Compute by how much the run would be shorter."""
         return float(self.gains_s(saved_ns).sum())
 
+    @cached_property
+    def _length_s(self) -> np.ndarray:
+        """From the first call of each window to its last arrival."""
+        length: np.ndarray = self._arrival.max(axis=1) * 1e-9
+        return length
+
     def most_s(self, time_ns: np.ndarray) -> float:
         """Add up over the windows the largest sum of a task.
 
@@ -158,10 +164,16 @@ class Case:
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
     ) -> tuple[float, float]:
-        """Compute the interval of the gain, from bounds of the time saved and from resampled phases."""
+        """Compute the interval of the gain, from bounds of the time saved and from the spread over phases.
+
+        Phases have different lengths by design, and longer ones gain more. So the error is that of the ratio
+        of gain to length, of which each phase is one observation (the ratio estimator of sampling theory).
+        """
         gains = self.gains_s(saved_ns)
-        middle, active = float(gains.sum()), gains[gains > 0]
-        error = _NORMAL_90 * float(np.std(active)) * len(active) ** 0.5 if len(active) > 1 else 0.0
+        middle, active = float(gains.sum()), gains > 0
+        length, number = self._length_s[active], int(active.sum())
+        left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
+        error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
         least = max(error, MARGIN * middle)
         low = middle - float(np.hypot(middle - min(self.gain_s(low_ns), middle), least))
         high = middle + float(np.hypot(max(self.gain_s(high_ns), middle) - middle, least))

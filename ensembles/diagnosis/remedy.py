@@ -31,6 +31,8 @@ class Remedy:
         Time that the remedy saves.
     low_ns, high_ns : ndarray of float64, shape (n,), or None
         Bounds; None: as `saved_ns`.
+    at_targets : bool
+        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
     """
 
     rows: np.ndarray
@@ -42,6 +44,7 @@ class Remedy:
     low_ns: np.ndarray | None = None
     high_ns: np.ndarray | None = None
     files: tuple[str, ...] = ()
+    at_targets: bool = False
 
 
 LEAST_SHARE = 1e-3
@@ -96,6 +99,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             gain_s=interval,
             title=remedy.title,
             saved_ns=saved_ns,
+            at_targets=remedy.at_targets,
         )
     ]
 
