@@ -151,11 +151,19 @@ class Case:
         """
         return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
 
-    def spread_ns(self, saved_ns: np.ndarray) -> np.ndarray:
-        """Let all tasks of a window save what the tasks save on average: they wait at the same servers."""
+    def spread_ns(self, saved_ns: np.ndarray, of_tasks: Callable[..., np.ndarray] = np.mean) -> np.ndarray:
+        """Let all tasks of a window save what the tasks save on average: they wait at the same servers.
+
+        Parameters
+        ----------
+        saved_ns : ndarray of float64, shape (n,)
+        of_tasks : callable
+            ``np.max``: all save what the one with the largest saving does, after whom they queue.
+        """
         saved = self.by_cell(saved_ns)
-        number = np.maximum(self.present.sum(axis=1), 1)
-        missing = np.maximum(saved.sum(axis=1)[:, None] / number[:, None] - saved, 0.0)
+        together = np.where(self.present, saved, 0.0 if of_tasks is np.max else np.nan)
+        usual = np.max(together, axis=1) if of_tasks is np.max else np.nanmean(together, axis=1)
+        missing = np.where(self.present, np.maximum(usual[:, None] - saved, 0.0), 0.0)
         left = np.maximum(self.rows["time_ns"] - saved_ns, 0.0)
         whole = np.maximum(self.by_cell(left), 1.0)
         spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
