@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.single_stripe import find_counted
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
@@ -18,6 +18,7 @@ LEAST_BYTES = 16 << 20
 WIDER = 8
 """Stripes of the remedy whose gain is predicted."""
 
+_MOST_SMALL = 0.5
 _LEAST_WIDER = 4
 """Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
 
@@ -83,23 +84,28 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
     tasks = len(np.unique(table["rank"][chosen]))
     files_text = f"{len(files)} shared file{'s' * (len(files) != 1)}"
-    checks = (
+    small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
+    of_small = float(time_ns[small].sum() / max(time_ns.sum(), 1))
+    checks = [
         Check("one-target", True, f"{files_text} with a stripe count of 1"),
         Check("many-writers", True, f"{tasks} tasks use them, with work for {useful:.3g} targets at once"),
-    )
+    ]
+    if of_small > _MOST_SMALL:
+        text = f"{of_small:.0%} of the time is in requests below 256 KiB, which may wait for themselves only"
+        checks.append(Check("for-the-target", None, text))
     return Remedy(
         share > 0,
         time_ns * (1 - 1 / useful),
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         ADVICE,
-        checks,
+        tuple(checks),
         {
             "tasks": tasks,
             "tasks_at_once": useful,
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        time_ns * (1 - 1 / least),
+        np.where(small, 0.0, time_ns * (1 - 1 / least)),
         time_ns * (1 - 1 / useful),
         names,
         at_targets=True,
