@@ -104,7 +104,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     ]
 
 
-LIKELY_SHARE = 0.10
+LIKELY_SHARE = 0.04
 """Share of the span of a run that a remedy gains, by the best estimate, from which a finding is a warning
 although the lower end of the interval is smaller."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,11 @@ LEVEL = 0.004
 LEAST_FACTOR = 1.08
 LEAST_PHASES = 3
 LEAST_TASKS = 4
-ENOUGH_PHASES = 6
-"""With fewer phases, weighted by their length, their quarters are compared."""
+
+_LEAST_EFFECT = 0.02
+_LEAST_Z = 3.5
+_FAR = 6.0
+"""Standard deviations of the other tasks beyond which a task is no chance, whatever the distribution."""
 
 _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = 0.6  # with fewer calls, quarters vary more
@@ -37,52 +41,28 @@ ADVICE = {
 def _find(case: Case, by_node: bool) -> Remedy | None:
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
-    alone = np.char.find(case.name, "_all") < 0
-    slower, present, time_ns = case.residuals(alone), case.present, case.by_cell(case.rows["time_ns"])
-    by_quarters = (
-        _effective(slower, time_ns) < ENOUGH_PHASES and len(case.evidence.quarters.columns()["n"]) > 0
-    )
-    if by_quarters:
-        slower, time_ns = case.residuals_of_quarters(alone)
-        present = time_ns > 0
-    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
-    if len(windows) < LEAST_PHASES:
+    views = [view for by_quarters in (False, True) if (view := _view(case, by_quarters)) is not None]
+    if not views:
         raise NotApplicable(
-            f"tasks can be compared in {len(windows)} phases, and {LEAST_PHASES} are needed: "
-            f"record a run with "
-            "more steps, and the layer mpisync"
+            f"tasks can be compared in less than {LEAST_PHASES} phases: record a run with more steps, and "
+            "the layer mpisync"
         )
-    # A phase counts by how long it is: that of opening files says little.
-    weight = np.median(time_ns[windows], axis=1)
-    weight = weight / max(float(weight.mean()), 1e-9)
-    slower, present = slower[windows] * weight[:, None], present[windows]
     node = case.nodes_of_tasks()
-    worst = int(np.argmax(slower.mean(axis=0)))
     nodes = 0 if node is None else int(node.max()) + 1
     if by_node and 2 <= nodes < LEAST_TASKS:
         raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
-    is_node = node is not None and _mates_are_slow(slower, node)
-    if is_node != by_node:
+    found = [each for view in views if (each := _outlier(case, view, node, by_node)) is not None]
+    if not found:
         return None
-    if by_node:
-        assert node is not None
-        counts = np.bincount(node)
-        slower = np.stack([np.bincount(node, row) / counts for row in slower])
-        present = np.ones(slower.shape, bool)
-        worst = int(np.argmax(slower.mean(axis=0)))
-    effect = float(slower[:, worst].mean())
-    factor, p = float(np.exp(effect)), p_of_largest(slower, present)
-    same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
-    if p > LEVEL or factor < LEAST_FACTOR or same < (_SAME_SIGN_OF_QUARTERS if by_quarters else _SAME_SIGN):
-        return None
-    if not by_node and effect < 1.5 * _load_of(case, int(case.ranks[worst])):
-        return None  # its files lie on targets that more tasks use
+    best = max(found, key=lambda each: each.z)
+    slower, worst, effect, p, same = best.slower, best.worst, best.effect, best.p, best.same
+    by_quarters, windows, factor = best.by_quarters, len(slower), float(np.exp(effect))
     members = node == worst if by_node and node is not None else np.arange(len(case.ranks)) == worst
     rows = members[case.task] & (case.op != "seek")
     own = np.zeros(case.present.shape)
     own[:, members] = effect
     saved = np.where(rows, case.rows["time_ns"] * -np.expm1(-case.of_cells(own)), 0.0)
-    error = 1.645 * float(slower[:, worst].std(ddof=1)) / len(windows) ** 0.5
+    error = 1.645 * float(slower[:, worst].std(ddof=1)) / windows**0.5
     low, high = (
         np.where(rows, case.rows["time_ns"] * -np.expm1(-max(effect + s * error, 0)), 0.0) for s in (-1, 1)
     )
@@ -97,7 +77,7 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         Check(
             "in-most-phases",
             True,
-            f"slower in {same:.0%} of {len(windows)} {'quarters of phases' if by_quarters else 'phases'}",
+            f"slower in {same:.0%} of {windows} {'quarters of phases' if by_quarters else 'phases'}",
         ),
         Check(
             "per-size",
@@ -105,7 +85,7 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
             "calls of the same function and size class are compared, so more bytes do not count",
         ),
     )
-    evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": len(windows), "p": p, "host": host}
+    evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
     what = "straggler-node" if by_node else "straggler-task"
     return Remedy(
         rows,
@@ -119,28 +99,112 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     )
 
 
-def _effective(slower: np.ndarray, time_ns: np.ndarray) -> float:
-    """Return how many phases of equal length would tell as much as those in which tasks can be compared."""
-    weight = np.median(time_ns, axis=1)[np.any(slower != 0, axis=1)]
-    return float(weight.sum() ** 2 / max((weight**2).sum(), 1e-9)) if len(weight) else 0.0
+class _View(NamedTuple):
+    """Residuals of tasks in phases, or quarters of phases: shape (windows, tasks), weighted by their length."""
+
+    slower: np.ndarray
+    present: np.ndarray
+    weight: np.ndarray
+    by_quarters: bool
 
 
-def _load_of(case: Case, rank: int) -> float:
-    """Compute how much more than usual the targets of a task have to do (logarithm); 0: not known."""
+class _Outlier(NamedTuple):
+    slower: np.ndarray
+    worst: int
+    effect: float
+    p: float
+    z: float
+    same: float
+    by_quarters: bool
+
+
+def _view(case: Case, by_quarters: bool) -> _View | None:
+    alone = np.char.find(case.name, "_all") < 0
+    if by_quarters:
+        # A slow task begins its later calls when others have left the servers: only quarters show it then.
+        if not len(case.evidence.quarters.columns()["n"]):
+            return None
+        slower, time_ns = case.residuals_of_quarters(alone)
+        present = time_ns > 0
+    else:
+        slower, present, time_ns = case.residuals(alone), case.present, case.by_cell(case.rows["time_ns"])
+    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
+    if len(windows) < LEAST_PHASES:
+        return None
+    # A phase counts by how long it is: that of opening files says little.
+    weight = np.median(time_ns[windows], axis=1)
+    weight = weight / max(float(weight.mean()), 1e-9)
+    return _View(slower[windows] * weight[:, None], present[windows], weight, by_quarters)
+
+
+def _outlier(case: Case, view: _View, node: np.ndarray | None, by_node: bool) -> _Outlier | None:
+    """Return the slowest task, or node, of a view, if it is slower than chance explains."""
+    slower, present, weight = view.slower, view.present, view.weight
+    is_node = node is not None and _mates_are_slow(slower, node)
+    if is_node != by_node:
+        return None
+    if by_node:
+        assert node is not None
+        counts = np.bincount(node)
+        slower = np.stack([np.bincount(node, row) / counts for row in slower])
+        present = np.ones(slower.shape, bool)
+    else:
+        slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
+    mean = slower.mean(axis=0)
+    worst = int(np.argmax(mean))
+    effect, z = float(mean[worst]), _z_of_largest(mean)
+    if effect < np.log(LEAST_FACTOR) and z < _FAR or z < _LEAST_Z or effect < _LEAST_EFFECT:
+        return None
+    same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
+    if same < (_SAME_SIGN_OF_QUARTERS if view.by_quarters else _SAME_SIGN):
+        return None
+    p = p_of_largest(slower, present)
+    # Calls that begin late are short, so quarters of a phase are not exchangeable: then tasks are compared.
+    if p > LEVEL and z < _FAR:
+        return None
+    return _Outlier(slower, worst, effect, min(p, _p_of_z(z, len(mean))), z, same, view.by_quarters)
+
+
+def _z_of_largest(mean: np.ndarray) -> float:
+    """Return how many robust standard deviations of the others the largest value is above their median."""
+    others = np.delete(mean, int(np.argmax(mean)))
+    middle = float(np.median(others))
+    spread = max(1.4826 * float(np.median(np.abs(others - middle))), float(np.std(others)) / 2, 1e-9)
+    return (float(mean.max()) - middle) / spread
+
+
+def _p_of_z(z: float, number: int) -> float:
+    """Return the probability that the largest of `number` normal values is so far above their median."""
+    return min(number * 0.5 * math.erfc(z / 2**0.5), 1.0)
+
+
+def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
+    """Compute what the load of the targets of its files explains of the slowness of each task."""
+    load = _loads(case)
+    others = np.delete(np.arange(len(mean)), int(np.argmax(mean)))
+    spread = load[others] - load[others].mean()
+    if not (spread**2).sum() > 0:
+        return np.zeros(len(mean))
+    slope = max(float((spread * mean[others]).sum() / (spread**2).sum()), 0.0)
+    found: np.ndarray = slope * (load - np.median(load))
+    return found
+
+
+def _loads(case: Case) -> np.ndarray:
+    """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
+    found = np.zeros(len(case.ranks))
     uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
     _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
     known = np.flatnonzero((listed > 0) & (count > 0) & (count <= _MOST_STRIPES))
     if not len(known):
-        return 0.0
+        return found
     count, first, listed = count[known], first[known], listed[known]
     number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     target = (np.repeat(first, count) + number) % np.repeat(listed, count)
-    part = np.repeat(uses["bytes"][known] / count, count)
-    load = np.bincount(target, part)
-    mine = np.repeat(uses["rank"][known], count) == rank
-    if not mine.any():
-        return 0.0
-    return max(float(np.log(load[target[mine]].max() / np.median(load[target]))), 0.0)
+    load = np.bincount(target, np.repeat(uses["bytes"][known] / count, count))
+    task = np.searchsorted(case.ranks, np.repeat(uses["rank"][known], count))
+    np.maximum.at(found, task, np.log(load[target] / np.median(load[target])))
+    return found
 
 
 def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:
