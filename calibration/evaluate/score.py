@@ -59,6 +59,7 @@ def report(judged: list[Judged]) -> None:
             "90 %",
         ),
         ("causes of 10 % or more that are named", _named(planted, LARGE, 2), "95 %"),
+        ("the same, without those that are refused with advice", _named(planted, LARGE, 2, told=True), ""),
         ("causes of 2 to 10 % that are named", _named(planted, SMALL, LARGE), "60 %"),
         (
             "causes that are named, or refused with advice",
@@ -108,8 +109,12 @@ def _is_named(run: Judged, cause: str, refused: bool = False) -> bool:
     )
 
 
-def _named(runs: list[Judged], least: float, below: float, refused: bool = False) -> str:
+def _named(
+    runs: list[Judged], least: float, below: float, refused: bool = False, told: bool = False
+) -> str:
+    """Count the causes that are named; `refused`: or refused; `told`: of those that are not refused."""
     wanted = [(run, cause) for run in runs for cause, cost in run.costs.items() if least <= cost < below]
+    wanted = [(run, cause) for run, cause in wanted if not told or cause not in run.refused]
     return _of(sum(_is_named(run, cause, refused) for run, cause in wanted), len(wanted))
 
 

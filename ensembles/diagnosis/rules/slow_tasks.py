@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ LEAST_PHASES = 3
 LEAST_TASKS = 4
 
 _LEAST_EFFECT = 0.02
-_LEAST_Z = 3.5
+_LEAST_Z = {False: 4.0, True: 3.5}
+"""Of tasks, and of nodes, which are means over their tasks."""
+
 _FAR = 6.0
 """Standard deviations of the other tasks beyond which a task is no chance, whatever the distribution."""
 
@@ -140,6 +142,7 @@ def _view(case: Case, by_quarters: bool) -> _View | None:
 def _outlier(case: Case, view: _View, node: np.ndarray | None, by_node: bool) -> _Outlier | None:
     """Return the slowest task, or node, of a view, if it is slower than chance explains."""
     slower, present, weight = view.slower, view.present, view.weight
+    slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
     is_node = node is not None and _mates_are_slow(slower, node)
     if is_node != by_node:
         return None
@@ -148,34 +151,36 @@ def _outlier(case: Case, view: _View, node: np.ndarray | None, by_node: bool) ->
         counts = np.bincount(node)
         slower = np.stack([np.bincount(node, row) / counts for row in slower])
         present = np.ones(slower.shape, bool)
-    else:
-        slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
     mean = slower.mean(axis=0)
     worst = int(np.argmax(mean))
     effect, z = float(mean[worst]), _z_of_largest(mean)
-    if effect < np.log(LEAST_FACTOR) and z < _FAR or z < _LEAST_Z or effect < _LEAST_EFFECT:
+    if z < _LEAST_Z[by_node] or effect < (_LEAST_EFFECT if z >= _FAR else np.log(LEAST_FACTOR)):
         return None
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
     if same < (_SAME_SIGN_OF_QUARTERS if view.by_quarters else _SAME_SIGN):
         return None
-    p = p_of_largest(slower, present)
-    # Calls that begin late are short, so quarters of a phase are not exchangeable: then tasks are compared.
-    if p > LEVEL and z < _FAR:
-        return None
-    return _Outlier(slower, worst, effect, min(p, _p_of_z(z, len(mean))), z, same, view.by_quarters)
+    # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
+    # all others needs no permutation.
+    p = _p_of_z(z, len(mean)) if z >= _FAR else p_of_largest(slower, present)
+    return None if p > LEVEL else _Outlier(slower, worst, effect, p, z, same, view.by_quarters)
 
 
 def _z_of_largest(mean: np.ndarray) -> float:
-    """Return how many robust standard deviations of the others the largest value is above their median."""
-    others = np.delete(mean, int(np.argmax(mean)))
-    middle = float(np.median(others))
-    spread = max(1.4826 * float(np.median(np.abs(others - middle))), float(np.std(others)) / 2, 1e-9)
-    return (float(mean.max()) - middle) / spread
+    """Return how many standard deviations of the others the largest value is above their median.
+
+    Their upper half gives the standard deviation, as few tasks may be fast: by the upper decile of the others,
+    and by the largest of them, which of n normal values is expected at the quantile 1 - 1 / (n + 1).
+    """
+    others = np.sort(np.delete(mean, int(np.argmax(mean))))
+    normal, middle = NormalDist(), float(np.median(others))
+    decile = (float(np.quantile(others, 0.9)) - middle) / normal.inv_cdf(0.9)
+    largest = (float(others[-1]) - middle) / normal.inv_cdf(max(1 - 1 / (len(others) + 1), 0.75))
+    return (float(mean.max()) - middle) / max(decile, largest, 1e-9)
 
 
 def _p_of_z(z: float, number: int) -> float:
     """Return the probability that the largest of `number` normal values is so far above their median."""
-    return min(number * 0.5 * math.erfc(z / 2**0.5), 1.0)
+    return min(number * NormalDist().cdf(-z), 1.0)
 
 
 def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
