@@ -26,7 +26,9 @@ _FAR = 6.0
 """Standard deviations of the other tasks beyond which a task is no chance, whatever the distribution."""
 
 _SAME_SIGN = 0.75  # share of the time of the phases
-_SAME_SIGN_OF_QUARTERS = 0.6  # with fewer calls, quarters vary more
+_SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
+"""With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
+
 _MATES = 0.4
 _MOST_STRIPES = 16
 
@@ -157,7 +159,7 @@ def _outlier(case: Case, view: _View, node: np.ndarray | None, by_node: bool) ->
     if z < _LEAST_Z[by_node] or effect < (_LEAST_EFFECT if z >= _FAR else np.log(LEAST_FACTOR)):
         return None
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
-    if same < (_SAME_SIGN_OF_QUARTERS if view.by_quarters else _SAME_SIGN):
+    if same < (_SAME_SIGN_OF_QUARTERS[z >= _FAR] if view.by_quarters else _SAME_SIGN):
         return None
     # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
     # all others needs no permutation.

@@ -47,15 +47,14 @@ def simulated(folder: Path, faults: list[str], **settings: float) -> en.Run:
     pattern = folder.parent / f"{folder.name}.toml"
     pattern.write_text(WRITES)
     machine = {"cache_MiB": 0.0, "stripe_count": 1, "call_noise": 0.2, **settings}
-    simulate(
-        expand(read_pattern(pattern)), read_model("healthy", faults).with_settings(machine, "test"), folder, seed=2
-    )
+    model = read_model("healthy", faults).with_settings(machine, "test")
+    simulate(expand(read_pattern(pattern)), model, folder, seed=2)
     return en.open(str(folder))
 
 
 def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Path) -> None:
-    # All tasks wait for the target, so over a phase the slow one has fewer calls beside others, and shorter ones.
-    slow = simulated(tmp_path / "slow", ["straggler-task=0.3"], straggler_task=9)
+    # All tasks wait for the target: the slow one begins its last calls when the others have left it.
+    slow = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9)
     (found,) = diagnose(slow, [slow_tasks.task_rule]).findings
     assert found.where.ranks == ((9, 9),)
     assert not diagnose(simulated(tmp_path / "healthy", []), [slow_tasks.task_rule]).findings
