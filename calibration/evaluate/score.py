@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,20 @@ def report(judged: list[Judged]) -> None:
     )
     show(
         _gains_by_cause(judged),
-        ("cause", "found", "interval holds the gain", "width, median", "place right", "harmless", "of these alarm"),
+        (
+            "cause",
+            "found",
+            "interval holds the gain",
+            "width, median",
+            "place right",
+            "harmless",
+            "of these alarm",
+        ),
     )
-    show(_reliability(judged), ("stated confidence", "findings above note", "mean stated", "share that is true"))
+    show(
+        _reliability(judged),
+        ("stated confidence", "findings above note", "mean stated", "share that is true"),
+    )
     show(_confusion(judged), ("measured cause", "most costly finding (number of runs)"))
     false = sum(bool(run.drishti) for run in healthy)
     say(f"Drishti's triggers fire in {_of(false, len(healthy))} of the healthy runs.")
@@ -109,9 +121,7 @@ def _is_named(run: Judged, cause: str, refused: bool = False) -> bool:
     )
 
 
-def _named(
-    runs: list[Judged], least: float, below: float, refused: bool = False, told: bool = False
-) -> str:
+def _named(runs: list[Judged], least: float, below: float, refused: bool = False, told: bool = False) -> str:
     """Count the causes that are named; `refused`: or refused; `told`: of those that are not refused."""
     wanted = [(run, cause) for run in runs for cause, cost in run.costs.items() if least <= cost < below]
     wanted = [(run, cause) for run, cause in wanted if not told or cause not in run.refused]
@@ -188,7 +198,9 @@ def _gains_by_cause(judged: list[Judged]) -> list[tuple[object, ...]]:
         gains = _gains(judged, name)
         harmless = [run for run in judged if name in run.truth["harmless"]]
         alarms = sum(any(finding["id"] == name for finding in run.loud) for run in harmless)
-        rows.append((name, len(found), _coverage(gains), _width(gains), _places(found), len(harmless), alarms))
+        rows.append(
+            (name, len(found), _coverage(gains), _width(gains), _places(found), len(harmless), alarms)
+        )
     return rows
 
 
@@ -204,7 +216,7 @@ def _reliability(judged: list[Judged]) -> list[tuple[object, ...]]:
             f"{stated[place == number].mean():.0%}",
             _of(int(true[place == number].sum()), int((place == number).sum())),
         )
-        for number, (low, high) in enumerate(zip(CONFIDENCES, CONFIDENCES[1:], strict=False))
+        for number, (low, high) in enumerate(pairwise(CONFIDENCES))
         if (place == number).any()
     ]
 

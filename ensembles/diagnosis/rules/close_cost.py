@@ -103,7 +103,11 @@ def _kept_open(case: Case, rows: np.ndarray, time_ns: np.ndarray, at_most_s: flo
         )
     mean_s = float(time_ns.sum()) * 1e-9 / count
     checks = (
-        Check("each-step", True, f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again"),
+        Check(
+            "each-step",
+            True,
+            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
+        ),
         Check(
             "storage-has-time",
             None,

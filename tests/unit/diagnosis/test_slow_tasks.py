@@ -11,6 +11,7 @@ import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.rules import slow_tasks
+from ensembles.diagnosis.slow_units import LEAST_Z, z_of_largest
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model
@@ -63,15 +64,15 @@ def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Pat
 def test_the_largest_of_normal_values_is_seldom_far_and_a_shifted_one_is() -> None:
     rng = np.random.default_rng(1)
     draws = rng.normal(size=(2_000, 40))
-    z = np.array([slow_tasks._z_of_largest(row) for row in draws])
-    assert np.mean(z > slow_tasks._LEAST_Z[False]) < 0.02
+    z = np.array([z_of_largest(row) for row in draws])
+    assert np.mean(z > LEAST_Z[False]) < 0.02
     shifted = draws.copy()
     shifted[:, 3] += 9.0
-    assert np.mean([slow_tasks._z_of_largest(row) > slow_tasks._LEAST_Z[False] for row in shifted]) > 0.9
+    assert np.mean([z_of_largest(row) > LEAST_Z[False] for row in shifted]) > 0.9
     # Tasks that are fast do not hide a slow one.
     draws[:, :10] -= 30.0
     draws[:, 20] += 9.0
-    assert np.mean([slow_tasks._z_of_largest(row) > slow_tasks._LEAST_Z[False] for row in draws]) > 0.9
+    assert np.mean([z_of_largest(row) > LEAST_Z[False] for row in draws]) > 0.9
 
 
 @pytest.mark.parametrize(("again", "least", "most"), [(True, 0.8, 1.0), (False, 0.0, 0.2)])
