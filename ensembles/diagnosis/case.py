@@ -108,7 +108,7 @@ class Case:
         """Time for which tasks wait for one that is late again and again, beyond what chance explains.
 
         It is the largest sum over the phases of a task's lateness (arrival less median arrival), less the
-        mean of the same after permutations of the tasks within phases: which task is last varies by chance.
+        mean of the same after permutations of the tasks within phases: which task is last varies at random.
         """
         if not len(self):
             return 0.0

@@ -19,7 +19,7 @@ LEAST_Z = {False: 4.0, True: 3.5}
 """Of tasks, and of nodes, which are means over their tasks."""
 
 _FAR = 6.0
-"""Standard deviations of the other tasks beyond which a task is no chance, whatever the distribution."""
+"""Standard deviations of the other tasks beyond which a task is significantly slower, whatever the distribution."""
 
 _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}

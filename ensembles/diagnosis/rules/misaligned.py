@@ -21,7 +21,7 @@ LEAST_SLOPE = 0.15
 
 _LEAST_T = 3.0
 _LEAST_PART = 0.1
-"""Part of the calls with either kind of ends: the few that end with a stripe by chance are first or last."""
+"""Part of the calls with either kind of ends: the few that happen to end with a stripe are first or last."""
 
 ADVICE = (
     "make records and their offsets multiples of the stripe size (HDF5: H5Pset_alignment; MPI-IO: "
