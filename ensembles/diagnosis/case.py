@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
+from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -56,10 +57,13 @@ class Case:
         Phase at whose end tasks wait for each other; 0: the whole run is one.
     span_s : float
         From the first call to the last.
+    shared : dict
+        What rules computed and others need too.
     """
 
     def __init__(self, run: Run, evidence: Evidence) -> None:
         self.run, self.evidence = run, evidence
+        self.shared: dict[Any, Any] = {}
         self.rows = evidence.calls.columns()
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
         self.op: np.ndarray
@@ -311,7 +315,7 @@ def _residuals(
     total, weight = np.zeros(shape), np.zeros(shape)
     if not len(rows["n"]):
         return total, weight
-    group = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
+    group = groups_of_rows(list(keys))[0]
     values = rows["log_ns"] / rows["n"]
     sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
     values = values - _from_median(values, group)

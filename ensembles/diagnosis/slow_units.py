@@ -52,6 +52,14 @@ class Outlier(NamedTuple):
 
 def view_of(case: Case, by_quarters: bool) -> View | None:
     """Return the residuals of tasks by phases or by their quarters; None: too few can be compared."""
+    key = view_of, by_quarters
+    if key not in case.shared:
+        case.shared[key] = _view(case, by_quarters)
+    found: View | None = case.shared[key]
+    return found
+
+
+def _view(case: Case, by_quarters: bool) -> View | None:
     alone = np.char.find(case.name, "_all") < 0
     if by_quarters:
         # A slow task begins its later calls when others have left the servers: only quarters show it then.
