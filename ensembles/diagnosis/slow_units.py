@@ -19,12 +19,13 @@ LEAST_Z = {False: 4.0, True: 3.5}
 """Of tasks, and of nodes, which are means over their tasks."""
 
 _FAR = 6.0
-"""Standard deviations of the other tasks beyond which a task is significantly slower, whatever the distribution."""
+"""Standard deviations of the others beyond which a task is slower, whatever the distribution."""
 
 _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
 
+_LEAST_P = 1e-9  # no distribution is normal so far out
 _MATES = 0.4
 _MOST_STRIPES = 16
 
@@ -119,7 +120,7 @@ def z_of_largest(mean: np.ndarray) -> float:
 
 def _p_of_z(z: float, number: int) -> float:
     """Return the probability that the largest of `number` normal values is so far above their median."""
-    return min(number * NormalDist().cdf(-z), 1.0)
+    return min(max(number * NormalDist().cdf(-z), _LEAST_P), 1.0)
 
 
 def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:

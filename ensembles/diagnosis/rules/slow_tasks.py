@@ -13,6 +13,8 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, find_outlier, view_of
 
+_MOST_Z = 100
+
 ADVICE = {
     "straggler-task": "look at what else runs on the core, and at what only this task does (logging, a "
     "different "
@@ -57,7 +59,9 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         Check(
             "not-by-chance",
             True,
-            f"{best.z:.1f} standard deviations above the others: p = {p:.2g}",
+            f"{best.z:.1f} standard deviations above the others: p = {p:.2g}"
+            if best.z < _MOST_Z
+            else f"more than {_MOST_Z} standard deviations above the others",
         ),
         Check(
             "in-most-phases",
