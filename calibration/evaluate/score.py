@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from calibration.evaluate.place import place_is_right
 from calibration.page import say, show
 
 SMALL = 0.02
@@ -15,6 +17,12 @@ SMALL = 0.02
 
 LARGE = 0.10
 """Share of the run from which a cause must be the first finding."""
+
+NEAR = 0.10
+"""Share of the run by which the unexplained time may differ from what unnamed causes cost."""
+
+CONFIDENCES = (0.0, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Limits of the bins of stated confidence."""
 
 
 @dataclass
@@ -52,6 +60,7 @@ def report(judged: list[Judged]) -> None:
             "90 %",
         ),
         ("causes of 10 % or more that are named", _named(planted, LARGE, 2), "95 %"),
+        ("the same, without those that are refused with advice", _named(planted, LARGE, 2, told=True), ""),
         ("causes of 2 to 10 % that are named", _named(planted, SMALL, LARGE), "60 %"),
         (
             "causes that are named, or refused with advice",
@@ -59,16 +68,34 @@ def report(judged: list[Judged]) -> None:
             "95 %",
         ),
         ("pairs of causes of 5 % or more each: both named", _pairs(planted), "85 %"),
-        ("90 % intervals of the gain that hold the measured gain", _coverage(judged), "85 to 95 %"),
-        ("median width of the interval, as a share of the gain", _width(judged), "30 %"),
+        ("90 % intervals of the gain that hold the measured gain", _coverage(_gains(judged)), "85 to 95 %"),
+        ("median width of the interval, as a share of the gain", _width(_gains(judged)), "30 %"),
         ("findings above note that are causes", _true_share(judged), "confidence"),
         ("mean confidence of findings above note", _confidence(judged), "as above"),
+        ("places of findings that are right", _places(_true_findings(judged)), ""),
+        ("unexplained time within 10 points of what unnamed causes cost", _unexplained(judged), ""),
         ("mean processor time of a diagnosis", f"{np.mean([run.seconds for run in judged]):.2f} s", ""),
     ]
     show(rows, ("measure", "result", "aim of the issue"))
     show(
         _by_cause(judged),
         ("cause", "runs", "named", "refused with advice", "first", "missed cost, mean", "false", "Drishti"),
+    )
+    show(
+        _gains_by_cause(judged),
+        (
+            "cause",
+            "found",
+            "interval holds the gain",
+            "width, median",
+            "place right",
+            "harmless",
+            "of these alarm",
+        ),
+    )
+    show(
+        _reliability(judged),
+        ("stated confidence", "findings above note", "mean stated", "share that is true"),
     )
     show(_confusion(judged), ("measured cause", "most costly finding (number of runs)"))
     false = sum(bool(run.drishti) for run in healthy)
@@ -94,8 +121,10 @@ def _is_named(run: Judged, cause: str, refused: bool = False) -> bool:
     )
 
 
-def _named(runs: list[Judged], least: float, below: float, refused: bool = False) -> str:
+def _named(runs: list[Judged], least: float, below: float, refused: bool = False, told: bool = False) -> str:
+    """Count the causes that are named; `refused`: or refused; `told`: of those that are not refused."""
     wanted = [(run, cause) for run in runs for cause, cost in run.costs.items() if least <= cost < below]
+    wanted = [(run, cause) for run, cause in wanted if not told or cause not in run.refused]
     return _of(sum(_is_named(run, cause, refused) for run, cause in wanted), len(wanted))
 
 
@@ -105,23 +134,91 @@ def _pairs(runs: list[Judged]) -> str:
     return _of(sum(both), len(both))
 
 
-def _gains(judged: list[Judged]) -> list[tuple[float, list[float]]]:
+Gains = list[tuple[float, list[float]]]
+"""Measured gains in seconds, and their intervals."""
+
+
+def _gains(judged: list[Judged], cause: str | None = None) -> Gains:
     return [
         (run.costs[finding["id"]] * run.truth["span_s"], finding["gain_s"])
-        for run in judged
-        for finding in run.loud
-        if finding["id"] in run.costs and finding["gain_s"]
+        for run, finding in _true_findings(judged)
+        if finding["gain_s"] and cause in (None, finding["id"])
     ]
 
 
-def _coverage(judged: list[Judged]) -> str:
-    gains = _gains(judged)
+def _coverage(gains: Gains) -> str:
     return _of(sum(low <= true <= high for true, (low, high) in gains), len(gains))
 
 
-def _width(judged: list[Judged]) -> str:
-    widths = [(high - low) / max(true, 1e-9) for true, (low, high) in _gains(judged)]
+def _width(gains: Gains) -> str:
+    widths = [(high - low) / max(true, 1e-9) for true, (low, high) in gains]
     return f"{np.median(widths):.0%}" if widths else "none"
+
+
+def _true_findings(judged: list[Judged]) -> list[tuple[Judged, dict[str, Any]]]:
+    """Return the findings above ``note`` that are measured causes."""
+    return [(run, finding) for run in judged for finding in run.loud if finding["id"] in run.costs]
+
+
+def _places(found: list[tuple[Judged, dict[str, Any]]]) -> str:
+    right = [
+        place_is_right(cause["id"], cause["where"], finding)
+        for run, finding in found
+        for cause in run.truth["causes"]
+        if cause["id"] == finding["id"]
+    ]
+    return _of(sum(right), len(right))
+
+
+def _unnamed_s(run: Judged) -> float:
+    """Return what the causes that no finding names cost after those that are named are mended.
+
+    Costs of several causes together were measured for pairs only: of more, the smallest remainder counts.
+    """
+    named = {cause for cause in run.costs if _is_named(run, cause)}
+    left = [
+        min([cause["alone_s"], *(left_s for name, left_s in cause["left_s"].items() if name in named)])
+        for cause in run.truth["causes"]
+        if cause["id"] not in named
+    ]
+    return max(left, default=0.0)
+
+
+def _unexplained(judged: list[Judged]) -> str:
+    known = [run for run in judged if run.unexplained_s is not None]
+    near = [abs(run.unexplained_s - _unnamed_s(run)) <= NEAR * run.truth["span_s"] for run in known]
+    return _of(sum(near), len(near))
+
+
+def _gains_by_cause(judged: list[Judged]) -> list[tuple[object, ...]]:
+    """Tabulate by cause: interval and place of what was found, and runs that have the habit at no cost."""
+    rows = []
+    for name in sorted({cause for run in judged for cause in run.costs}):
+        found = [(run, finding) for run, finding in _true_findings(judged) if finding["id"] == name]
+        gains = _gains(judged, name)
+        harmless = [run for run in judged if name in run.truth["harmless"]]
+        alarms = sum(any(finding["id"] == name for finding in run.loud) for run in harmless)
+        rows.append(
+            (name, len(found), _coverage(gains), _width(gains), _places(found), len(harmless), alarms)
+        )
+    return rows
+
+
+def _reliability(judged: list[Judged]) -> list[tuple[object, ...]]:
+    """Compare stated confidence with the share of findings that are measured causes."""
+    stated = np.array([finding["confidence"] for run in judged for finding in run.loud])
+    true = np.array([finding["id"] in run.costs for run in judged for finding in run.loud])
+    place = np.digitize(stated, CONFIDENCES[1:-1])
+    return [
+        (
+            f"{low:.0%} to {high:.0%}",
+            int((place == number).sum()),
+            f"{stated[place == number].mean():.0%}",
+            _of(int(true[place == number].sum()), int((place == number).sum())),
+        )
+        for number, (low, high) in enumerate(pairwise(CONFIDENCES))
+        if (place == number).any()
+    ]
 
 
 def _true_share(judged: list[Judged]) -> str:

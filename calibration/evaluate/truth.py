@@ -49,7 +49,10 @@ class Costs:
         return self._spans_s(tuple(sorted(parameters.items())), tuple(sorted(faults)), numbers)
 
     def cost_s(self, habit: Habit, mended: tuple[Habit, ...] = ()) -> float:
-        """Return the mean cost of a habit after others are mended; 0 if noise explains it."""
+        """Return the mean cost of a habit after others are mended; 0 if noise explains it.
+
+        Replicates are as long as their noise makes them: the mean share of them is that of the drawn run.
+        """
         lost = self.without(*mended) - self.without(*mended, habit)
         if habit.faults and not habit.parameters:
             return float(lost[0])  # the calls are the same, and so is their noise
@@ -57,7 +60,8 @@ class Costs:
             more = range(REPLICATES, MOST_REPLICATES)
             further = self.without(*mended, numbers=more) - self.without(*mended, habit, numbers=more)
             lost = np.append(lost, further)
-        return 0.0 if _unclear(lost) else float(lost.mean())
+        spans = self.without(*mended)
+        return 0.0 if _unclear(lost) else float(lost.mean() * spans[0] / spans.mean())
 
 
 def _unclear(lost: np.ndarray) -> bool:

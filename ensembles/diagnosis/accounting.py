@@ -9,9 +9,15 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import FROM_SHARE, Finding, rate_severity
+from ensembles.diagnosis.remedy import severity_of
 
 ALIKE = 0.9
 """Findings with this share of the largest gain, or more, gain nearly the same."""
+
+IN_THE_CLIENT = ("strided-readahead",)
+"""Causes whose time a call spends in the client, where it does not wait for a target."""
+
+_STEPS = 30  # of the bisection
 
 
 def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float]:
@@ -30,6 +36,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     unexplained_s : float
         Time for which the tasks of a phase wait for its slowest one, less what the findings explain.
     """
+    findings = _without_time_of_clients([_with_savings(finding, case) for finding in findings], case)
     rest = [finding for finding in findings if finding.saved_ns is not None]
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
     mended, explained_s = np.zeros(len(case)), 0.0
@@ -69,3 +76,39 @@ def _cause_of(symptom: Finding, causes: Sequence[Finding], case: Case) -> int:
             continue
         left.append(case.gain_s(_both(case, cause.saved_ns, symptom.saved_ns)) - case.gain_s(cause.saved_ns))
     return int(np.argmin(left))
+
+
+def _with_savings(finding: Finding, case: Case) -> Finding:
+    """Add what a remedy saves in each row to a finding whose rule knows only the gain."""
+    if finding.saved_ns is not None or finding.gain_s is None or finding.where.op is None:
+        return finding
+    where = finding.where
+    ranks = np.concatenate([np.arange(low, high + 1) for low, high in where.ranks] or [case.ranks])
+    rows = (case.op == where.op) & np.isin(case.rows["rank"], ranks)
+    rows &= np.isin(case.name, where.calls if where.calls is not None else case.name)
+    rows &= np.isin(case.rows["phase"], where.phases if where.phases is not None else case.rows["phase"])
+    time_ns = np.where(rows, case.rows["time_ns"], 0.0)
+    wanted, low, high = sum(finding.gain_s) / 2, 0.0, 1.0
+    for _ in range(_STEPS):
+        share = (low + high) / 2
+        low, high = (share, high) if case.gain_s(share * time_ns) < wanted else (low, share)
+    return replace(finding, saved_ns=high * time_ns)
+
+
+def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Finding]:
+    """Take time that calls lose in the client off the gains of remedies at the targets."""
+    mended = np.zeros(len(case))
+    for finding in findings:
+        if finding.id in IN_THE_CLIENT and finding.saved_ns is not None:
+            mended = _both(case, mended, finding.saved_ns)
+    return [_less(finding, mended, case) if finding.at_targets else finding for finding in findings]
+
+
+def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
+    saved = finding.saved_ns * (1 - mended / np.maximum(case.rows["time_ns"], 1))
+    whole_s, gain_s = case.gain_s(finding.saved_ns), case.gain_s(saved)
+    if not mended.any() or whole_s <= 0 or finding.gain_s is None:
+        return finding
+    low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
+    severity = severity_of((low_s, high_s), gain_s, case.span_s)
+    return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)

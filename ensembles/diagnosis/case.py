@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
+from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -34,6 +35,7 @@ SMALL_CLASS = 18
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 _NORMAL_90 = 1.645
+_MOST_PERMUTED = 2_000_000
 
 
 class Case:
@@ -55,10 +57,13 @@ class Case:
         Phase at whose end tasks wait for each other; 0: the whole run is one.
     span_s : float
         From the first call to the last.
+    shared : dict
+        What rules computed and others need too.
     """
 
     def __init__(self, run: Run, evidence: Evidence) -> None:
         self.run, self.evidence = run, evidence
+        self.shared: dict[Any, Any] = {}
         self.rows = evidence.calls.columns()
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
         self.op: np.ndarray
@@ -104,11 +109,19 @@ class Case:
 
     @cached_property
     def waiting_s(self) -> float:
-        """Time from the median arrival of the tasks of a phase to the last one, summed over the phases."""
+        """Time for which tasks wait for one that is late again and again, beyond what chance explains.
+
+        It is the largest sum over the phases of a task's lateness (arrival less median arrival), less the
+        mean of the same after permutations of the tasks within phases: which task is last varies at random.
+        """
         if not len(self):
             return 0.0
         arrival = np.where(self.present, self._arrival, np.nan)
-        return float((np.nanmax(arrival, axis=1) - np.nanmedian(arrival, axis=1)).sum()) * 1e-9
+        late = np.nan_to_num(arrival - np.nanmedian(arrival, axis=1)[:, None])
+        rng = np.random.default_rng(0)
+        draws = int(np.clip(_MOST_PERMUTED // late.size, 3, 50))
+        chance = np.mean([rng.permuted(late, axis=1).sum(axis=0).max() for _ in range(draws)])
+        return max(float(late.sum(axis=0).max() - chance) * 1e-9, 0.0)
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
@@ -137,6 +150,12 @@ class Case:
         """Compute by how much the run would be shorter."""
         return float(self.gains_s(saved_ns).sum())
 
+    @cached_property
+    def _length_s(self) -> np.ndarray:
+        """From the first call of each window to its last arrival."""
+        length: np.ndarray = self._arrival.max(axis=1) * 1e-9
+        return length
+
     def most_s(self, time_ns: np.ndarray) -> float:
         """Add up over the windows the largest sum of a task.
 
@@ -145,11 +164,19 @@ class Case:
         """
         return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
 
-    def spread_ns(self, saved_ns: np.ndarray) -> np.ndarray:
-        """Let all tasks of a window save what the tasks save on average: they wait at the same servers."""
+    def spread_ns(self, saved_ns: np.ndarray, of_tasks: Callable[..., np.ndarray] = np.mean) -> np.ndarray:
+        """Let all tasks of a window save what the tasks save on average: they wait at the same servers.
+
+        Parameters
+        ----------
+        saved_ns : ndarray of float64, shape (n,)
+        of_tasks : callable
+            ``np.max``: all save what the one with the largest saving does, after whom they queue.
+        """
         saved = self.by_cell(saved_ns)
-        number = np.maximum(self.present.sum(axis=1), 1)
-        missing = np.maximum(saved.sum(axis=1)[:, None] / number[:, None] - saved, 0.0)
+        together = np.where(self.present, saved, 0.0 if of_tasks is np.max else np.nan)
+        usual = np.max(together, axis=1) if of_tasks is np.max else np.nanmean(together, axis=1)
+        missing = np.where(self.present, np.maximum(usual[:, None] - saved, 0.0), 0.0)
         left = np.maximum(self.rows["time_ns"] - saved_ns, 0.0)
         whole = np.maximum(self.by_cell(left), 1.0)
         spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
@@ -158,10 +185,16 @@ class Case:
     def interval_s(
         self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
     ) -> tuple[float, float]:
-        """Compute the interval of the gain, from bounds of the time saved and from resampled phases."""
+        """Compute the interval of the gain, from bounds of the time saved and from the spread over phases.
+
+        Phases have different lengths by design, and longer ones gain more. So the error is that of the ratio
+        of gain to length, of which each phase is one observation (the ratio estimator of sampling theory).
+        """
         gains = self.gains_s(saved_ns)
-        middle, active = float(gains.sum()), gains[gains > 0]
-        error = _NORMAL_90 * float(np.std(active)) * len(active) ** 0.5 if len(active) > 1 else 0.0
+        middle, active = float(gains.sum()), gains > 0
+        length, number = self._length_s[active], int(active.sum())
+        left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
+        error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
         least = max(error, MARGIN * middle)
         low = middle - float(np.hypot(middle - min(self.gain_s(low_ns), middle), least))
         high = middle + float(np.hypot(max(self.gain_s(high_ns), middle) - middle, least))
@@ -282,7 +315,7 @@ def _residuals(
     total, weight = np.zeros(shape), np.zeros(shape)
     if not len(rows["n"]):
         return total, weight
-    group = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].reshape(-1)
+    group = groups_of_rows(list(keys))[0]
     values = rows["log_ns"] / rows["n"]
     sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
     values = values - _from_median(values, group)

@@ -151,6 +151,8 @@ class Finding:
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None
         Time that the remedy takes off each row of the shared evidence; None: not known.
+    at_targets : bool
+        The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
     """
 
     id: str
@@ -165,6 +167,7 @@ class Finding:
     share_s: float | None = None
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
+    at_targets: bool = field(default=False, repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:

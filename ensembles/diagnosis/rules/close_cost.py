@@ -12,9 +12,10 @@ from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
 
 LEAST_CLOSES = 2
-"""Closes of a task: one close at the end has to be, whatever it costs."""
+"""Closes of a task: one close at the end has to wait for the flush, whatever it costs."""
 
 _MOST_FLUSH = 0.5
+_QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
 
 ADVICE = (
     "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close "
@@ -24,9 +25,22 @@ ADVICE = (
 
 def _find(case: Case) -> Remedy | None:
     rows = (case.op == "close") & (case.layer == "posix")
-    at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
+    time_ns = np.where(rows, case.rows["time_ns"], 0.0)
+    at_most_s = case.most_s(time_ns)
     if at_most_s < FROM_SHARE["warning"] * case.span_s:
         return None
+    flush_ns, known = _flush_ns(case, rows)
+    opens = (case.op == "open") & (case.layer == "posix")
+    usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
+    own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
+    beyond = np.maximum(own - flush_ns, 0.0)
+    if known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
+        return _beyond_the_flush(case, rows, own, flush_ns, usual_ns)
+    return _kept_open(case, rows, time_ns, at_most_s)
+
+
+def _flush_ns(case: Case, rows: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Estimate how long each row's closes write what the cache holds, and whether the run shows the rate."""
     writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
     fast = np.where(writes, case.absorbed_share, 0.0)
     closes = case.by_cell(np.where(rows, case.rows["n"], 0))
@@ -35,35 +49,29 @@ def _find(case: Case) -> Remedy | None:
     )
     slow_bytes = (np.where(writes, case.rows["bytes"] * (1 - fast), 0.0)).sum()
     slow_ns = np.where(writes & (fast < 1), case.rows["time_ns"], 0).sum()
-    if absorbed.sum() > 0 and slow_bytes < absorbed.sum():
-        raise NotApplicable(
-            f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
-            "before, and a close that follows writes also flushes them: record a run that keeps its files "
-            "open, or that syncs before it closes"
-        )
     rate = max(slow_bytes, 1) / max(slow_ns, 1)
-    flush_ns = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
-    opens = (case.op == "open") & (case.layer == "posix")
-    usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
-    number = np.maximum(case.of_cells(closes), 1)
-    own = case.rows["time_ns"] - case.rows["n"] * usual_ns
-    saved = np.where(rows, np.maximum(own - flush_ns * case.rows["n"] / number, 0.0), 0.0)
-    low = np.where(rows, np.maximum(own - 2 * flush_ns * case.rows["n"] / number, 0.0), 0.0)
-    if saved.sum() <= (1 - _MOST_FLUSH) * case.rows["time_ns"][rows].sum():
-        return None
-    count, mean_s = int(case.rows["n"][rows].sum()), case.rows["time_ns"][rows].sum() * 1e-9
-    mean_s /= max(count, 1)
-    if count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
-        return None
+    flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
+    known = absorbed.sum() == 0 or slow_bytes >= absorbed.sum()
+    return flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), bool(known)
+
+
+def _beyond_the_flush(
+    case: Case, rows: np.ndarray, own: np.ndarray, flush_ns: np.ndarray, usual_ns: float
+) -> Remedy:
+    count = int(case.rows["n"][rows].sum())
+    mean_s = float(case.rows["time_ns"][rows].sum()) * 1e-9 / max(count, 1)
+    flush_s = float(flush_ns[rows].sum()) * 1e-9 / max(count, 1)
     checks = (
         Check(
             "not-the-flush",
             True,
             f"{count:,} closes take {seconds_text(mean_s)} each; writing what the cache holds would take "
-            f"{seconds_text(float(flush_ns[rows].mean()) * 1e-9)}",
+            f"{seconds_text(flush_s)}",
         ),
         Check("not-the-server", True, f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
     )
+    # Closes queue up at the servers, where the calls of all tasks wait.
+    saved = case.spread_ns(np.maximum(own - flush_ns, 0.0), np.max)
     return Remedy(
         rows,
         saved,
@@ -71,8 +79,51 @@ def _find(case: Case) -> Remedy | None:
         ADVICE,
         checks,
         {"closes": count, "mean_s": mean_s},
-        low,
-        case.spread_ns(np.where(rows, np.maximum(own, 0.0), 0.0)),
+        np.maximum(own - 2 * flush_ns, 0.0),
+        np.minimum(_QUEUED * saved, case.rows["time_ns"]),
+    )
+
+
+def _kept_open(case: Case, rows: np.ndarray, time_ns: np.ndarray, at_most_s: float) -> Remedy | None:
+    """A close that waits for its flush: with the file open, the flush goes on while the program computes."""
+    closes = np.bincount(case.task, np.where(rows, case.rows["n"], 0), len(case.ranks))[case.task]
+    saved = time_ns * np.maximum(1 - 1 / np.maximum(closes, 1), 0)
+    gain_s = case.gain_s(saved)
+    # Only where calls do not keep the storage busy anyway can it write in the meantime.
+    idle_s = max(case.span_s - case.most_s(case.rows["time_ns"]), 0.0)
+    likely = saved * min(idle_s / max(gain_s, 1e-12), 1.0)
+    count = int(case.rows["n"][rows].sum())
+    if count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
+        return None
+    if case.gain_s(likely) < FROM_SHARE["warning"] * case.span_s:
+        raise NotApplicable(
+            f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
+            "before, and a close that follows writes also flushes them: record a run that keeps its files "
+            "open, or that syncs before it closes"
+        )
+    mean_s = float(time_ns.sum()) * 1e-9 / count
+    checks = (
+        Check(
+            "each-step",
+            True,
+            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
+        ),
+        Check(
+            "storage-has-time",
+            None,
+            f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
+            "how much it would, this run does not show",
+        ),
+    )
+    return Remedy(
+        rows,
+        likely,
+        f"closing files takes {seconds_text(mean_s)} each time, and the program waits for the cache to empty",
+        ADVICE,
+        checks,
+        {"closes": count, "mean_s": mean_s},
+        0.5 * likely,
+        saved,
     )
 
 

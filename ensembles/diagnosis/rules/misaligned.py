@@ -20,6 +20,8 @@ LEAST_SLOPE = 0.15
 """Logarithm of the slowdown for each end inside a stripe."""
 
 _LEAST_T = 3.0
+_LEAST_PART = 0.1
+"""Part of the calls with either kind of ends: the few that happen to end with a stripe are first or last."""
 
 ADVICE = (
     "make records and their offsets multiples of the stripe size (HDF5: H5Pset_alignment; MPI-IO: "
@@ -84,7 +86,7 @@ def _slopes(ends: dict[str, np.ndarray]) -> np.ndarray:
     names, group = np.unique(keys, axis=1, return_inverse=True)
     for number in range(names.shape[1]):
         mine = enough & (group.reshape(-1) == number)
-        if mine.sum() < 2:
+        if mine.sum() < 2 or ends["n"][mine].max() > (1 - _LEAST_PART) * ends["n"][mine].sum():
             continue
         weight, x, y = ends["n"][mine], ends["ragged"][mine], ends["log_ns"][mine] / ends["n"][mine]
         x = x - np.average(x, weights=weight)

@@ -44,7 +44,7 @@ def _find(case: Case) -> Remedy | None:
         ADVICE,
         checks,
         {"repeated": again, "mean_s": each_s},
-        case.kept_after_flush(0.6 * saved),
+        case.kept_after_flush(0.75 * saved),
     )
 
 

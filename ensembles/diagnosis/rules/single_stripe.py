@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.single_stripe import find_counted
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.model.lustre import Striping
 
 LEAST_TASKS = 4
 LEAST_AT_ONCE = 2.0
 LEAST_BYTES = 16 << 20
-_USUAL_TARGETS = 8
+WIDER = 8
+"""Stripes of the remedy whose gain is predicted."""
+
+_MOST_SMALL = 0.5
+_LEAST_WIDER = 4
+"""Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
 
 ADVICE = (
     "stripe the folder of the file before it is written: lfs setstripe -c -1 (all targets) or -c 8 and "
@@ -52,7 +56,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     # One large write is for as many targets as it has stripes.
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
     of_call = moved / np.maximum(np.bincount(written, table["n"][writes], width), 1)
-    wide = np.clip(of_call / np.maximum(stripes, 1), 1, _USUAL_TARGETS)
+    wide = np.clip(of_call / np.maximum(stripes, 1), 1, WIDER)
     # Tasks at once: time in calls over the time in which there were any, phase by phase.
     keys = np.stack([number, table["phase"][uses]])
     _, where = np.unique(keys, axis=1, return_inverse=True)
@@ -70,49 +74,42 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
         return None
     chosen = uses.copy()
     chosen[uses] = crowded
-    targets = _targets(layouts)
-    # More stripes serve as many writers as there are; with one run, by how much is not known.
-    useful = float(min(max(np.average(at_once[crowded], weights=busy[where][crowded]), 2.0), targets))
+    # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
+    # more stripes each target has its part of them. No more targets help than there is work at once.
+    useful = float(np.clip(np.average(at_once[crowded], weights=busy[where][crowded]), 2.0, WIDER))
+    least = max(useful * _LEAST_WIDER / WIDER, 1.5)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
     names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
     tasks = len(np.unique(table["rank"][chosen]))
     files_text = f"{len(files)} shared file{'s' * (len(files) != 1)}"
-    checks = (
+    small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
+    of_small = float(time_ns[small].sum() / max(time_ns.sum(), 1))
+    checks = [
         Check("one-target", True, f"{files_text} with a stripe count of 1"),
         Check("many-writers", True, f"{tasks} tasks use them, with work for {useful:.3g} targets at once"),
-        Check(
-            "others-are-faster",
-            None,
-            "how fast more stripes are is not in this run: record one with a stripe count of 8 (ensio "
-            "compare)",
-        ),
-    )
+    ]
+    if of_small > _MOST_SMALL:
+        text = f"{of_small:.0%} of the time is in requests below 256 KiB, which may wait for themselves only"
+        checks.append(Check("for-the-target", None, text))
     return Remedy(
         share > 0,
-        # Other causes may slow the same calls: what this one costs is not in this run.
-        0.35 * time_ns * (1 - 1 / useful),
+        time_ns * (1 - 1 / useful),
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         ADVICE,
-        checks,
-        {"tasks": tasks, "tasks_at_once": useful, "targets_known": targets, "files": len(files)},
-        0.3 * time_ns * (1 - 1 / useful),
-        time_ns * (1 - 1 / targets),
+        tuple(checks),
+        {
+            "tasks": tasks,
+            "tasks_at_once": useful,
+            "files": len(files),
+            "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
+        },
+        np.where(small, 0.0, time_ns * (1 - 1 / least)),
+        time_ns * (1 - 1 / useful),
         names,
+        at_targets=True,
     )
-
-
-def _targets(layouts: list[Striping | None]) -> int:
-    """Return how many targets the file system has at least: those of the layouts, or a usual number."""
-    known = {
-        target
-        for layout in layouts
-        if layout is not None
-        for component in layout.components
-        for target in component.targets
-    }
-    return max(max(known, default=0) + 1, _USUAL_TARGETS)
 
 
 rule = RuleWithSummary(

@@ -23,6 +23,7 @@ tasks = 8
 tasks_per_node = 2
 reopen = 0
 slack = 0
+compute_ms = 0
 [files.data]
 path = "data.dat"
 [[phases]]
@@ -35,6 +36,10 @@ when = "reopen == 0"
 name = "step"
 repetitions = 8
 barrier = "repetition"
+[[phases.operations]]
+call = "task.compute"
+duration_ns = "compute_ms * 1000000"
+when = "compute_ms > 0"
 [[phases.operations]]
 call = "open"
 file = "data"
@@ -123,3 +128,15 @@ def test_ends_of_one_kind_are_refused_and_aligned_ones_are_clean(tmp_path: Path)
     uncached = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1}
     found = diagnose(simulated(tmp_path / "run", uncached, {}), [misaligned.rule])
     assert (found.findings, found.not_examined) == ((), ())
+
+
+def test_closes_that_computation_could_hide_are_found_with_less_confidence(tmp_path: Path) -> None:
+    # The cache takes all bytes, each close waits for their flush, and the program computes in between.
+    cached = {"cache_MiB": 256.0, "stripe_count": 4, "stripe_MiB": 1, "absorb_MB_per_s": 4000.0}
+    runs = [simulated(tmp_path / f"{again}", cached, {}, reopen=again, compute_ms=400) for again in (1, 0)]
+    (found,) = diagnose(runs[0], [close_cost.rule]).findings
+    assert (found.id, found.confidence) == ("close-cost", pytest.approx(0.76))
+    spans = [np.ptp([each.events.start[0], each.events.end.max()]) * 1e-9 for each in runs]
+    low, high = found.gain_s
+    assert low <= spans[0] - spans[1] <= 1.1 * high
+    assert not diagnose(runs[1], [close_cost.rule]).findings

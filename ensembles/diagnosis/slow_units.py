@@ -1,0 +1,163 @@
+"""The slowest task or node: whether it is slower than the spread of the others and chance explain."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case, p_of_largest
+
+LEVEL = 0.004
+LEAST_FACTOR = 1.08
+LEAST_PHASES = 3
+LEAST_TASKS = 4
+
+_LEAST_EFFECT = 0.02
+LEAST_Z = {False: 4.0, True: 3.5}
+"""Of tasks, and of nodes, which are means over their tasks."""
+
+_FAR = 6.0
+"""Standard deviations of the others beyond which a task is slower, whatever the distribution."""
+
+_SAME_SIGN = 0.75  # share of the time of the phases
+_SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
+"""With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
+
+_LEAST_P = 1e-9  # no distribution is normal so far out
+_MATES = 0.4
+_MOST_STRIPES = 16
+
+
+class View(NamedTuple):
+    """Residuals of tasks in phases, or quarters of phases (windows, tasks), weighted by their length."""
+
+    slower: np.ndarray
+    present: np.ndarray
+    weight: np.ndarray
+    by_quarters: bool
+
+
+class Outlier(NamedTuple):
+    """A slow task or node: `worst` is its column of `slower`, `effect` the mean logarithm of its slowness."""
+
+    slower: np.ndarray
+    worst: int
+    effect: float
+    p: float
+    z: float
+    same: float
+    by_quarters: bool
+
+
+def view_of(case: Case, by_quarters: bool) -> View | None:
+    """Return the residuals of tasks by phases or by their quarters; None: too few can be compared."""
+    key = view_of, by_quarters
+    if key not in case.shared:
+        case.shared[key] = _view(case, by_quarters)
+    found: View | None = case.shared[key]
+    return found
+
+
+def _view(case: Case, by_quarters: bool) -> View | None:
+    alone = np.char.find(case.name, "_all") < 0
+    if by_quarters:
+        # A slow task begins its later calls when others have left the servers: only quarters show it then.
+        if not len(case.evidence.quarters.columns()["n"]):
+            return None
+        slower, time_ns = case.residuals_of_quarters(alone)
+        present = time_ns > 0
+    else:
+        slower, present, time_ns = case.residuals(alone), case.present, case.by_cell(case.rows["time_ns"])
+    windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
+    if len(windows) < LEAST_PHASES:
+        return None
+    # A phase counts by how long it is: that of opening files says little.
+    weight = np.median(time_ns[windows], axis=1)
+    weight = weight / max(float(weight.mean()), 1e-9)
+    return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters)
+
+
+def find_outlier(case: Case, view: View, node: np.ndarray | None, by_node: bool) -> Outlier | None:
+    """Return the slowest task, or node, of a view, if it is slower than chance explains."""
+    slower, present, weight = view.slower, view.present, view.weight
+    slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
+    is_node = node is not None and _mates_are_slow(slower, node)
+    if is_node != by_node:
+        return None
+    if by_node:
+        assert node is not None
+        counts = np.bincount(node)
+        slower = np.stack([np.bincount(node, row) / counts for row in slower])
+        present = np.ones(slower.shape, bool)
+    mean = slower.mean(axis=0)
+    worst = int(np.argmax(mean))
+    effect, z = float(mean[worst]), z_of_largest(mean)
+    if z < LEAST_Z[by_node] or effect < (_LEAST_EFFECT if z >= _FAR else np.log(LEAST_FACTOR)):
+        return None
+    same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
+    if same < (_SAME_SIGN_OF_QUARTERS[z >= _FAR] if view.by_quarters else _SAME_SIGN):
+        return None
+    # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
+    # all others needs no permutation.
+    p = _p_of_z(z, len(mean)) if z >= _FAR else p_of_largest(slower, present)
+    return None if p > LEVEL else Outlier(slower, worst, effect, p, z, same, view.by_quarters)
+
+
+def z_of_largest(mean: np.ndarray) -> float:
+    """Return how many standard deviations of the others the largest value is above their median.
+
+    Their upper half gives the standard deviation, as some tasks may be fast: by the upper decile of them
+    and by the largest of them, which of n normal values is expected at the quantile 1 - 1 / (n + 1).
+    """
+    others = np.sort(np.delete(mean, int(np.argmax(mean))))
+    normal, middle = NormalDist(), float(np.median(others))
+    decile = (float(np.quantile(others, 0.9)) - middle) / normal.inv_cdf(0.9)
+    largest = (float(others[-1]) - middle) / normal.inv_cdf(max(1 - 1 / (len(others) + 1), 0.75))
+    return (float(mean.max()) - middle) / max(decile, largest, 1e-9)
+
+
+def _p_of_z(z: float, number: int) -> float:
+    """Return the probability that the largest of `number` normal values is so far above their median."""
+    return min(max(number * NormalDist().cdf(-z), _LEAST_P), 1.0)
+
+
+def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
+    """Compute what the load of the targets of its files explains of the slowness of each task."""
+    load = _loads(case)
+    others = np.delete(np.arange(len(mean)), int(np.argmax(mean)))
+    spread = load[others] - load[others].mean()
+    if not (spread**2).sum() > 0:
+        return np.zeros(len(mean))
+    slope = max(float((spread * mean[others]).sum() / (spread**2).sum()), 0.0)
+    found: np.ndarray = slope * (load - np.median(load))
+    return found
+
+
+def _loads(case: Case) -> np.ndarray:
+    """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
+    found = np.zeros(len(case.ranks))
+    uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
+    _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
+    known = np.flatnonzero((listed > 0) & (count > 0) & (count <= _MOST_STRIPES))
+    if not len(known):
+        return found
+    count, first, listed = count[known], first[known], listed[known]
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    target = (np.repeat(first, count) + number) % np.repeat(listed, count)
+    load = np.bincount(target, np.repeat(uses["bytes"][known] / count, count))
+    task = np.searchsorted(case.ranks, np.repeat(uses["rank"][known], count))
+    np.maximum.at(found, task, np.log(load[target] / np.median(load[target])))
+    return found
+
+
+def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:
+    """Whether the slowness of the slowest node is that of most of its tasks."""
+    mean = slower.mean(axis=0)
+    counts = np.bincount(node)
+    worst = int(np.argmax(np.bincount(node, mean) / counts))
+    if node[int(np.argmax(mean))] != worst:
+        return False
+    mine = np.sort(mean[node == worst])
+    return len(mine) > 1 and len(counts) > 1 and bool(np.median(mine[:-1]) > _MATES * mine[-1] > 0)

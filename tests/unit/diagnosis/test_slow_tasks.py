@@ -1,0 +1,95 @@
+"""Slow tasks and nodes that a saturated server, or loaded targets, hide; and causes that share lost time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ensembles as en
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
+from ensembles.diagnosis.rules import slow_tasks
+from ensembles.diagnosis.slow_units import LEAST_Z, z_of_largest
+from ensembles.workloads.patterns import expand
+from ensembles.workloads.patterns.reading import read_pattern
+from ensembles.workloads.simulation.models import read_model
+from ensembles.workloads.simulation.simulate import simulate
+
+WRITES = """
+title = "tasks write to a shared file in steps"
+layer = "posix"
+[parameters]
+tasks = 32
+tasks_per_node = 4
+[files.data]
+path = "data"
+[[phases]]
+name = "open"
+[[phases.operations]]
+call = "open"
+file = "data"
+[[phases]]
+name = "step"
+repetitions = 4
+barrier = "repetition"
+[[phases.operations]]
+call = "write_at"
+file = "data"
+times = 8
+offset = "((repetition * 8 + call) * tasks + rank) * MiB"
+size = "MiB"
+"""
+
+
+def simulated(folder: Path, faults: list[str], **settings: float) -> en.Run:
+    folder.mkdir()
+    pattern = folder.parent / f"{folder.name}.toml"
+    pattern.write_text(WRITES)
+    machine = {"cache_MiB": 0.0, "stripe_count": 1, "call_noise": 0.2, **settings}
+    model = read_model("healthy", faults).with_settings(machine, "test")
+    simulate(expand(read_pattern(pattern)), model, folder, seed=2)
+    return en.open(str(folder))
+
+
+def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Path) -> None:
+    # All tasks wait for the target: the slow one begins its last calls when the others have left it.
+    slow = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9)
+    (found,) = diagnose(slow, [slow_tasks.task_rule]).findings
+    assert found.where.ranks == ((9, 9),)
+    assert not diagnose(simulated(tmp_path / "healthy", []), [slow_tasks.task_rule]).findings
+
+
+def test_the_largest_of_normal_values_is_seldom_far_and_a_shifted_one_is() -> None:
+    rng = np.random.default_rng(1)
+    draws = rng.normal(size=(2_000, 40))
+    z = np.array([z_of_largest(row) for row in draws])
+    assert np.mean(z > LEAST_Z[False]) < 0.02
+    shifted = draws.copy()
+    shifted[:, 3] += 9.0
+    assert np.mean([z_of_largest(row) > LEAST_Z[False] for row in shifted]) > 0.9
+    # Tasks that are fast do not hide a slow one.
+    draws[:, :10] -= 30.0
+    draws[:, 20] += 9.0
+    assert np.mean([z_of_largest(row) > LEAST_Z[False] for row in draws]) > 0.9
+
+
+@pytest.mark.parametrize(("again", "least", "most"), [(True, 0.8, 1.0), (False, 0.0, 0.2)])
+def test_only_waiting_for_the_same_task_again_is_unexplained(again, least, most, tmp_path) -> None:
+    # 1 of 16 tasks is late in each of 16 phases: always the same one, or another one each time.
+    from made_io import MIB, Made, io_run
+
+    def calls(rank: int) -> list[Made]:
+        made = []
+        for phase in range(16):
+            late = rank == (5 if again else phase)
+            made += [Made("pwrite", 2000 if late else 1000, MIB, phase * MIB)]
+            made += [Made("MPI_Barrier", 100 if late else 1100)]
+        return made
+
+    run = io_run(tmp_path / "a", [calls(rank) for rank in range(16)])
+    rule = slow_tasks.task_rule
+    case = case_of(run, run.summarize(dict(rule.NEEDS))[SUMMARY])
+    assert len(case.windows) == 16
+    assert least * 15 / 16 * 16e-3 <= case.waiting_s <= most * 16e-3
