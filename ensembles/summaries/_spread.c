@@ -182,15 +182,23 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
     return any;
 }
 
-/* Arguments: columns, choice and output. A shift below 0: time is spread. If `out` is None, return the time span of the chosen events. */
+/* Arguments: columns, choice and output. A shift below 0: time is spread. If `out` is None, return the time span of the
+ * chosen events. */
 static PyObject *spread_calls(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, BEGUN, ARRAYS };
-    static const array_kind wanted[ARRAYS] = {
-        {"start", 8, 0},       {"duration", 8, 0},           {"call", 2, 0},          {"rank", 4, OR_NONE},
-        {"depth", 1, OR_NONE}, {"moved", 8, OR_NONE},        {"carried", 1, OR_NONE}, {"row_of", 4, 0},
-        {"bits", 1, OR_NONE},  {"out", 8, OR_NONE | WRITTEN}, {"begun", 8, OR_NONE | WRITTEN}};
+    static const array_kind wanted[ARRAYS] = {{"start", 8, 0},
+                                              {"duration", 8, 0},
+                                              {"call", 2, 0},
+                                              {"rank", 4, OR_NONE},
+                                              {"depth", 1, OR_NONE},
+                                              {"moved", 8, OR_NONE},
+                                              {"carried", 1, OR_NONE},
+                                              {"row_of", 4, 0},
+                                              {"bits", 1, OR_NONE},
+                                              {"out", 8, OR_NONE | WRITTEN},
+                                              {"begun", 8, OR_NONE | WRITTEN}};
     PyObject *objects[ARRAYS], *result = NULL;
     Py_buffer views[ARRAYS] = {0};
     int level;
@@ -204,8 +212,8 @@ static PyObject *spread_calls(PyObject *module, PyObject *args)
     if (get_arrays(views, objects, wanted, ARRAYS, COLUMNS) != 0)
         goto done;
     const int by_bytes = is_given(&views[MOVED]), is_filled = is_given(&views[OUT]);
-    int fits = by_bytes == is_given(&views[CARRIED]) && by_bytes == is_given(&views[BITS]) && in_row > 0 &&
-               chosen.shift < 63;
+    int fits =
+        by_bytes == is_given(&views[CARRIED]) && by_bytes == is_given(&views[BITS]) && in_row > 0 && chosen.shift < 63;
     fits &= !by_bytes || length_of(&views[BITS]) == length_of(&views[ROW_OF]);
     fits &= !is_given(&views[BEGUN]) || (is_filled && length_of(&views[BEGUN]) == length_of(&views[OUT]));
     fits &= !is_filled || (level >= 0 && level <= 62 && cells > 0 && length_of(&views[OUT]) % cells == 0);

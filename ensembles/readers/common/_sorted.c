@@ -172,9 +172,9 @@ static PyObject *describe_rows(PyObject *module, PyObject *args)
     found.files = files_of(views[FILE_OF].buf, count);
     range_of(views[REQUESTED].buf, count, &found.least, &found.most);
     Py_END_ALLOW_THREADS
-    result = Py_BuildValue("LKKKK", (long long)found.last_end, (unsigned long long)found.calls,
-                           (unsigned long long)found.files, (unsigned long long)found.least,
-                           (unsigned long long)found.most);
+    result =
+        Py_BuildValue("LKKKK", (long long)found.last_end, (unsigned long long)found.calls,
+                      (unsigned long long)found.files, (unsigned long long)found.least, (unsigned long long)found.most);
 done:
     release_arrays(views, COLUMNS);
     return result;

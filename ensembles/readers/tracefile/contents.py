@@ -86,8 +86,12 @@ class ChunkContents:
         if wanted.sizes is not None:
             some = np.zeros(len(found), bool)
             for low, high in wanted.sizes:
-                some |= (self.least_bytes <= np.uint64(high)) & (self.most_bytes >= np.uint64(low))
+                some |= (self.least_bytes <= _size(high)) & (self.most_bytes >= _size(low))
             found &= some
         if wanted.ends_after_ns is not None:
             found &= self.last_end_ns > wanted.ends_after_ns
         return found
+
+
+def _size(size_bytes: int) -> np.uint64:
+    return np.uint64(min(size_bytes, 2**64 - 1))

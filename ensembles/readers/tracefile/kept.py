@@ -67,10 +67,9 @@ def _columns(file: h5py.File, is_own: bool) -> Iterator[tuple[str, h5py.Dataset]
         if file.get(name, getclass=True) is h5py.Group:
             group = file[name] if is_own else open_group(file, name)
             for each in sorted(group):
-                # What is missing of a column has no bytes stored, or no sample.
-                yield f"{name}/{each}", group[each] if is_own else open_column(group, each, is_whole=True)
+                yield f"{name}/{each}", group[each] if is_own else open_column(group, each)
         else:
-            yield name, file[name] if is_own else open_column(file, name, is_whole=True)
+            yield name, file[name] if is_own else open_column(file, name)
 
 
 def read_sealed(file: h5py.File, name: str) -> bytes | None:

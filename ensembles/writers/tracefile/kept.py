@@ -52,7 +52,6 @@ def write_kept(
     own = seal(identity, KEY, to_bytes(contents, metadata))
     sealed = {name_of(identity, KEY): own}
     if summaries is not None:
-        file.flush()
         pyramid_bytes = max(file.id.get_filesize() // _PYRAMID_PART, _LEAST_PYRAMID_BYTES)
         sealed |= summaries.sealed(identity, MOST_KEPT_BYTES - len(own), pyramid_bytes)
     group = file.create_group(GROUP)

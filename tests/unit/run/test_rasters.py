@@ -144,7 +144,7 @@ def damaged(file: h5py.File) -> None:
 
 
 def stale(file: h5py.File) -> None:
-    """The durations are others than when the pyramid was made."""
+    """The durations have changed since the pyramid was made."""
     file["events/duration"][:] = file["events/duration"][:] // 2
     file["index/max_end"][:] = [
         (file["events/start"][low : low + ROWS] + file["events/duration"][low : low + ROWS]).max()

@@ -31,7 +31,7 @@ RANKS, EVENTS, ROWS = 4, 4096, 512
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each rank makes calls of its own function, file and size."""
+    """Each rank has another function and size than the rank before it."""
     folder = tmp_path_factory.mktemp("contents")
     for rank in range(RANKS):
         made = made_events(EVENTS, rank)
