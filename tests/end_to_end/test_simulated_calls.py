@@ -267,6 +267,20 @@ def test_a_task_exchanges_with_itself_without_the_network(tmp_path):
     assert of_many.span_s == of_one_byte.span_s < 0.01
 
 
+def test_one_task_handles_the_messages_of_all_others_one_after_the_other(tmp_path):
+    """The overhead of LogP: o for a sender, (tasks - 1) o for the one that receives from all."""
+    senders = [[(0, "mpi.exchange", -1, 0, 8)] for _ in range(7)]
+    receiver = [(0, "mpi.exchange", -1, task, -8) for task in range(1, 8)]
+    plan = HandmadePlan([receiver, *senders])
+    for overhead_us in (0, 100):
+        folder = tmp_path / str(overhead_us)
+        folder.mkdir()
+        run, _ = simulated(folder, plan, healthy(mpi_message_us=overhead_us, mpi_latency_us=1))
+        took_us = called(run, "MPI_Waitall").duration / 1000
+        assert took_us[0] == pytest.approx(1 + 7 * overhead_us, abs=0.1)
+        assert took_us[1:] == pytest.approx(np.full(7, 1 + overhead_us), abs=0.1)
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
