@@ -21,6 +21,9 @@ LEAST_Z = {False: 4.0, True: 3.5}
 _FAR = 6.0
 """Standard deviations of the others beyond which a task is slower, whatever the distribution."""
 
+_ENOUGH = 10
+"""Tasks, or nodes, from which their standard deviation is known well enough for that."""
+
 _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
@@ -94,14 +97,15 @@ def find_outlier(case: Case, view: View, node: np.ndarray | None, by_node: bool)
     mean = slower.mean(axis=0)
     worst = int(np.argmax(mean))
     effect, z = float(mean[worst]), z_of_largest(mean)
-    if z < LEAST_Z[by_node] or effect < (_LEAST_EFFECT if z >= _FAR else np.log(LEAST_FACTOR)):
+    far = z >= _FAR and len(mean) >= _ENOUGH
+    if z < LEAST_Z[by_node] or effect < (_LEAST_EFFECT if far else np.log(LEAST_FACTOR)):
         return None
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
-    if same < (_SAME_SIGN_OF_QUARTERS[z >= _FAR] if view.by_quarters else _SAME_SIGN):
+    if same < (_SAME_SIGN_OF_QUARTERS[far] if view.by_quarters else _SAME_SIGN):
         return None
     # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
     # all others needs no permutation.
-    p = _p_of_z(z, len(mean)) if z >= _FAR else p_of_largest(slower, present)
+    p = _p_of_z(z, len(mean)) if far else p_of_largest(slower, present)
     return None if p > LEVEL else Outlier(slower, worst, effect, p, z, same, view.by_quarters)
 
 
