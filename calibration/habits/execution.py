@@ -112,7 +112,7 @@ class Machine:
         """Start another program that fills the queue of the throttled disk, for a bounded time."""
         program = self._build("posix_habits", "preloaded", "")
         words = [*program, "fill", str(folders["slow"]), f"seconds={TIMEOUT_S}"]
-        process = subprocess.Popen(self._grouped(words), env=_clean())
+        process = subprocess.Popen(self._grouped(words, True), env=_clean())
         time.sleep(0.3)
         return process
 
@@ -126,19 +126,18 @@ class Machine:
         self, command: list[str], habit: Habit, words: str, folders: dict[str, Path], environment: dict[str, str]
     ) -> None:
         arguments = shlex.split(words.format(**folders))
-        made = [*command, *arguments]
-        if "{slow}" in habit.text:
-            made = self._grouped(made)
+        made = self._grouped([*command, *arguments], "{slow}" in habit.text)
         done = subprocess.run(
             made, env=environment, capture_output=True, timeout=TIMEOUT_S, cwd=self._scratch, check=False
         )
         if done.returncode:
             raise SystemExit(f"{shlex.join(made)} failed: {done.stderr.decode(errors='replace')[-2000:]}")
 
-    def _grouped(self, command: list[str]) -> list[str]:
-        """Return a command that runs in the control group of the throttled disk."""
-        assert self._places.group is not None
-        return ["sh", "-c", f'echo $$ > {self._places.group}/cgroup.procs; exec "$@"', "sh", *command]
+    def _grouped(self, command: list[str], is_throttled: bool) -> list[str]:
+        """Return a command that runs in the control groups of the throttled disk and of the processors."""
+        groups = [self._places.processors_group, self._places.group if is_throttled else None]
+        joins = "".join(f"echo $$ > {group}/cgroup.procs; " for group in groups if group is not None)
+        return ["sh", "-c", f'{joins}exec "$@"', "sh", *command] if joins else command
 
     def _launcher(self, planted: Planted) -> list[str]:
         return [f"mpiexec.{planted.flavour}", "-n", str(planted.habit.tasks)] if planted.habit.tasks else []

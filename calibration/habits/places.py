@@ -16,9 +16,10 @@ from ensembles.workloads.simulation.live_model import shared_model
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ENSIO_BUILD", ROOT / "build"))
 MOUNT = BUILD / "bin" / "ensio-pfs-fuse"
-BLKIO = Path("/sys/fs/cgroup/blkio")
+BLKIO, CPU = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup/cpu")
+_MOST_SHARES = 200_000
 
-THROTTLED_BYTES_PER_S = 60 << 20
+THROTTLED_BYTES_PER_S = 20 << 20
 _DISK_BYTES = 768 << 20
 _MODEL = """
 targets 4
@@ -49,16 +50,26 @@ class Places:
     ----------
     scratch : Path
         Folder on a disk.
+    first : bool
+        Programs get most of the processors, whatever else runs on the machine.
     """
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, first: bool = False) -> None:
         self.scratch = scratch
+        self._first = first
         self._stack = ExitStack()
         self._made: dict[str, Path | Skipped] = {}
         self.group: Path | None = None
         """Control group in which programs run that use the throttled disk."""
+        self.processors_group: Path | None = None
+        """Control group of all programs; None: they compete with everything else."""
 
     def __enter__(self) -> Places:
+        if self._first:
+            if not os.access(CPU / "cgroup.procs", os.W_OK):
+                raise SystemExit("--first needs root and the controller cpu of cgroup v1")
+            self.processors_group = self._stack.enter_context(_group(CPU))
+            (self.processors_group / "cpu.shares").write_text(str(_MOST_SHARES))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -111,7 +122,11 @@ class Places:
         folder.mkdir()
         subprocess.run(["mount", device, folder], check=True)
         self._stack.callback(subprocess.run, ["umount", folder], check=True)
-        self.group = self._stack.enter_context(_group(device))
+        self.group = self._stack.enter_context(_group(BLKIO))
+        number = Path(f"/sys/block/{Path(device).name}/dev").read_text().strip()
+        for op in ("read", "write"):
+            limit = f"{number} {THROTTLED_BYTES_PER_S}"
+            (self.group / f"blkio.throttle.{op}_bps_device").write_text(limit)
         return folder
 
     def _model(self) -> Path:
@@ -122,6 +137,8 @@ class Places:
         point.mkdir()
         backing.mkdir()
         process = subprocess.Popen([MOUNT, model, backing, point])
+        if self.processors_group:
+            (self.processors_group / "cgroup.procs").write_text(str(process.pid))
         while not os.path.ismount(point):
             if process.poll() is not None:
                 raise Skipped("the model cannot be mounted")
@@ -132,14 +149,22 @@ class Places:
 
 
 @contextmanager
-def _group(device: str) -> Iterator[Path]:
-    """Make a control group whose processes write to a device at a limited rate."""
-    group = BLKIO / f"ensio-habits-{os.getpid()}"
+def _group(controller: Path) -> Iterator[Path]:
+    """Make a control group."""
+    group = controller / f"ensio-habits-{os.getpid()}"
     group.mkdir()
     try:
-        number = Path(f"/sys/block/{Path(device).name}/dev").read_text().strip()
-        (group / "blkio.throttle.write_bps_device").write_text(f"{number} {THROTTLED_BYTES_PER_S}")
-        (group / "blkio.throttle.read_bps_device").write_text(f"{number} {THROTTLED_BYTES_PER_S}")
         yield group
     finally:
-        group.rmdir()
+        _remove(group)
+
+
+def _remove(group: Path) -> None:
+    """Remove a group whose last processes may not have ended yet."""
+    for _ in range(100):
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            time.sleep(0.05)
+    group.rmdir()

@@ -32,6 +32,9 @@ LEAST_ABSORBED_BYTES_PER_NS = 0.1
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
+OUTLIER = 16.0
+"""Calls of this many times the median duration of their size wait for something else than the call."""
+
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 _NORMAL_90 = 1.645
 
@@ -180,6 +183,26 @@ class Case:
             at = int(np.searchsorted(counts, share * counts[-1]))
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+
+    def usual_ns(self) -> np.ndarray:
+        """Compute the mean duration of each row's function and size class without outliers, in ns.
+
+        Calls of more than `OUTLIER` times the median wait for something else than the call: a processor, or
+        the disk.
+        """
+        table = self.evidence.durations.columns()
+        key = table["call"] * 128 + table["size"]
+        names, where = np.unique(key, return_inverse=True)
+        if not len(names):
+            return np.zeros(len(self))
+        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
+        median = np.zeros(len(names))
+        median[at] = self.quartile_ns(0.5)
+        each_ns = self.evidence.bin_ns(table["bin"])
+        usual = table["n"] * (each_ns <= OUTLIER * median[where])
+        mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
+        found: np.ndarray = mean[at]
+        return found
 
     @cached_property
     def absorbed_share(self) -> np.ndarray:

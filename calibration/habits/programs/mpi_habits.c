@@ -59,6 +59,7 @@ static void steps(void)
 static void open_one(void)
 {
     const long count = number_of("count", 1000), again = number_of("again", 0), size = number_of("size", 4096);
+    const long every = number_of("every", 1);
     char *bytes = buffer_of(size);
     int file = -1;
     if (!rank)
@@ -67,7 +68,8 @@ static void open_one(void)
     for (long i = 0; i < count; i++) {
         if (again || file < 0)
             file = opened(file_named(folder, "shared", 0), O_RDWR);
-        must(pwrite(file, bytes, size, (rank * count + i) * size) == size, "pwrite");
+        if (i % every == 0)
+            must(pwrite(file, bytes, size, (rank * count + i) / every * size) == size, "pwrite");
         if (again)
             close(file);
     }
@@ -111,7 +113,7 @@ static void read_shared(void)
         close(file);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    const int file = opened(file_named(folder, "input", 0), O_RDONLY);
+    const int file = opened(file_named(folder, "input", 0), O_RDONLY | (number_of("direct", 0) ? O_DIRECT : 0));
     for (long step = 0; step < number_of("steps", 4); step++) {
         for (long i = 0; i < (all ? pieces : part); i++) {
             const long at = all ? i : rank * part + i;
@@ -163,7 +165,9 @@ static void blocks(void)
             for (long i = 0; i < count; i++)
                 MPI_File_write_at(file, base + (i * tasks + rank) * block, bytes + i * block, block, MPI_BYTE, MPI_STATUS_IGNORE);
         } else if (!strcmp(how, "parts")) {
-            MPI_File_write_at(file, base + rank * count * block, bytes, count * block, MPI_BYTE, MPI_STATUS_IGNORE);
+            const MPI_Offset part = base + rank * count * block;
+            MPI_File_set_view(file, part, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+            MPI_File_write(file, bytes, count * block, MPI_BYTE, MPI_STATUS_IGNORE);
         } else {
             MPI_File_set_view(file, base + rank * block, MPI_BYTE, every_nth, "native", MPI_INFO_NULL);
             if (!strcmp(how, "full"))

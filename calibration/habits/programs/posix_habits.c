@@ -64,17 +64,20 @@ static void read_pieces(void)
     close(file);
 }
 
-/* Writes records to a file that stays open, or that is opened for each of them. */
+/* Opens a file again and again, or once; writes a record every so many times. */
 static void open_again(void)
 {
     const long size = number_of("size", 4096), count = number_of("count", 1000);
     const int again = number_of("again", 0);
+    const long every = number_of("every", 1);
     char *bytes = buffer_of(size);
     int file = -1;
     for (long i = 0; i < count; i++) {
         if (again || file < 0)
             file = open(file_named("data"), O_WRONLY | O_CREAT, 0600);
-        must(file >= 0 && pwrite(file, bytes, size, i * size) == size, "pwrite");
+        must(file >= 0, path);
+        if (i % every == 0)
+            must(pwrite(file, bytes, size, i / every * size) == size, "pwrite");
         if (again)
             close(file);
     }
@@ -82,17 +85,19 @@ static void open_again(void)
         close(file);
 }
 
-/* Asks for the size of a file before each of its records, or once. */
+/* Asks for the size of a file before it reads from it, each time or once. */
 static void stat_again(void)
 {
     const long count = number_of("count", 10000), again = number_of("again", 0), size = number_of("size", 4096);
     struct stat about;
     char *bytes = buffer_of(size);
-    const int file = open(file_named("data"), O_WRONLY | O_CREAT, 0600);
+    const int file = open(file_named("data"), O_RDWR | O_CREAT, 0600);
+    must(file >= 0 && pwrite(file, bytes, size, 0) == size, "pwrite");
     for (long i = 0; i < count; i++) {
         if (again || !i)
             must(!stat(path, &about), path);
-        must(pwrite(file, bytes, size, i % 16 * size) == size, "pwrite");
+        if (i % number_of("every", 1) == 0)
+            must(pread(file, bytes, size, 0) == size, "pread");
     }
     close(file);
 }

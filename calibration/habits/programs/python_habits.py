@@ -29,11 +29,11 @@ def append(folder: Path, options: dict[str, str]) -> None:
     if again:
         for number in range(count):
             with open(path, "a") as file:
-                file.write(f"{number:4000}\n")
+                file.write(f"{number:60}\n")
     else:
         with open(path, "a") as file:
             for number in range(count):
-                file.write(f"{number:4000}\n")
+                file.write(f"{number:60}\n")
 
 
 def look(folder: Path, options: dict[str, str]) -> None:

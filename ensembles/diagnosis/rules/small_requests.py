@@ -15,9 +15,12 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, seconds_text
 
-MEMORY_BYTES_PER_NS = 1.0
-SHARED_MEMORY_BYTES_PER_NS = 0.25
-"""The rate at which a memory that many tasks share serves each of them: for the lower end."""
+COPIED_BYTES_PER_NS = (2.0, 4.0, 12.0)
+"""Rates at which requests below `COPIED_BYTES` are copied, for the least, likely and greatest gain: what they
+cost beyond is the entry into the kernel and the work on their page."""
+
+SHARED_MEMORY_BYTES_PER_NS = (0.25, 0.5, 1.0)
+"""The same for larger requests, which new pages of memory and other tasks slow down."""
 
 COPIED_BYTES = 8192
 JOINED_BYTES = 1 << 20
@@ -64,12 +67,15 @@ def _find(case: Case, cause: str) -> Remedy | None:
     if not chosen.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    floors = [*map(case.quartile_ns, (0.25, 0.5)), mean_ns]
+    copied = mean_bytes < COPIED_BYTES
+    middle_ns = np.where(copied, case.usual_ns(), case.quartile_ns(0.5))
+    floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
-    # Copying matters for the larger of them only; the others cost the entry into the kernel.
-    slow = np.where(mean_bytes < COPIED_BYTES, MEMORY_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS)
-    rates = (slow, MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS)
+    rates = (
+        np.where(copied, small, large)
+        for small, large in zip(COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS, strict=True)
+    )
     fixed = [
         np.maximum(np.minimum(floor, mean_ns) - mean_bytes / rate, 0)
         for floor, rate in zip(floors, rates, strict=True)
@@ -91,8 +97,8 @@ def _find(case: Case, cause: str) -> Remedy | None:
         Check(
             "fixed-cost",
             True,
-            f"half of these calls take {seconds_text(each_s)} or more beyond the time of their bytes "
-            "in memory: the cost is there whatever the size",
+            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
+            "cost is there whatever the size",
         ),
         Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
     )
