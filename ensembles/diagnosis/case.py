@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.fixed_cost import OUTLIER
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -31,9 +32,6 @@ LEAST_ABSORBED_BYTES_PER_NS = 0.1
 
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
-
-OUTLIER = 16.0
-"""Calls of this many times the median duration of their size wait for something else than the call."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 _NORMAL_90 = 1.645

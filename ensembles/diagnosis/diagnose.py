@@ -33,6 +33,7 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
+from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
@@ -126,9 +127,9 @@ class DiagnosisPass:
                 self._wanted.append(rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = str(reason)
-        self.requests: dict[str, SummaryRequest] = {
-            name: need for rule in self._wanted for name, need in rule.NEEDS.items()
-        }
+        self.requests: dict[str, SummaryRequest] = {}
+        if not has_sums_only(run):  # whose few events would be taken for all
+            self.requests = {name: need for rule in self._wanted for name, need in rule.NEEDS.items()}
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -148,11 +149,12 @@ class DiagnosisPass:
         summaries = {} if group is None else group.summaries
         for rule in self._wanted:
             try:
-                findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
+                needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
+                findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         unexplained_s = None
-        if SUMMARY in summaries and not has_counters_only(run):
+        if SUMMARY in self.requests and not has_counters_only(run):
             findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
         findings = with_sites(run, findings)
         return Diagnosis(

@@ -13,6 +13,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.summed.metadata import find_summed
 from ensembles.model.units import count_text, seconds_text
 
 LEAST_CALLS = 2
@@ -113,4 +114,5 @@ rule = RuleWithSummary(
     _find,
     "the files of each phase and task",
     counted=lambda run: find_counted(run, ADVICE),
+    summed=lambda run: find_summed(run, ADVICE),
 )

@@ -11,6 +11,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
 LEVEL = 0.004
 LEAST_FACTOR = 1.08
@@ -159,5 +160,5 @@ def _host_of(case: Case, members: np.ndarray) -> str:
     return next((process.host for process in case.run.processes if process.rank == rank), "")
 
 
-task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False))
-node_rule = EvidenceRule("straggler-node", lambda case: _find(case, by_node=True))
+task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False), summed=check_straggler)
+node_rule = EvidenceRule("straggler-node", lambda case: _find(case, by_node=True), summed=check_straggler)

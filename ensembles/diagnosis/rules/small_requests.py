@@ -12,18 +12,11 @@ from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.small_requests import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.summed.small_requests import find_summed
 from ensembles.model.units import bytes_text, seconds_text
 
-COPIED_BYTES_PER_NS = (2.0, 4.0, 12.0)
-"""Rates at which requests below `COPIED_BYTES` are copied, for the least, likely and greatest gain: what they
-cost beyond is the entry into the kernel and the work on their page."""
-
-SHARED_MEMORY_BYTES_PER_NS = (0.25, 0.5, 1.0)
-"""The same for larger requests, which new pages of memory and other tasks slow down."""
-
-COPIED_BYTES = 8192
-JOINED_BYTES = 1 << 20
 LEAST_CALLS = 8
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
@@ -67,19 +60,11 @@ def _find(case: Case, cause: str) -> Remedy | None:
     if not chosen.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    copied = mean_bytes < COPIED_BYTES
-    middle_ns = np.where(copied, case.usual_ns(), case.quartile_ns(0.5))
+    middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quartile_ns(0.5))
     floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
-    rates = (
-        np.where(copied, small, large)
-        for small, large in zip(COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS, strict=True)
-    )
-    fixed = [
-        np.maximum(np.minimum(floor, mean_ns) - mean_bytes / rate, 0)
-        for floor, rate in zip(floors, rates, strict=True)
-    ]
+    fixed = fixed_costs_ns(mean_bytes, [np.minimum(floor, mean_ns) for floor in floors])
     fixed_ns = fixed[1]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
@@ -154,6 +139,7 @@ small_requests = EvidenceRule(
     "small-requests",
     lambda case: _find(case, "small-requests"),
     counted=lambda run: find_counted(run, ADVICE["small-requests"]),
+    summed=lambda run: find_summed(run, ADVICE["small-requests"]),
 )
 stdio_buffer = _rule("stdio-buffer")
 serialised_metadata, seek_heavy = _rule("serialised-metadata"), _rule("seek-heavy")

@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.summed.sync_per_write import find_summed
 from ensembles.model.units import seconds_text
 
 LEAST_SYNCS = 3
@@ -76,4 +77,4 @@ def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.array(medians)[:, None]
 
 
-rule = EvidenceRule("sync-per-write", _find)
+rule = EvidenceRule("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE))
