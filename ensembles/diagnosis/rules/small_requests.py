@@ -44,7 +44,7 @@ def _find(case: Case, cause: str) -> Remedy | None:
     rows_of = case.rows
     small = np.isin(case.op, ("read", "write")) & (rows_of["size"] <= SMALL_CLASS) & (rows_of["bytes"] > 0)
     stdio = small & (case.layer == "stdio")
-    outermost = small & np.isin(case.layer, ("posix",))
+    outermost = small & ((case.layer == "posix") | _without_inner_calls(case))
     if not (stdio | outermost).any():
         return None
     few = np.unique(rows_of["rank"][outermost])
@@ -106,6 +106,13 @@ def _find(case: Case, cause: str) -> Remedy | None:
         low,
         high,
     )
+
+
+def _without_inner_calls(case: Case) -> np.ndarray:
+    """Find independent MPI-IO calls of a run that recorded no POSIX calls inside: they are the requests."""
+    inside = (case.layer == "posix") & (case.rows["depth"] > 0) & np.isin(case.op, ("read", "write"))
+    alone = (case.layer == "mpiio") & ~np.char.endswith(case.name, "_all")
+    return np.zeros(len(case), bool) if inside.any() else alone
 
 
 def _jumps(case: Case) -> np.ndarray:

@@ -136,7 +136,8 @@ class SummedCase:
         group, number, count = self._histogram
         found = np.zeros(len(self))
         begin = np.searchsorted(group, np.arange(len(self)))
-        for row, (first, last) in enumerate(zip(begin, np.append(begin[1:], len(group)), strict=True)):
+        end = np.append(begin, len(group))[1:]
+        for row, (first, last) in enumerate(zip(begin, end, strict=True)):
             counts = np.cumsum(count[first:last])
             if len(counts):
                 found[row] = _middles_ns()[number[first + np.searchsorted(counts, share * counts[-1])]]

@@ -30,7 +30,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         small &= case.op == "read"  # writes wait for the device because of the flags
     small &= (rows["size"] <= SMALL_CLASS) & (rows["bytes"] > 0)
     count = int(rows["n"][small].sum())
-    if count < LEAST_CALLS * len(case.ranks):
+    if not count or count < LEAST_CALLS * len(case.ranks):
         return None
     mean_bytes, mean_ns = rows["bytes"] / rows["n"], rows["own_ns"] / rows["n"]
     middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quantile_ns(0.5))
