@@ -9,7 +9,13 @@ PRELOADED = ("preloaded",)
 
 
 ONE_TASK = (
-    Habit("sync-per-write", "fsync after each 64 KiB", "posix_habits", "write {data} every=1", "write {data} end=1"),
+    Habit(
+        "sync-per-write",
+        "fsync after each 64 KiB",
+        "posix_habits",
+        "write {data} every=1",
+        "write {data} end=1",
+    ),
     Habit(
         "sync-per-write",
         "fdatasync after every second 256 KiB",
@@ -212,7 +218,13 @@ ONE_TASK = (
         "objects {model} many=1 count=60",
         "objects {model} count=60",
     ),
-    Habit("not-io", "computation between small files", "posix_habits", "compute {data} count=4", "compute {data} count=4"),
+    Habit(
+        "not-io",
+        "computation between small files",
+        "posix_habits",
+        "compute {data} count=4",
+        "compute {data} count=4",
+    ),
 )
 
 TASKS = (
@@ -350,8 +362,24 @@ CANNOT_TELL = (
 )
 
 WITH_IOR = (
-    Habit("sync-per-write", "IOR -Y", "ior", "-a POSIX -w -F -t 64k -b 4m -Y -o {data}/ior", "-a POSIX -w -F -t 64k -b 4m -e -o {data}/ior", 2, flavours=("mpich",)),
-    Habit("small-requests", "IOR -t 1k", "ior", "-a POSIX -w -F -t 1k -b 32m -o {data}/ior", "-a POSIX -w -F -t 1m -b 32m -o {data}/ior", 2, flavours=("mpich",)),
+    Habit(
+        "sync-per-write",
+        "IOR -Y",
+        "ior",
+        "-a POSIX -w -F -t 64k -b 4m -Y -o {data}/ior",
+        "-a POSIX -w -F -t 64k -b 4m -e -o {data}/ior",
+        2,
+        flavours=("mpich",),
+    ),
+    Habit(
+        "small-requests",
+        "IOR -t 1k",
+        "ior",
+        "-a POSIX -w -F -t 1k -b 32m -o {data}/ior",
+        "-a POSIX -w -F -t 1m -b 32m -o {data}/ior",
+        2,
+        flavours=("mpich",),
+    ),
 )
 
 HABITS = (*ONE_TASK, *TASKS, *CANNOT_TELL, *WITH_IOR)

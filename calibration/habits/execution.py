@@ -123,7 +123,12 @@ class Machine:
         return folder
 
     def _execute(
-        self, command: list[str], habit: Habit, words: str, folders: dict[str, Path], environment: dict[str, str]
+        self,
+        command: list[str],
+        habit: Habit,
+        words: str,
+        folders: dict[str, Path],
+        environment: dict[str, str],
     ) -> None:
         arguments = shlex.split(words.format(**folders))
         made = self._grouped([*command, *arguments], "{slow}" in habit.text)

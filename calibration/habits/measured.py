@@ -63,7 +63,9 @@ class Measured:
         first = f"{above[0]['id']}, {above[0]['severity']}" if above else "none"
         gains = mine[0]["gain_s"] if mine and mine[0]["gain_s"] else None
         refused = any(entry["id"] == cause for entry in answer.said["not_examined"])
-        quiet = [finding["id"] for finding in _middle(self.twin).said["findings"] if finding["severity"] != "note"]
+        quiet = [
+            finding["id"] for finding in _middle(self.twin).said["findings"] if finding["severity"] != "note"
+        ]
         return (
             str(self.planted),
             f"{seconds_text(max(self.cost_s, 0.0))} of {seconds_text(self.span_s)}",

@@ -48,6 +48,4 @@ def fixed_costs_ns(mean_bytes: np.ndarray, floors_ns: Sequence[np.ndarray]) -> l
         np.where(copied, small, large)
         for small, large in zip(COPIED_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS, strict=True)
     )
-    return [
-        np.maximum(floor - mean_bytes / rate, 0) for floor, rate in zip(floors_ns, rates, strict=True)
-    ]
+    return [np.maximum(floor - mean_bytes / rate, 0) for floor, rate in zip(floors_ns, rates, strict=True)]

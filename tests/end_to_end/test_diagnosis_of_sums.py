@@ -52,7 +52,9 @@ def test_a_habit_is_named_by_sums_and_by_the_trace(mode, words, cause, evidence,
 @pytest.mark.parametrize("mode", MODES)
 def test_large_writes_have_no_finding_of_their_own(mode, preload, tmp_path):
     program = built(preload, "posix_habits")
-    done = preload.execute(program, "write", tmp_path, "size=4194304", "count=8", environment={"ENSIO_MODE": mode})
+    done = preload.execute(
+        program, "write", tmp_path, "size=4194304", "count=8", environment={"ENSIO_MODE": mode}
+    )
     assert done.returncode == 0
     assert not set(named(en.open(preload.run))) - {"not-io"}
 

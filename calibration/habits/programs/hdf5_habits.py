@@ -1,4 +1,4 @@
-"""A program that writes HDF5 with a habit, or without it: ``hdf5_habits.py ACTION FOLDER [OPTION=VALUE ...]``."""
+"""A program that writes HDF5 with a habit, or without it: ``hdf5_habits.py ACTION FOLDER [OPTION=VALUE]``."""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ def _find(case: Case) -> Remedy | None:
     rows = (case.op == "read") & np.isin(case.rows["rank"], ranks) & (case.rows["bytes"] > 0)
     again = np.where(rows, share[case.rows["rank"]], 0.0)
     low, saved, high = (
-        again * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / rate, 0) for rate in MESSAGE_BYTES_PER_NS
+        again * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / rate, 0)
+        for rate in MESSAGE_BYTES_PER_NS
     )
     names = tuple(case.run.files[number] for number in files[found][np.argsort(-total[found])].tolist())
     checks = (

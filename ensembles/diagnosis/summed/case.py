@@ -76,7 +76,9 @@ class SummedCase:
         self.op: np.ndarray
         self.layer: np.ndarray
         self.name: np.ndarray
-        self.op, self.layer, self.name = np.array(functions)[self.rows["call"]].T if size else np.empty((3, 0), "U1")
+        self.op, self.layer, self.name = (
+            np.array(functions)[self.rows["call"]].T if size else np.empty((3, 0), "U1")
+        )
         first = int(cells["start_ns"][io].min()) if size else 0
         self.span_s = (int(cells["end_ns"][io].max()) - first) * 1e-9 if size else 0.0
         number = {call: at for at, call in enumerate(summary.calls)}
@@ -122,7 +124,9 @@ class SummedCase:
         saved = np.bincount(self.rows["call"], saved_ns, size)
         calls = np.bincount(self.rows["call"], self.rows["n"], size)
         each = np.divide(saved, calls, out=np.zeros(size), where=calls > 0)
-        return np.bincount(self._task, self._by_task["n"] * each[self._by_task["call"]], len(self.ranks)) * 1e-9
+        return (
+            np.bincount(self._task, self._by_task["n"] * each[self._by_task["call"]], len(self.ranks)) * 1e-9
+        )
 
     def gain_s(self, saved_s: np.ndarray) -> float:
         """Compute by how much the busiest task would be less busy: the likely gain of a run."""

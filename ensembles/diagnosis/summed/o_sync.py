@@ -54,7 +54,9 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
     count = int(rows["n"][writes].sum())
     if count < LEAST_CALLS:
         return None
-    saved = case.divided(np.where(writes, np.maximum(rows["own_ns"] - rows["bytes"] / _MEMORY_BYTES_PER_NS, 0), 0))
+    saved = case.divided(
+        np.where(writes, np.maximum(rows["own_ns"] - rows["bytes"] / _MEMORY_BYTES_PER_NS, 0), 0)
+    )
     size, each_s = rows["bytes"][writes].sum() / count, rows["own_ns"][writes].sum() / count * 1e-9
     flags = " and ".join(sorted(set(flagged.values())))
     checks = (
