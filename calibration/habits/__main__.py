@@ -74,10 +74,10 @@ def main() -> None:
     judged = [run for each in found for run in each.judged()]
     with_cost = sum(bool(each.judged()[0].costs) for each in found)
     say(
-        f"{len(found)} runs with a planted habit and as many without, of {args.rounds} alternated rounds each: "
-        f"{with_cost} of the habits cost 2 % of the run or more here. The load of this machine of "
-        f"{os.cpu_count()} processors was {load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end, "
-        f"{(time.monotonic() - clock) / 60:.0f} min later."
+        f"{len(found)} runs with a planted habit and as many without, of {args.rounds} alternated rounds "
+        f"each: {with_cost} of the habits cost 2 % of the run or more here. The load of this machine of "
+        f"{os.cpu_count()} processors was {load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the "
+        f"end, {(time.monotonic() - clock) / 60:.0f} min later."
     )
     for reason, names in skipped.items():
         say(f"Skipped, as {reason}: {'; '.join(names)}.")

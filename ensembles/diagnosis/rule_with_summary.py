@@ -42,6 +42,8 @@ class RuleWithSummary:
         Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
     summed : callable, optional
         The same in the recorded summary of a run that keeps not every call (`SummedCase`).
+    counts_more : bool
+        The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
     """
 
     ID: str
@@ -52,6 +54,7 @@ class RuleWithSummary:
     check: Callable[[Run], None] | None = None
     counted: Callable[[Run], Finding | None] | None = None
     summed: Callable[[Run], Finding | None] | None = None
+    counts_more: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -60,7 +63,7 @@ class RuleWithSummary:
 
     def preconditions(self, run: Run) -> None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-        if way_without_calls(run, self.counted, self.summed) is not None:
+        if self._way(run) is not None:
             return
         if self.check is not None:
             self.check(run)
@@ -68,10 +71,15 @@ class RuleWithSummary:
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        find = way_without_calls(run, self.counted, self.summed)
+        find = self._way(run)
         if find is not None:
             found = find(run)
             return [] if found is None else [found]
         case = case_of(run, summaries[SUMMARY])
         remedy = self.find(case, summaries[self.name]) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy)
+
+    def _way(self, run: Run) -> Callable[[Run], Finding | None] | None:
+        if self.counts_more and run.counters is not None:
+            return self.counted
+        return way_without_calls(run, self.counted, self.summed)

@@ -1,4 +1,4 @@
-"""Programs with a habit, recorded in modes that keep sums: they give the findings of the whole trace that sums can carry."""
+"""Programs with a habit, recorded in modes that keep sums: these name what sums can carry."""
 
 from __future__ import annotations
 

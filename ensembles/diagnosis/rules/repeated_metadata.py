@@ -14,7 +14,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.metadata import find_summed
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text
 
 LEAST_CALLS = 2
 LEAST_FILES = 32
@@ -102,9 +102,10 @@ def _opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, .
     share = share_of_rows(case, table, mine, 1 - 1 / np.maximum(tasks, 1)[table["file"]])
     numbers = np.flatnonzero(chosen)
     names = tuple(case.run.files[number] for number in numbers.tolist())
+    size = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
     sentence = (
-        f"{count_text(len(numbers), 'file')} with {moved[chosen].mean() / times[chosen].mean() / 1024:,.3g} KiB "
-        f"for each open are opened by {tasks[chosen].min()} tasks or more each"
+        f"{count_text(len(numbers), 'file')} with {size} for each open are opened by {tasks[chosen].min()} "
+        "tasks or more each"
     )
     return share, names, Check("same-files-by-all", True, sentence)
 
@@ -115,4 +116,5 @@ rule = RuleWithSummary(
     "the files of each phase and task",
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
+    counts_more=True,
 )

@@ -64,5 +64,6 @@ def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
     """
     if at_most_s >= FROM_SHARE["warning"] * case.span_s:
         raise NotApplicable(
-            f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: {case.run.how_to_keep_calls}"
+            f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: "
+            f"{case.run.how_to_keep_calls}"
         )

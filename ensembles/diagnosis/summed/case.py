@@ -124,9 +124,9 @@ class SummedCase:
         saved = np.bincount(self.rows["call"], saved_ns, size)
         calls = np.bincount(self.rows["call"], self.rows["n"], size)
         each = np.divide(saved, calls, out=np.zeros(size), where=calls > 0)
-        return (
-            np.bincount(self._task, self._by_task["n"] * each[self._by_task["call"]], len(self.ranks)) * 1e-9
-        )
+        mine = self._by_task["n"] * each[self._by_task["call"]] * 1e-9
+        found: np.ndarray = np.bincount(self._task, mine, len(self.ranks))
+        return found
 
     def gain_s(self, saved_s: np.ndarray) -> float:
         """Compute by how much the busiest task would be less busy: the likely gain of a run."""

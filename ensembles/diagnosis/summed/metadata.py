@@ -1,4 +1,4 @@
-"""Repeated calls on paths, in sums: a task that opens more often than there are files opens some of them again."""
+"""Repeated calls on paths, in sums: a task that opens more often than there are files opens some again."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     check = Check(
         "more-calls-than-files",
         True,
-        f"tasks make {count:,} calls on paths, and the run knows {count_text(files, 'file')}: {again:,} calls "
-        "or more ask again",
+        f"tasks make {count:,} calls on paths, and the run knows {count_text(files, 'file')}: {again:,} "
+        "calls or more ask again",
     )
     closes_s = case.of_tasks("own_ns", ("close",), "posix") * 1e-9
     return summed_finding(

@@ -1,4 +1,4 @@
-"""Writes that wait for the device because of flags of ``open``, in sums: facts of files, without calls by file."""
+"""Writes that wait for the device because of flags of ``open``, in sums, which have no calls by file."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
         refuse(
             case,
             float(case.of_tasks("own_ns", ("write",), "posix").max(initial=0.0)) * 1e-9,
-            f"sums do not show which writes go to the {count_text(len(flagged), 'file')} with O_SYNC, O_DSYNC "
-            "or O_DIRECT",
+            f"sums do not show which writes go to the {count_text(len(flagged), 'file')} with O_SYNC, "
+            "O_DSYNC or O_DIRECT",
         )
         return None
     rows = case.rows
@@ -60,7 +60,9 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
     size, each_s = rows["bytes"][writes].sum() / count, rows["own_ns"][writes].sum() / count * 1e-9
     flags = " and ".join(sorted(set(flagged.values())))
     checks = (
-        Check("flags", True, f"all {count_text(len(flagged), 'file')} of the run were opened with {flags}"),
+        Check(
+            "flags", True, f"{count_text(len(flagged), 'file')}, all that the run knows, opened with {flags}"
+        ),
         Check("flags-cost", None, "no writes go to files without these flags: the disk may be slow as such"),
     )
     return summed_finding(

@@ -57,7 +57,8 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     return summed_finding(
         case,
         "small-requests",
-        f"small requests: {count:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost each",
+        f"small requests: {count:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost "
+        "each",
         advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s, "calls": count},
