@@ -127,9 +127,12 @@ class DiagnosisPass:
                 self._wanted.append(rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = str(reason)
-        self.requests: dict[str, SummaryRequest] = {}
-        if not has_sums_only(run):  # whose few events would be taken for all
-            self.requests = {name: need for rule in self._wanted for name, need in rule.NEEDS.items()}
+        # Where sums are examined, the events that are there would be taken for all.
+        self._keeps_calls = not has_sums_only(run)
+        with_calls = [rule for rule in self._wanted if self._keeps_calls or not hasattr(rule, "summed")]
+        self.requests: dict[str, SummaryRequest] = {
+            name: need for rule in with_calls for name, need in rule.NEEDS.items()
+        }
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -154,7 +157,7 @@ class DiagnosisPass:
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         unexplained_s = None
-        if SUMMARY in self.requests and not has_counters_only(run):
+        if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             findings, unexplained_s = share_out(findings, case_of(run, summaries[SUMMARY]))
         findings = with_sites(run, findings)
         return Diagnosis(
