@@ -102,9 +102,9 @@ def _opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, .
     share = share_of_rows(case, table, mine, 1 - 1 / np.maximum(tasks, 1)[table["file"]])
     numbers = np.flatnonzero(chosen)
     names = tuple(case.run.files[number] for number in numbers.tolist())
-    size = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
+    each = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
     sentence = (
-        f"{count_text(len(numbers), 'file')} with {size} for each open are opened by {tasks[chosen].min()} "
+        f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
         "tasks or more each"
     )
     return share, names, Check("same-files-by-all", True, sentence)
