@@ -69,7 +69,7 @@ def test_the_task_that_writes_more_is_named_by_sums(mode, preload, tmp_path):
     moved = {row.rank: row.bytes_written for row in run.by_rank()}
     assert moved[1] == 5 * moved[0] == 40 << 20
     found = named(run)
-    # Whether its bytes took long is the machine's; that nobody else is heavy is not.
+    # Whether its bytes took long is the machine's; that no other task is heavy is not.
     if "imbalance" in found:
         assert found["imbalance"].where.ranks == ((1, 1),)
         assert found["imbalance"].evidence["most_to_mean"] == 2.5

@@ -30,8 +30,8 @@ static int opened(const char *name, int flags)
     return file;
 }
 
-/* In each step every task writes to its file, and syncs it after every few writes, or at the end of the step. One of them
- * may write more, or to another folder. */
+/* In each step every task writes to its file, and syncs it after every few writes, or at the end of the step. One of
+ * them may write more, or to another folder. */
 static void steps(void)
 {
     const long size = number_of("size", 65536), every = number_of("every", 0), sync = number_of("sync", 1);
@@ -147,8 +147,8 @@ static void header(void)
     close(file);
 }
 
-/* Each task writes every n-th block of a shared file through MPI-IO: independent calls for a block each ("simple"), one with
- * holes, a collective one ("full"), or a contiguous part each. */
+/* Each task writes every n-th block of a shared file through MPI-IO: independent calls for a block each ("simple"), one
+ * with holes, a collective one ("full"), or a contiguous part each. */
 static void blocks(void)
 {
     const long block = number_of("block", 1024), count = number_of("count", 512);
@@ -156,14 +156,16 @@ static void blocks(void)
     char *bytes = buffer_of(count * block);
     MPI_File file;
     MPI_Datatype every_nth;
-    MPI_File_open(MPI_COMM_WORLD, file_named(folder, "shared", 0), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
+    MPI_File_open(MPI_COMM_WORLD, file_named(folder, "shared", 0), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL,
+                  &file);
     MPI_Type_vector(count, block, block * tasks, MPI_BYTE, &every_nth);
     MPI_Type_commit(&every_nth);
     for (long step = 0; step < number_of("steps", 4); step++) {
         const MPI_Offset base = (MPI_Offset)step * block * count * tasks;
         if (!strcmp(how, "simple")) {
             for (long i = 0; i < count; i++)
-                MPI_File_write_at(file, base + (i * tasks + rank) * block, bytes + i * block, block, MPI_BYTE, MPI_STATUS_IGNORE);
+                MPI_File_write_at(file, base + (i * tasks + rank) * block, bytes + i * block, block, MPI_BYTE,
+                                  MPI_STATUS_IGNORE);
         } else if (!strcmp(how, "parts")) {
             const MPI_Offset part = base + rank * count * block;
             MPI_File_set_view(file, part, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
@@ -187,7 +189,8 @@ static void collective(void)
     const long size = number_of("size", 4096), count = number_of("count", 1000);
     char *bytes = buffer_of(size);
     MPI_File file;
-    MPI_File_open(MPI_COMM_WORLD, file_named(folder, "shared", 0), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
+    MPI_File_open(MPI_COMM_WORLD, file_named(folder, "shared", 0), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL,
+                  &file);
     for (long i = 0; i < count; i++)
         MPI_File_write_at_all(file, (i * tasks + rank) * size, bytes, size, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
@@ -198,7 +201,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*make)(void);
-    } actions[] = {{"steps", steps},   {"open", open_one}, {"folder", folder_of_files},  {"read", read_shared},
+    } actions[] = {{"steps", steps},   {"open", open_one}, {"folder", folder_of_files}, {"read", read_shared},
                    {"header", header}, {"blocks", blocks}, {"collective", collective}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

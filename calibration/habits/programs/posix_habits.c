@@ -26,7 +26,9 @@ static const char *file_named(const char *name)
 
 static int flags_of(const char *words)
 {
-    return (strstr(words, "dsync") ? O_DSYNC : strstr(words, "sync") ? O_SYNC : 0) |
+    return (strstr(words, "dsync")  ? O_DSYNC
+            : strstr(words, "sync") ? O_SYNC
+                                    : 0) |
            (strstr(words, "direct") ? O_DIRECT : 0);
 }
 

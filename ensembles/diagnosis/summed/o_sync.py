@@ -29,7 +29,7 @@ def flagged_files(run: Run) -> dict[str, str]:
 
 
 def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
-    """Find writes that wait, if all files of the run have flags; else it cannot be told which do.
+    """Find writes that wait, if all files of the run have flags; else sums do not show which do.
 
     Raises
     ------
