@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
+from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -213,6 +214,26 @@ class Case:
             at = int(np.searchsorted(counts, share * counts[-1]))
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
+
+    def usual_ns(self) -> np.ndarray:
+        """Compute the mean duration of each row's function and size class without outliers, in ns.
+
+        Calls of more than `OUTLIER` times the median wait for something else than the call: a processor, or
+        the disk.
+        """
+        table = self.evidence.durations.columns()
+        key = table["call"] * 128 + table["size"]
+        names, where = np.unique(key, return_inverse=True)
+        if not len(names):
+            return np.zeros(len(self))
+        at = np.searchsorted(names, self.rows["call"] * 128 + self.rows["size"])
+        median = np.zeros(len(names))
+        median[at] = self.quartile_ns(0.5)
+        each_ns = self.evidence.bin_ns(table["bin"])
+        usual = table["n"] * (each_ns <= OUTLIER * median[where])
+        mean = np.bincount(where, usual * each_ns) / np.maximum(np.bincount(where, usual), 1)
+        found: np.ndarray = mean[at]
+        return found
 
     @cached_property
     def absorbed_share(self) -> np.ndarray:

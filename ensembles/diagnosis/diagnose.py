@@ -33,6 +33,7 @@ from ensembles.diagnosis.rules import (
     write_back,
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
+from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
@@ -126,8 +127,11 @@ class DiagnosisPass:
                 self._wanted.append(rule)
             except NotApplicable as reason:
                 self._refused[rule.ID] = str(reason)
+        # Where sums are examined, the events that are there would be taken for all.
+        self._keeps_calls = not has_sums_only(run)
+        with_calls = [rule for rule in self._wanted if self._keeps_calls or not hasattr(rule, "summed")]
         self.requests: dict[str, SummaryRequest] = {
-            name: need for rule in self._wanted for name, need in rule.NEEDS.items()
+            name: need for rule in with_calls for name, need in rule.NEEDS.items()
         }
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
@@ -148,11 +152,12 @@ class DiagnosisPass:
         summaries = {} if group is None else group.summaries
         for rule in self._wanted:
             try:
-                findings += rule.evaluate(run, {name: summaries[name] for name in rule.NEEDS})
+                needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
+                findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
         unexplained_s = span_s = None
-        if SUMMARY in summaries and not has_counters_only(run):
+        if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             span_s = case.span_s

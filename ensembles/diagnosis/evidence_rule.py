@@ -11,6 +11,7 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.remedy import Remedy, make_finding
 from ensembles.diagnosis.rule import every_call_needed
+from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
@@ -33,12 +34,15 @@ class EvidenceRule:
         What needs all calls, for the refusal of runs that keep only sums.
     counted : callable, optional
         Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
+    summed : callable, optional
+        The same in the recorded summary of a run that keeps not every call (`SummedCase`).
     """
 
     ID: str
     find: Callable[[Case], Remedy | None]
     what: str = "the calls of each phase and task"
     counted: Callable[[Run], Finding | None] | None = None
+    summed: Callable[[Run], Finding | None] | None = None
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -47,13 +51,14 @@ class EvidenceRule:
 
     def preconditions(self, run: Run) -> None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-        if self.counted is None or not has_counters_only(run):
+        if way_without_calls(run, self.counted, self.summed) is None:
             every_call_needed(run, self.what)
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        if self.counted is not None and has_counters_only(run):
-            found = self.counted(run)
+        find = way_without_calls(run, self.counted, self.summed)
+        if find is not None:
+            found = find(run)
             return [] if found is None else [found]
         return self.evaluate_calls(case_of(run, summaries[SUMMARY]))
 
@@ -66,6 +71,17 @@ class EvidenceRule:
 def has_counters_only(run: Run) -> bool:
     """Whether a run has counters by file and rank instead of calls."""
     return run.counters is not None and not run.has_all_events
+
+
+def way_without_calls(
+    run: Run,
+    counted: Callable[[Run], Finding | None] | None,
+    summed: Callable[[Run], Finding | None] | None,
+) -> Callable[[Run], Finding | None] | None:
+    """Return how a rule finds its cause in a run that keeps not every call; None: it needs the calls."""
+    if counted is not None and has_counters_only(run):
+        return counted
+    return summed if summed is not None and has_sums_only(run) else None
 
 
 def case_of(run: Run, evidence: Evidence) -> Case:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence import Evidence
-from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, way_without_calls
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.remedy import Remedy, make_finding
@@ -40,6 +40,10 @@ class RuleWithSummary:
         Raises `NotApplicable` if the metadata of the run show that the summary would be of no use.
     counted : callable, optional
         Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
+    summed : callable, optional
+        The same in the recorded summary of a run that keeps not every call (`SummedCase`).
+    counts_more : bool
+        The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
     """
 
     ID: str
@@ -49,6 +53,8 @@ class RuleWithSummary:
     request: SummaryRequest = FILE_USES
     check: Callable[[Run], None] | None = None
     counted: Callable[[Run], Finding | None] | None = None
+    summed: Callable[[Run], Finding | None] | None = None
+    counts_more: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -57,7 +63,7 @@ class RuleWithSummary:
 
     def preconditions(self, run: Run) -> None:
         """Check the metadata of a run (`ensembles.diagnosis.rule.Rule.preconditions`)."""
-        if self._uses_counters(run):
+        if self._way(run) is not None:
             return
         if self.check is not None:
             self.check(run)
@@ -65,12 +71,15 @@ class RuleWithSummary:
 
     def evaluate(self, run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
         """Evaluate the rule (`ensembles.diagnosis.rule.Rule.evaluate`)."""
-        if self.counted is not None and self._uses_counters(run):
-            found = self.counted(run)
+        find = self._way(run)
+        if find is not None:
+            found = find(run)
             return [] if found is None else [found]
         case = case_of(run, summaries[SUMMARY])
         remedy = self.find(case, summaries[self.name]) if len(case) else None
         return [] if remedy is None else make_finding(case, self.ID, remedy)
 
-    def _uses_counters(self, run: Run) -> bool:
-        return self.counted is not None and has_counters_only(run)
+    def _way(self, run: Run) -> Callable[[Run], Finding | None] | None:
+        if self.counts_more and run.counters is not None:
+            return self.counted
+        return way_without_calls(run, self.counted, self.summed)

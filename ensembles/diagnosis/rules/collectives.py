@@ -12,6 +12,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.summed.cannot_tell import check_coordination
 from ensembles.model.units import count_text, seconds_text
 
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)
@@ -120,5 +121,9 @@ def _stripe_count(case: Case) -> int:
     return max(counts, default=1 << 20)
 
 
-coordination = EvidenceRule("collective-coordination", lambda case: _find(case, "collective-coordination"))
+coordination = EvidenceRule(
+    "collective-coordination",
+    lambda case: _find(case, "collective-coordination"),
+    summed=check_coordination,
+)
 aggregation = EvidenceRule("aggregation-mismatch", lambda case: _find(case, "aggregation-mismatch"))

@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import METADATA, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
@@ -14,8 +15,6 @@ from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_CALLS = 64
 _LEAST_TO_DATA = 0.5
-_JOINED_BYTES = 1 << 20
-_MEMORY_BYTES_PER_NS = 1.0
 
 ADVICE = (
     "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
@@ -53,14 +52,10 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     small = case.rows["size"] <= 16
     share = share_of_rows(case, table, chosen) * small
     mean_bytes, mean_ns = (case.rows[name] / case.rows["n"] for name in ("bytes", "time_ns"))
-    kept = np.minimum(size / _JOINED_BYTES, 1.0)
-    floors = (case.quartile_ns(0.25), case.quartile_ns(0.5), mean_ns)
+    kept = np.minimum(size / JOINED_BYTES, 1.0)
+    floors = [np.minimum(each, mean_ns) for each in (case.quartile_ns(0.25), case.usual_ns(), mean_ns)]
     low, saved, high = (
-        share
-        * case.rows["n"]
-        * np.maximum(np.minimum(floor, mean_ns) - mean_bytes / _MEMORY_BYTES_PER_NS, 0)
-        * (1 - kept)
-        for floor in floors
+        share * case.rows["n"] * cost * (1 - kept) for cost in fixed_costs_ns(mean_bytes, floors)
     )
     each_s = float(table["time_ns"][chosen].sum()) / count * 1e-9
     files = np.unique(table["file"][chosen])

@@ -10,6 +10,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.summed.imbalance import find_summed
 from ensembles.model.units import count_text
 
 LEAST_RATIO = 1.25
@@ -87,4 +88,9 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("imbalance", _find, counted=lambda run: find_counted(run, ADVICE))
+rule = EvidenceRule(
+    "imbalance",
+    _find,
+    counted=lambda run: find_counted(run, ADVICE),
+    summed=lambda run: find_summed(run, ADVICE),
+)

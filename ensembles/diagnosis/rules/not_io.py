@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
+from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.units import seconds_text
 
 if TYPE_CHECKING:
@@ -56,4 +57,9 @@ def run_span_s(run: Run, span_s: float) -> float:
     return max((max(end for _, end in known) - min(start for start, _ in known)) * 1e-9, span_s)
 
 
-rule = NotIo("not-io", lambda case: None, counted=lambda run: find_counted(run, MOST_SHARE))
+rule = NotIo(
+    "not-io",
+    lambda case: None,
+    counted=lambda run: find_counted(run, MOST_SHARE),
+    summed=lambda run: find_summed(run, MOST_SHARE, run_span_s(run, 0.0)),
+)

@@ -10,10 +10,8 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.summed.o_sync import FACT, find_summed
 from ensembles.model.units import bytes_text, seconds_text
-
-FACT = "open.flags"
-"""Fact of a file (docs/reference/formats/spool.md)."""
 
 LEAST_CALLS = 8
 MOST_BYTES = 4 << 20
@@ -97,4 +95,6 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
     return Check("flags-cost", usual_ns < _FASTER * each_ns, sentence)
 
 
-rule = RuleWithSummary("o-sync", _find, "the writes to each file")
+rule = RuleWithSummary(
+    "o-sync", _find, "the writes to each file", summed=lambda run: find_summed(run, ADVICE)
+)

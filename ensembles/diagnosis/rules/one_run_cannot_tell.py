@@ -50,6 +50,12 @@ def transfers(case: Case) -> np.ndarray:
     return rows
 
 
+def _storage(case: Case) -> np.ndarray:
+    """Find what waits for a device or a server: load of others delays syncs, opens and closes too."""
+    rows: np.ndarray = transfers(case) | np.isin(case.op, ("sync", "open", "close", "meta"))
+    return rows
+
+
 def _buffered(case: Case) -> np.ndarray:
     rows: np.ndarray = transfers(case) & (case.op == "write") & (case.layer != "stdio")
     return rows
@@ -99,7 +105,7 @@ cache_cliff = _rule(
 )
 interference = _rule(
     "interference",
-    transfers,
+    _storage,
     "the load of other jobs is not in a trace; record the same run again, or add it to a history "
     "(ensio history)",
 )

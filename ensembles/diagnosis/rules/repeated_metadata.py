@@ -1,4 +1,7 @@
-"""Rule ``metadata-storm``: tasks ask the metadata server for the same paths again and again."""
+"""Rule ``metadata-storm``: tasks ask the metadata server for the same paths again and again.
+
+Either a task asks for the path of its call before, or every task opens all files of a set.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,22 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.model.units import seconds_text
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.summed.metadata import find_summed
+from ensembles.model.units import bytes_text, count_text, seconds_text
 
 LEAST_CALLS = 2
+LEAST_FILES = 32
+"""Files that several tasks open from which one task could open them for all."""
+
+MOST_FILE_BYTES = 1 << 20
+"""Bytes of an open up to which sending them is cheaper than opening the file again."""
+
 _SHARE = 0.5
+_LOW = 0.75
 
 ADVICE = (
     "ask once and keep the answer: open a file once and keep it open, let one task look a "
@@ -21,31 +33,88 @@ ADVICE = (
 )
 
 
-def _find(case: Case) -> Remedy | None:
-    rows = np.isin(case.op, ("open", "meta")) & (case.layer == "posix")
-    rows &= (case.rows["repeats"] >= _SHARE * case.rows["n"]) & (case.rows["n"] >= LEAST_CALLS)
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    again, check = _again(case)
+    shared, files, files_check = _opened_by_all(case, uses)
+    rows = (again > 0) | (shared > 0)
     if not rows.any():
         return None
-    saved = np.where(rows, case.rows["time_ns"] * case.rows["repeats"] / case.rows["n"], 0.0)
-    count, again = int(case.rows["n"][rows].sum()), int(case.rows["repeats"][rows].sum())
-    each_s = float(case.rows["time_ns"][rows].sum()) / count * 1e-9
-    checks = (
-        Check(
-            "same-path-again",
-            True,
-            f"{again:,} of {count:,} calls ask for the path of the task's call before",
-        ),
-    )
+    share = np.maximum(again, shared)
+    saved = case.rows["time_ns"] * share
+    opens = rows & (case.op != "close")
+    count = int(case.rows["n"][opens].sum())
+    each_s = float(case.rows["time_ns"][opens].sum()) / count * 1e-9
+    repeated = int(np.rint(np.sum(case.rows["n"] * share * opens)))
+    checks = tuple(each for each in (check, files_check) if each is not None)
+    what = "for the same path again" if check is not None else "for files that other tasks open too"
+    # A close may write what the cache holds: the bytes stay, and so the closes are not certain.
+    low = case.kept_after_flush(_LOW * np.where(opens, saved, 0.0))
     return Remedy(
         rows,
         saved,
-        f"{count:,} calls on paths, {again / count:.0%} of them for the same path again, take "
-        f"{seconds_text(each_s)} each",
+        f"{count:,} calls on paths, {repeated / count:.0%} of them {what}, take {seconds_text(each_s)} each",
         ADVICE,
         checks,
-        {"repeated": again, "mean_s": each_s},
-        case.kept_after_flush(0.75 * saved),
+        {"repeated": repeated, "mean_s": each_s},
+        low,
+        files=files,
     )
 
 
-rule = EvidenceRule("metadata-storm", _find, counted=lambda run: find_counted(run, ADVICE))
+def _again(case: Case) -> tuple[np.ndarray, Check | None]:
+    """Compute which share of each row's time goes to paths of the call before, and to their closes."""
+    rows = np.isin(case.op, ("open", "meta")) & (case.layer == "posix")
+    rows &= (case.rows["repeats"] >= _SHARE * case.rows["n"]) & (case.rows["n"] >= LEAST_CALLS)
+    share = np.where(rows, case.rows["repeats"] / case.rows["n"], 0.0)
+    if not rows.any():
+        return share, None
+    count, again = int(case.rows["n"][rows].sum()), int(case.rows["repeats"][rows].sum())
+    # A file that stays open is not closed either.
+    opens = case.by_cell(np.where(rows & (case.op == "open"), case.rows["repeats"], 0))
+    closing = (case.op == "close") & (case.layer == "posix")
+    closes = case.by_cell(np.where(closing, case.rows["n"], 0))
+    with_closes = np.divide(opens, closes, out=np.zeros_like(opens), where=closes > 0)
+    share += np.where(closing, np.minimum(case.of_cells(with_closes), 1.0), 0.0)
+    sentence = f"{again:,} of {count:,} calls ask for the path of the task's call before"
+    return share, Check("same-path-again", True, sentence)
+
+
+def _opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
+    """Compute which share of the opens and closes others make for the same small files."""
+    table = uses.table.columns()
+    calls = case.run.calls
+    op = np.array([call.op for call in calls] or [""])[table["call"]]
+    posix = np.array([call.layer == "posix" for call in calls] or [False])[table["call"]]
+    nothing = np.zeros(len(case)), (), None
+    opens = posix & (op == "open")
+    if len(case.ranks) < 2 or not opens.any():
+        return nothing
+    size = int(table["file"].max()) + 1
+    pairs = np.unique(np.stack([table["file"][opens], table["rank"][opens]]), axis=1)
+    tasks = np.bincount(pairs[0], minlength=size)
+    moved = np.bincount(table["file"][posix], table["bytes"][posix], size)
+    times = np.bincount(table["file"][opens], table["n"][opens], size)
+    read_only = np.bincount(table["file"], table["bytes"] * (posix & (op == "write")), size) <= moved / 2
+    chosen = (tasks >= max(2, len(case.ranks) / 2)) & (moved <= MOST_FILE_BYTES * times) & read_only
+    if np.count_nonzero(chosen) < LEAST_FILES:
+        return nothing
+    mine = posix & np.isin(op, ("open", "close")) & chosen[table["file"]]
+    share = share_of_rows(case, table, mine, 1 - 1 / np.maximum(tasks, 1)[table["file"]])
+    numbers = np.flatnonzero(chosen)
+    names = tuple(case.run.files[number] for number in numbers.tolist())
+    each = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
+    sentence = (
+        f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
+        "tasks or more each"
+    )
+    return share, names, Check("same-files-by-all", True, sentence)
+
+
+rule = RuleWithSummary(
+    "metadata-storm",
+    _find,
+    "the files of each phase and task",
+    counted=lambda run: find_counted(run, ADVICE),
+    summed=lambda run: find_summed(run, ADVICE),
+    counts_more=True,
+)

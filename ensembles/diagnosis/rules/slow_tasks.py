@@ -12,6 +12,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, find_outlier, view_of
+from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
 _MOST_Z = 100
 
@@ -93,5 +94,5 @@ def _host_of(case: Case, members: np.ndarray) -> str:
     return next((process.host for process in case.run.processes if process.rank == rank), "")
 
 
-task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False))
-node_rule = EvidenceRule("straggler-node", lambda case: _find(case, by_node=True))
+task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False), summed=check_straggler)
+node_rule = EvidenceRule("straggler-node", lambda case: _find(case, by_node=True), summed=check_straggler)

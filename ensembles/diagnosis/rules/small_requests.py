@@ -12,15 +12,11 @@ from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.small_requests import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.summed.small_requests import find_summed
 from ensembles.model.units import bytes_text, seconds_text
 
-MEMORY_BYTES_PER_NS = 1.0
-SHARED_MEMORY_BYTES_PER_NS = 0.25
-"""The rate at which a memory that many tasks share serves each of them: for the lower end."""
-
-COPIED_BYTES = 8192
-JOINED_BYTES = 1 << 20
 LEAST_CALLS = 8
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
@@ -48,7 +44,7 @@ def _find(case: Case, cause: str) -> Remedy | None:
     rows_of = case.rows
     small = np.isin(case.op, ("read", "write")) & (rows_of["size"] <= SMALL_CLASS) & (rows_of["bytes"] > 0)
     stdio = small & (case.layer == "stdio")
-    outermost = small & np.isin(case.layer, ("posix",))
+    outermost = small & ((case.layer == "posix") | _without_inner_calls(case))
     if not (stdio | outermost).any():
         return None
     few = np.unique(rows_of["rank"][outermost])
@@ -64,16 +60,11 @@ def _find(case: Case, cause: str) -> Remedy | None:
     if not chosen.any():
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
-    floors = [*map(case.quartile_ns, (0.25, 0.5)), mean_ns]
+    middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quartile_ns(0.5))
+    floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
     if cause == "stdio-buffer":
         floors = [0.4 * mean_ns, mean_ns, mean_ns]  # most calls only fill the buffer
-    # Copying matters for the larger of them only; the others cost the entry into the kernel.
-    slow = np.where(mean_bytes < COPIED_BYTES, MEMORY_BYTES_PER_NS, SHARED_MEMORY_BYTES_PER_NS)
-    rates = (slow, MEMORY_BYTES_PER_NS, MEMORY_BYTES_PER_NS)
-    fixed = [
-        np.maximum(np.minimum(floor, mean_ns) - mean_bytes / rate, 0)
-        for floor, rate in zip(floors, rates, strict=True)
-    ]
+    fixed = fixed_costs_ns(mean_bytes, [np.minimum(floor, mean_ns) for floor in floors])
     fixed_ns = fixed[1]
     calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
@@ -91,8 +82,8 @@ def _find(case: Case, cause: str) -> Remedy | None:
         Check(
             "fixed-cost",
             True,
-            f"half of these calls take {seconds_text(each_s)} or more beyond the time of their bytes "
-            "in memory: the cost is there whatever the size",
+            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
+            "cost is there whatever the size",
         ),
         Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
     )
@@ -115,6 +106,13 @@ def _find(case: Case, cause: str) -> Remedy | None:
         low,
         high,
     )
+
+
+def _without_inner_calls(case: Case) -> np.ndarray:
+    """Find independent MPI-IO calls of a run that recorded no POSIX calls inside: they are the requests."""
+    inside = (case.layer == "posix") & (case.rows["depth"] > 0) & np.isin(case.op, ("read", "write"))
+    alone = (case.layer == "mpiio") & ~np.char.endswith(case.name, "_all")
+    return np.zeros(len(case), bool) if inside.any() else alone
 
 
 def _jumps(case: Case) -> np.ndarray:
@@ -148,6 +146,7 @@ small_requests = EvidenceRule(
     "small-requests",
     lambda case: _find(case, "small-requests"),
     counted=lambda run: find_counted(run, ADVICE["small-requests"]),
+    summed=lambda run: find_summed(run, ADVICE["small-requests"]),
 )
 stdio_buffer = _rule("stdio-buffer")
 serialised_metadata, seek_heavy = _rule("serialised-metadata"), _rule("seek-heavy")

@@ -8,6 +8,8 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.summed.sync_per_write import find_summed
 from ensembles.model.units import seconds_text
 
 LEAST_SYNCS = 3
@@ -27,6 +29,12 @@ ADVICE = (
 
 def _find(case: Case) -> Remedy | None:
     syncs = (case.op == "sync") & (case.layer == "posix")
+    posix = case.run.counters.modules.get("POSIX") if case.run.counters is not None else None
+    counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
+    if counted and not syncs.any():
+        raise NotApplicable(
+            f"the log counts {counted:,} syncs, and DXT traces none of them: record the run with ensio"
+        )
     writes = (case.op == "write") & (case.layer == "posix")
     count = case.by_cell(np.where(syncs, case.rows["n"], 0))
     written = case.by_cell(np.where(writes, case.rows["n"], 0))
@@ -76,4 +84,4 @@ def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.array(medians)[:, None]
 
 
-rule = EvidenceRule("sync-per-write", _find)
+rule = EvidenceRule("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE))

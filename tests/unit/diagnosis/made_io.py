@@ -26,6 +26,9 @@ CALLS = {
     9: Call("H5Dread", "hdf5", "read"),
     10: Call("H5Gcreate", "hdf5", "meta"),
     11: Call("MPI_Barrier", "mpisync", "wait"),
+    21: Call("fsync", "posix", "sync"),
+    22: Call("MPI_File_write_at_all", "mpiio", "write"),
+    23: Call("stat", "posix", "meta"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _BEGIN = 10**12

@@ -1,0 +1,1 @@
+"""Real programs with planted habits: what they cost is measured, and compared with what `diagnose` says."""

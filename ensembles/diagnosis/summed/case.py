@@ -1,0 +1,238 @@
+"""What the recorded summary says of a run, as the rules need it: calls by function, size class and task.
+
+The recorder keeps it in every mode. It has neither files nor phases nor the order of calls, and sizes are not
+kept by task. So every gain has bounds: tasks are taken to be slow at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.diagnosis.finding import Check, Finding, Where, find_spans, rate_confidence
+from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import is_io_of_calls
+from ensembles.summaries.bins import bin_low_ns
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+MARGIN = 0.1
+"""Least uncertainty of a gain, as a part of it."""
+
+
+def has_sums_only(run: Run) -> bool:
+    """Whether a run has sums by function, size class and task instead of all calls."""
+    if run.has_all_events or run.counters is not None or not run.summary.durations_known:
+        return False
+    try:
+        return len(run.ranks) > 0
+    except EnsioError:  # sums of another tool, over all ranks
+        return False
+
+
+class SummedCase:
+    """A run that keeps sums instead of calls.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    op, layer, name : ndarray of str, shape (n,)
+        Of the function of each row.
+    rows : dict of str to ndarray, shape (n,)
+        By ``call`` and ``size`` (class): ``n``, ``bytes``, ``own_ns`` (without recorded inner calls).
+    ranks : ndarray of int64, shape (tasks,)
+        Tasks that made calls of I/O.
+    span_s : float
+        From the first call of I/O to the end of the last.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run, summary, table = run, run.summary, run.ranks
+        cells = summary.cells
+        io = is_io_of_calls(summary.calls)[cells["call"]] if len(summary) else np.zeros(0, bool)
+        key = cells["call"] * 256 + cells["size_class"]
+        self._keys, group = np.unique(key[io], return_inverse=True)
+        self._group = np.full(len(io), -1)
+        self._group[io] = group
+        size = len(self._keys)
+        own = cells["time_ns"] - cells["inner_ns"]
+        self.rows = {
+            "call": self._keys // 256,
+            "size": self._keys % 256,
+            "n": np.bincount(group, cells["count"][io], size).astype(np.int64),
+            "bytes": np.bincount(group, cells["moved"][io], size).astype(np.int64),
+            "own_ns": np.bincount(group, own[io], size),
+        }
+        functions = [(call.op, call.layer, call.name) for call in summary.calls] or [("", "", "")]
+        self.op: np.ndarray
+        self.layer: np.ndarray
+        self.name: np.ndarray
+        self.op, self.layer, self.name = (
+            np.array(functions)[self.rows["call"]].T if size else np.empty((3, 0), "U1")
+        )
+        first = int(cells["start_ns"][io].min()) if size else 0
+        self.span_s = (int(cells["end_ns"][io].max()) - first) * 1e-9 if size else 0.0
+        number = {call: at for at, call in enumerate(summary.calls)}
+        theirs = np.array([number.get(call, -1) for call in table.calls] or [-1])[table.call]
+        mine = np.flatnonzero((theirs >= 0) & is_io_of_calls(table.calls)[table.call])
+        self.ranks, self._task = np.unique(table.rank[mine], return_inverse=True)
+        self._by_task = {
+            "call": theirs[mine],
+            "n": table.count[mine],
+            "bytes": table.moved[mine],
+            "own_ns": table.time_ns[mine] - table.inner_ns[mine],
+            "time_ns": table.time_ns[mine],
+        }
+        self._functions = np.array(functions)
+
+    def __len__(self) -> int:
+        return len(self.rows["n"])
+
+    def of_tasks(self, column: str, op: Sequence[str], layer: str) -> np.ndarray:
+        """Add up a column (``n``, ``bytes``, ``own_ns`` or ``time_ns``) by task: shape (tasks,)."""
+        names = self._functions[self._by_task["call"]]
+        chosen = np.isin(names[:, 0], op) & (names[:, 1] == layer)
+        return np.bincount(self._task, self._by_task[column] * chosen, len(self.ranks))
+
+    @cached_property
+    def busy_s(self) -> np.ndarray:
+        """Time that each task spends in I/O: shape (tasks,)."""
+        return np.bincount(self._task, self._by_task["own_ns"], len(self.ranks)) * 1e-9
+
+    def divided(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Divide savings of rows among the tasks, by the calls that each made of the function.
+
+        Parameters
+        ----------
+        saved_ns : ndarray of float64, shape (n,)
+
+        Returns
+        -------
+        ndarray of float64, shape (tasks,)
+            In seconds.
+        """
+        size = len(self._functions)
+        saved = np.bincount(self.rows["call"], saved_ns, size)
+        calls = np.bincount(self.rows["call"], self.rows["n"], size)
+        each = np.divide(saved, calls, out=np.zeros(size), where=calls > 0)
+        mine = self._by_task["n"] * each[self._by_task["call"]] * 1e-9
+        found: np.ndarray = np.bincount(self._task, mine, len(self.ranks))
+        return found
+
+    def gain_s(self, saved_s: np.ndarray) -> float:
+        """Compute by how much the busiest task would be less busy: the likely gain of a run."""
+        if not len(saved_s):
+            return 0.0
+        left = np.maximum(self.busy_s - saved_s, 0.0)
+        return min(float(self.busy_s.max() - left.max()), self.span_s)
+
+    def quantile_ns(self, share: float) -> np.ndarray:
+        """Look up a quantile of the durations of each row, in ns: shape (n,)."""
+        group, number, count = self._histogram
+        found = np.zeros(len(self))
+        begin = np.searchsorted(group, np.arange(len(self)))
+        end = np.append(begin, len(group))[1:]
+        for row, (first, last) in enumerate(zip(begin, end, strict=True)):
+            counts = np.cumsum(count[first:last])
+            if len(counts):
+                found[row] = _middles_ns()[number[first + np.searchsorted(counts, share * counts[-1])]]
+        return found
+
+    def usual_ns(self) -> np.ndarray:
+        """Compute the mean duration of each row without outliers (`Case.usual_ns`): shape (n,)."""
+        group, number, count = self._histogram
+        each_ns = _middles_ns()[number]
+        usual = count * (each_ns <= OUTLIER * self.quantile_ns(0.5)[group])
+        total = np.bincount(group, usual, len(self))
+        found: np.ndarray = np.bincount(group, usual * each_ns, len(self)) / np.maximum(total, 1)
+        return found
+
+    @cached_property
+    def _histogram(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        cell, number, count = self.run.summary.histogram
+        group = self._group[cell]
+        order = np.lexsort((number, group))
+        order = order[group[order] >= 0]
+        return group[order], number[order], count[order]
+
+
+def _middles_ns() -> np.ndarray:
+    """Return the duration in the middle of each bin of the bin law."""
+    low = bin_low_ns().astype(np.float64)
+    middles: np.ndarray = (low + np.append(low[1:], low[-1])) / 2
+    return middles
+
+
+def summed_finding(
+    case: SummedCase,
+    cause: str,
+    title: str,
+    advice: str,
+    checks: Sequence[Check],
+    evidence: dict[str, Any],
+    saved_s: Sequence[np.ndarray],
+    op: str | None = None,
+    layer: str | None = "posix",
+    calls: Sequence[str] = (),
+    files: tuple[str, ...] = (),
+) -> Finding | None:
+    """Make a finding from sums.
+
+    Parameters
+    ----------
+    case : SummedCase
+    cause, title, advice, checks, evidence
+        As of `ensembles.diagnosis.finding.Finding`.
+    saved_s : sequence of three ndarray of float64, shape (tasks,)
+        What each task saves at least, likely and at most.
+    op, layer, calls, files
+        The calls that it concerns.
+
+    Returns
+    -------
+    Finding or None
+        None: next to nothing would be gained.
+    """
+    low_s, likely_s, high_s = saved_s
+    likely = case.gain_s(likely_s)
+    # Every task saves that, whichever comes last; and none saves more.
+    low = min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely) if len(low_s) else 0.0
+    high = min(max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely), case.span_s)
+    confidence = rate_confidence(tuple(checks))
+    if not confidence or high < LEAST_SHARE * case.span_s or high <= 0:
+        return None
+    makers = case.ranks[likely_s > 0] if (likely_s > 0).any() else case.ranks
+    where = Where(
+        op=op,
+        layer=layer,
+        calls=tuple(calls) or None,
+        files=files,
+        file_count=len(files),
+        tasks=len(makers),
+        ranks=find_spans(makers),
+    )
+    return Finding(
+        cause,
+        severity_of((low, high), likely, case.span_s),
+        confidence,
+        where,
+        {**evidence, "span_s": case.span_s},
+        tuple(checks),
+        advice,
+        (low, high),
+        title,
+    )
+
+
+def without_order(what: str) -> Check:
+    """Return the check that sums leave open."""
+    return Check("who-waits", None, f"sums do not show {what}: record with ensio run --mode trace to see it")

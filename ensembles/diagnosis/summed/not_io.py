@@ -1,0 +1,46 @@
+"""A program that spends its time elsewhere, in sums by task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
+from ensembles.diagnosis.summed.case import SummedCase
+from ensembles.model.units import seconds_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+
+def find_summed(run: Run, most_share: float, span_s: float) -> Finding | None:
+    """Compare the I/O time of the busiest task with the length of the run.
+
+    Parameters
+    ----------
+    run : Run
+    most_share : float
+        Share of the run below which I/O is not the cause.
+    span_s : float
+        Length of the run; 0: not known, so that its first and last calls count.
+    """
+    case = SummedCase(run)
+    lasts_s = max(span_s, case.span_s)
+    if not len(case) or lasts_s <= 0:
+        return None
+    io_s = float(case.busy_s.max())
+    if io_s >= most_share * lasts_s:
+        return None
+    check = Check(
+        "little-io", True, f"no task is in I/O for more than {seconds_text(io_s)} of {seconds_text(lasts_s)}"
+    )
+    return Finding(
+        "not-io",
+        "note",
+        SURE,
+        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks)),
+        {"io_share": io_s / lasts_s, "io_s": io_s, "span_s": lasts_s},
+        (check,),
+        "look at computation and communication first: no remedy for I/O can gain more than this share",
+        (0.0, io_s),
+        f"I/O takes at most {io_s / lasts_s:.1%} of this run in any task",
+    )
