@@ -215,7 +215,8 @@ class _Lines:
         if not len(self._start):
             return np.zeros(len(at), np.int64)
         within = np.clip(at - self._start[np.maximum(last, 0)], 0, self._length[np.maximum(last, 0)])
-        return np.where(last < 0, 0, self._before[np.maximum(last, 0)] + within)
+        length: np.ndarray = np.where(last < 0, 0, self._before[np.maximum(last, 0)] + within)
+        return length
 
 
 def times_of_steps(

@@ -18,7 +18,8 @@ _STORAGE_COLUMNS = ("rank", "thread", "start", "end")
 
 @of_calls
 def _is_collective(calls: Sequence[Call]) -> np.ndarray:
-    collective: np.ndarray = (kinds_of_calls(calls) == 0) & np.array([call.layer == "mpiio" for call in calls])
+    of_layer = np.array([call.layer == "mpiio" for call in calls], bool)
+    collective: np.ndarray = of_layer & (kinds_of_calls(calls) == 0)
     return collective
 
 
