@@ -31,7 +31,7 @@ with open(path, 'rb') as file:
     for line in file:
         count += len(line.split()) > 0
 """
-OPEN = "import ensembles; run = ensembles.open(path); count = run.most_events"
+OPEN = "import ensembles; run = ensembles.open(path); count = run.reading.most_events"
 
 SORTED = """
 import numpy as np

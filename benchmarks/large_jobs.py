@@ -38,7 +38,7 @@ def main() -> None:
         for processes in args.processes:
             path = Path(name, f"{processes}.ensio")
             path.write_bytes(multiplied(job, processes))
-            events, mib = ensembles.open(path).most_events, path.stat().st_size / 2**20
+            events, mib = ensembles.open(path).reading.most_events, path.stat().st_size / 2**20
             for row in commands(str(path), args.memory, name, args.commands):
                 each = f"{float(row[1]) / events * 1e9:.1f}"
                 rows.append([f"{events:,}", f"{mib:.1f}", *row[:3], each, *row[3:]])

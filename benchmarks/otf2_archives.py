@@ -138,7 +138,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ensio-otf2-", dir=args.directory) as folder:
         synthetic_run(os.path.join(folder, "run"), 4, args.calls)
         run = ensembles.open(os.path.join(folder, "run"))
-        calls, few = run.most_events, max(args.calls // 50, 1000)
+        calls, few = run.reading.most_events, max(args.calls // 50, 1000)
         chunks = best(lambda _: sum(map(len, run.chunks(1 << 18))), calls)
         ours = {
             "written": best(lambda number: write_otf2(run, os.path.join(folder, f"a{number}")), calls),

@@ -150,7 +150,7 @@ def main() -> None:
         run = args.run or str(Path(folder, "run"))
         if not args.run:
             synthetic_run(run, max(1, round(args.events / EVENTS_PER_TASK)), EVENTS_PER_TASK)
-        events = ensembles.open(run).most_events
+        events = ensembles.open(run).reading.most_events
         if args.only != "workers":
             print(f"\nabout {events:,} events, --memory {args.memory}")
             headers = ["command", "CPU s", "wall s", "peak MiB", ""]

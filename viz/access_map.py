@@ -111,7 +111,7 @@ def access_map(
         why = "no bytes moved" if found is None or not found.without_offset else "the offsets are not known"
         annotate_empty(fig, why)
         return column([fig], sizing_mode="stretch_width", name="access_map")
-    striping = data.striping_of(path) if isinstance(data, Run) and path else None
+    striping = data.info.striping_of(path) if isinstance(data, Run) and path else None
     stripe_bytes = striping.stripe_bytes if striping is not None else 0
     edges = found.offset_edges
     shared = Range1d(start=float(edges[0]), end=float(edges[-1]))
@@ -148,9 +148,10 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
         return map_of_events(data, file, layer)
     if not isinstance(data, Run):
         raise TypeError(f"a run, events or an OffsetMap is needed, not {type(data).__name__}")
-    if not data.has_all_events:
+    if not data.info.has_all_events:
         raise EnsioError(
-            f"{data.path} {data.how_it_was_recorded}, and offsets need them: {data.how_to_keep_calls}"
+            f"{data.path} {data.info.how_it_was_recorded}, and offsets need them: "
+            f"{data.info.how_to_keep_calls}"
         )
     if file is None:
         moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]

@@ -53,7 +53,7 @@ def phase_bands(fig: figure, run: Any) -> None:
     EnsioError
         The phases are not known.
     """
-    if not isinstance(run, Run) or not run.keeps_all_calls or run.phases is None:
+    if not isinstance(run, Run) or not run.info.keeps_all_calls or run.phases is None:
         raise EnsioError("phases are not known: they need a run that keeps every call as an event")
     totals = run.summarize(partial(_table_of, run.phases)).totals()
     shown = sorted(sorted(totals, key=lambda row: -row.time_s)[:_MOST_PHASES], key=lambda row: row.phase)

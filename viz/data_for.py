@@ -89,12 +89,13 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
     """
     requests = {kind.__name__: request_for(kind) for kind in kinds}
     if isinstance(data, Run):
-        if not data.has_all_events:
+        if not data.info.has_all_events:
             if all(kind in _FROM_CELLS for kind in kinds):
                 return [_FROM_CELLS[kind](data) for kind in kinds]
             if data.mode == "profile":
                 raise EnsioError(
-                    f"{data.path} {data.how_it_was_recorded}: draw its histogram, or {data.how_to_keep_calls}"
+                    f"{data.path} {data.info.how_it_was_recorded}: draw its histogram, or "
+                    f"{data.info.how_to_keep_calls}"
                 )
         return list(data.summarize(requests).summaries.values())
     if isinstance(data, Events):
@@ -109,7 +110,7 @@ def partial_sentence(data: Any) -> str:
     ----------
     data : Run, Events or summary
     """
-    if not isinstance(data, Run) or data.has_all_events:
+    if not isinstance(data, Run) or data.info.has_all_events:
         return ""
     return "Part of the run: the calls that were recorded as events. The run made more calls."
 

@@ -115,9 +115,10 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str]:
         return list(data), ""
     if not isinstance(data, Run):
         raise TypeError(f"a run or a list of PhaseTotals is needed, not {type(data).__name__}")
-    if not data.keeps_all_calls or data.phases is None:
+    if not data.info.keeps_all_calls or data.phases is None:
         raise EnsioError(
-            f"{data.path} {data.how_it_was_recorded}, and phases need them: {data.how_to_keep_calls}"
+            f"{data.path} {data.info.how_it_was_recorded}, and phases need them: "
+            f"{data.info.how_to_keep_calls}"
         )
     totals = data.summarize(partial(_table_of, data.phases)).totals()
     return [row for row in totals if row.calls], data.phases.sentence

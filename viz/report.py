@@ -143,7 +143,7 @@ class ReportData:
         """
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
-        if run.has_all_events:
+        if run.info.has_all_events:
             own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, "longest")}
             sums = sums_from_events(run, found | {"active": found["rate"].active})
             return cls(**own, sums=sums), group
@@ -188,7 +188,7 @@ _PREFIX = "report."
 
 def report_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries of events that a report needs."""
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
@@ -337,7 +337,7 @@ def report_html(
     """
     x_range = time_range(*summaries.raster.extent_ns)
     pictures: dict[str, Any] = {}
-    counted = None if run.counters is None else counters_shown(run)
+    counted = None if run.counters is None else counters_shown(run.info)
     if counted is not None:
         pictures |= counter_pictures(run.counters)
     counted_names = list(pictures)
@@ -370,7 +370,7 @@ def report_html(
             headline=headline(run),
             version=__version__,
             colours=call_colours(summaries),
-            simulated=run.simulated,
+            simulated=run.info.simulated,
             notes=run.notes,
             facts=facts(run, summaries, information) if counted is None else counted.facts,
             information=_script_text(information),

@@ -59,7 +59,7 @@ def shown_ensembles(run: Run, table: CallTable) -> list[Shown]:
 
 def _flights(run: Run) -> list[Shown]:
     """Return the section of the requests with the longest time in flight, if single ones are known."""
-    flying = {op: sums.flight_ns for op, sums in run.flights.items() if op in ("read", "write")}
+    flying = {op: sums.flight_ns for op, sums in run.info.flights.items() if op in ("read", "write")}
     if not flying or run.mode != "trace":
         return []
     ensemble = run.ensemble(op=max(flying, key=lambda op: flying[op]), quantity="flight")

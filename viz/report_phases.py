@@ -38,7 +38,12 @@ def phase_table(run: Run) -> MomentsTable | None:
     EnsioError
         A file of the run can no longer be read.
     """
-    if not run.keeps_all_calls or run.most_events > MOST_EVENTS or run.phases is None or run.phases.count < 2:
+    if (
+        not run.info.keeps_all_calls
+        or run.reading.most_events > MOST_EVENTS
+        or run.phases is None
+        or run.phases.count < 2
+    ):
         return None
     phases = run.phases
     totals = run.summarize(partial(_table_of, phases)).totals()

@@ -23,17 +23,23 @@ _MOST_SITES = 15
 
 def headline(run: Any) -> dict[str, str]:
     """Return program, command, description and path of a run for the head of the page."""
-    program = os.path.basename(run.program) or os.path.basename(os.path.normpath(run.path))
-    hosts = run.hosts[0] if len(run.hosts) == 1 else f"{len(run.hosts):,} nodes" if run.hosts else ""
+    program = os.path.basename(run.info.program) or os.path.basename(os.path.normpath(run.path))
+    hosts = (
+        run.info.hosts[0]
+        if len(run.info.hosts) == 1
+        else f"{len(run.info.hosts):,} nodes"
+        if run.info.hosts
+        else ""
+    )
     parts = [
-        f"{run.start:%Y-%m-%d %H:%M:%S} UTC",
+        f"{run.info.start:%Y-%m-%d %H:%M:%S} UTC",
         count_text(run.tasks, "task"),
         hosts,
-        f"job {run.job}" if run.job else "",
+        f"job {run.info.job}" if run.info.job else "",
     ]
     return {
         "program": program,
-        "command": shlex.join(run.command) or run.program,
+        "command": shlex.join(run.info.command) or run.info.program,
         "line": " · ".join(part for part in parts if part),
         "path": run.path,
     }
@@ -61,12 +67,12 @@ def facts(
     errors = sum(totals.errors for totals in table.totals.values())
     if errors:
         shown.append(("errors", count_text(errors, "call"), "failed; see the table of calls"))
-    if run.lost_calls:
+    if run.info.lost_calls:
         shown.append(
-            ("lost", count_text(run.lost_calls, "call"), "not recorded and not included in the totals")
+            ("lost", count_text(run.info.lost_calls, "call"), "not recorded and not included in the totals")
         )
-    if run.excluded_calls:
-        excluded = count_text(run.excluded_calls, "call")
+    if run.info.excluded_calls:
+        excluded = count_text(run.info.excluded_calls, "call")
         shown.append(("excluded", excluded, "on system files (ENSIO_EXCLUDE)"))
     return shown
 
@@ -163,7 +169,7 @@ def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
         None: there are no requests.
     """
     rows = []
-    for name, sums in run.flights.items():
+    for name, sums in run.info.flights.items():
         is_known = posted is not None and posted.requests[name]
         post = seconds_text(posted.post_ns[name] * _NS) if posted is not None and is_known else ""
         mean = seconds_text(sums.flight_ns * _NS / sums.requests)
@@ -193,14 +199,14 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
     MomentsTable or None
         None: no site is known.
     """
-    if by_site is None or len(run.sites) < 2:
+    if by_site is None or len(run.info.sites) < 2:
         return None
-    sites = by_site.grouped(run.label_of_site)
+    sites = by_site.grouped(run.info.label_of_site)
     total_ns = sum(site.exclusive_ns for site in sites) or 1
     rows, hover = [], {}
     for site in sites[:_MOST_SITES]:
-        label = run.label_of_site(site.number)
-        frames = run.sites[site.number].frames
+        label = run.info.label_of_site(site.number)
+        frames = run.info.sites[site.number].frames
         hover[label] = "\n".join(
             f"{frame.file}:{frame.line} in {frame.module}"
             if frame.file

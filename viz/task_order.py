@@ -143,7 +143,9 @@ def _tasks(data: Any) -> int:
 def _hosts(data: Any, tasks: int) -> np.ndarray | None:
     if not isinstance(data, Run):
         return None
-    names = {process.rank: process.host for process in data.processes if process.rank >= 0 and process.host}
+    names = {
+        process.rank: process.host for process in data.info.processes if process.rank >= 0 and process.host
+    }
     if len(set(names) & set(range(tasks))) < tasks:
         return None
     return np.array([names[rank] for rank in range(tasks)])
@@ -260,7 +262,7 @@ class WindowRaster(Raster):
 def ordered_raster(data: Any, rows: TaskRows) -> Raster:
     """Return the numbers of the trace diagram with ordered tasks, from a pass over a run."""
     if isinstance(data, Run):
-        if not data.has_all_events:
+        if not data.info.has_all_events:
             all_data_for(data, Raster)  # Refuses runs without events.
         return data.summarize(ignoring_run(partial(OrderedRaster, rows.row)))
     raster = OrderedRaster(rows.row)
@@ -278,7 +280,7 @@ def window_of(data: Any, window: Window, rows: TaskRows) -> tuple[Raster, Events
         "calls": SummaryRequest(ignoring_run(partial(WindowCalls, window, rows.row))),
     }
     if isinstance(data, Run):
-        if not data.has_all_events:
+        if not data.info.has_all_events:
             all_data_for(data, Raster)
         if window.tasks == len(rows.row) and (np.diff(rows.row) == 1).all():
             kept = pyramid_window(data, window.low_ns, window.high_ns)

@@ -90,14 +90,17 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     if run.mode == "profile":
         raise EnsioError(
-            f"{args.run} {run.how_it_was_recorded}: use ensio info for the totals, or {run.how_to_keep_calls}"
+            f"{args.run} {run.info.how_it_was_recorded}: use ensio info for the totals, or "
+            f"{run.info.how_to_keep_calls}"
         )
     selection = selection_from_args(args).for_run(run)
     limit = args.limit
     if limit is None and args.format == "table" and args.slowest is None:
         limit = TABLE_LIMIT
     if args.slowest is None:
-        parts = run.chunks_for(selection, None if limit is None or limit > _SOME_EVENTS else _SOME_EVENTS)
+        parts = run.reading.chunks_for(
+            selection, None if limit is None or limit > _SOME_EVENTS else _SOME_EVENTS
+        )
     else:
         parts = _longest(run, selection, args.slowest)
     # The first events are read before anything is written.

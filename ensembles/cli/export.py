@@ -106,15 +106,15 @@ class _Task:
             "run": run.path,
             "filters": self.words,
             "tasks": run.tasks,
-            "threads": run.threads,
-            "origin_unix_ns": run.origin_unix_ns,
-            "program": run.program,
-            "command": list(run.command),
-            "hosts": list(run.hosts),
+            "threads": run.info.threads,
+            "origin_unix_ns": run.info.origin_unix_ns,
+            "program": run.info.program,
+            "command": list(run.info.command),
+            "hosts": list(run.info.hosts),
             "mode": run.mode,
-            "job": run.job,
-            "clock_error_s": run.clock_error_s,
-            "dropped_events": run.dropped_events,
+            "job": run.info.job,
+            "clock_error_s": run.info.clock_error_s,
+            "dropped_events": run.info.dropped_events,
             "notes": list(run.notes),
         }
 
@@ -147,7 +147,9 @@ def execute(args: argparse.Namespace) -> int:
     run = ensembles.open(args.run)
     words = _words(args)
     if run.mode == "profile" and args.to != "hdf5":
-        raise EnsioError(f"{args.run} {run.how_it_was_recorded}: use --to hdf5, or {run.how_to_keep_calls}")
+        raise EnsioError(
+            f"{args.run} {run.info.how_it_was_recorded}: use --to hdf5, or {run.info.how_to_keep_calls}"
+        )
     selection = selection_from_args(args)
     task = _Task(run, selection.for_run(run), words, args.destination, args.ranks_per_location)
     if args.to != "otf2":  # the OTF2 writer creates a folder and refuses an existing one
@@ -206,7 +208,7 @@ def _to_hdf5(task: _Task) -> int:
     from ensembles.writers.native.extract import Extract
     from ensembles.writers.tracefile.tracefile import write_trace_file
 
-    source = Extract(task.run, task.selection, task.words) if task.words else task.run.source
+    source = Extract(task.run, task.selection, task.words) if task.words else task.run.reading.source
     return write_trace_file(source, task.path, task.readers)
 
 
@@ -261,7 +263,7 @@ def _to_perfetto(task: _Task) -> int:
     with atomic_write(task.path, task.readers) as descriptor, _text(descriptor) as stream:
         counters = _counters_of(task.run)
         return _written(
-            task, PerfettoWriter(stream, task.run.tasks, task.run.processes, task.about, counters)
+            task, PerfettoWriter(stream, task.run.tasks, task.run.info.processes, task.about, counters)
         )
 
 
@@ -302,7 +304,7 @@ def _text(descriptor: int) -> Any:
 def _written(task: _Task, writer: Any) -> int:
     """Write the events chunk by chunk, and return their number."""
     count = 0
-    for events in task.run.chunks_for(task.selection):
+    for events in task.run.reading.chunks_for(task.selection):
         if len(events):
             writer.write(events)
             count += len(events)

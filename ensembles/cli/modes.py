@@ -169,7 +169,7 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.bysite import SitesByDuration
 
-    if len(run.sites) < 2 or not run.has_all_events or not modes.modes or selection.per_byte:
+    if len(run.info.sites) < 2 or not run.info.has_all_events or not modes.modes or selection.per_byte:
         return []
     places = [mode.t_s * 1e9 for mode in modes.modes]
     cuts = [(one * other) ** 0.5 for one, other in pairwise(places)]
@@ -180,7 +180,7 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
     for counts in found.counts:
         by_label: Counter[str] = Counter()
         for site, count in counts.items():
-            by_label[run.label_of_site(site)] += count
+            by_label[run.info.label_of_site(site)] += count
         total = max(by_label.total(), 1)
         shares.append([(label, count / total) for label, count in by_label.most_common(_MOST_SITES)])
     return shares

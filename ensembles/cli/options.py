@@ -266,7 +266,7 @@ def open_run(args: argparse.Namespace, path: str, runs: int = 1) -> Run:
         args.executor = executor_for(args.scheduler or args.workers)
     budget = (Budget(args.memory) if args.memory else Budget.default()).shared_by_runs(runs)
     run = open_path(path, args.executor, budget.memory_bytes)
-    run.budget = budget
+    run.reading.budget = budget
     return run
 
 

@@ -50,7 +50,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.access.text import line_of
 
     run = open_run(args, args.run)
-    if not run.has_all_events and run.most_events == 0:
+    if not run.info.has_all_events and run.reading.most_events == 0:
         raise EnsioError(
             f"{args.run} has no events, and sums do not know the order of calls: record the program with "
             "ensio run --mode trace"
@@ -60,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
     found = find_pattern(run, selection, nested=bool(given.layers))
     refuse_nothing(run, given, len(found.groups) + found.other_tasks)
     notes = [*run.notes]
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         notes.append("the pattern is that of the calls with events, and this run does not keep all of them")
     if args.json:
         result = {"run": run.path, "pattern": line_of(found), **_json(found)}

@@ -73,11 +73,11 @@ def execute(args: argparse.Namespace) -> int:
     table = found["table"]
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
-    collective = found["collective"].to_json() if run.has_all_events and not selection.phases else None
+    collective = found["collective"].to_json() if run.info.has_all_events and not selection.phases else None
     # Of some calls only, the steps of collective calls are not known.
     steps = (
-        step_table(found["steps"], run.clock_error_ns)
-        if run.has_all_events and _is_whole(selection)
+        step_table(found["steps"], run.info.clock_error_ns)
+        if run.info.has_all_events and _is_whole(selection)
         else None
     )
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))

@@ -27,11 +27,11 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
         return {"run": path, "error": str(error)}
     return {
         "run": path,
-        "program": run.program,
-        "command": list(run.command),
+        "program": run.info.program,
+        "command": list(run.info.command),
         "tasks": run.tasks,
-        "job": run.job,
-        "start": run.start.isoformat(),
+        "job": run.info.job,
+        "start": run.info.start.isoformat(),
         "mode": run.mode,
         "complete": not run.notes,
     }

@@ -52,7 +52,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.summaries.bysite import BySite
 
     run = open_run(args, args.run)
-    if not run.has_all_events and run.most_events == 0:
+    if not run.info.has_all_events and run.reading.most_events == 0:
         if run.counters is not None:
             raise EnsioError(f"{args.run} has no call sites: Darshan does not record them")
         raise EnsioError(
@@ -60,7 +60,7 @@ def execute(args: argparse.Namespace) -> int:
             "record it with ensio run --mode trace"
         )
     selection = selection_from_args(args).for_run(run)
-    sites = run.summarize(ignoring_run(BySite), selection=selection).grouped(run.label_of_site)
+    sites = run.summarize(ignoring_run(BySite), selection=selection).grouped(run.info.label_of_site)
     refuse_nothing(run, selection, len(sites))
     notes = [*run.notes, *_notes(run, sites)]
     if args.json:
@@ -69,7 +69,7 @@ def execute(args: argparse.Namespace) -> int:
             "run": run.path,
             "sites": [_json(run, site, total_ns) for site in sites],
             "calls_without_site": sum(site.count for site in sites if not site.number),
-            "complete": run.has_all_events and not run.notes,
+            "complete": run.info.has_all_events and not run.notes,
             "notes": notes,
         }
         print(json.dumps(result, indent=2))
@@ -82,8 +82,8 @@ def execute(args: argparse.Namespace) -> int:
 
 def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
     return {
-        **run.sites[site.number].to_json(),
-        "label": run.label_of_site(site.number),
+        **run.info.sites[site.number].to_json(),
+        "label": run.info.label_of_site(site.number),
         "count": site.count,
         "errors": site.errors,
         "bytes": site.bytes,
@@ -111,7 +111,7 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
     """Say why calls have no site, and why places are not known."""
     without = sum(site.count for site in sites if not site.number)
     every = sum(site.count for site in sites)
-    used = [run.sites[site.number] for site in sites if site.number]
+    used = [run.info.sites[site.number] for site in sites if site.number]
     states: Counter[tuple[str, str]] = Counter()
     for site in used:
         for frame in site.frames[:1]:
@@ -124,7 +124,7 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
         "stripped": "has neither debug information nor symbols: compile with -g to see lines",
     }
     unknown = [_without_site(run, without, every)] if without else []
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         unknown.insert(
             0,
             f"only calls with events are counted here, {every:,} of them, and this run does not keep all: "
@@ -146,9 +146,9 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
 def _without_site(run: Run, without: int, every: int) -> str:
     """Say which share of the calls has no site, and why."""
     share = f"{100 * without / every:.3g} % of the calls ({without:,} of {every:,}) have no site"
-    if run.environment.get("ENSIO_CALLPATH") == "0":
+    if run.info.environment.get("ENSIO_CALLPATH") == "0":
         return f"{share}: recorded with ENSIO_CALLPATH=0"
-    if len(run.sites) < 2:
+    if len(run.info.sites) < 2:
         return f"{share}: the tool or the ensio that recorded this run does not record call sites"
     return (
         f"{share}: their caller could not be found on the stack, the recorder was short of space, or the "
@@ -172,7 +172,7 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
                 seconds_text(site.max_ns * _NS),
                 bytes_text(site.bytes) if site.bytes else "",
                 _operations(site),
-                run.label_of_site(site.number),
+                run.info.label_of_site(site.number),
             ]
         )
     # The site comes last, because it may be long.

@@ -75,9 +75,9 @@ def group_calls(run: Run, selection: Selection, single: bool) -> ComparedCalls:
     EnsioError
         The run does not record what the selection asks for, or cannot be read.
     """
-    if not run.keeps_all_calls:
+    if not run.info.keeps_all_calls:
         return _from_ensembles(run, selection, _times_in_summary(run, selection))
-    if single and run.most_events <= min(IN_MEMORY, run.budget.held_events):
+    if single and run.reading.most_events <= min(IN_MEMORY, run.reading.budget.held_events):
         return _in_memory(run, selection)
     found = _in_one_pass(run, selection)
     if not single:
@@ -118,7 +118,7 @@ def _from_ensembles(run: Run, selection: Selection, time_s: dict[Key, float]) ->
 
 def _in_memory(run: Run, selection: Selection) -> ComparedCalls:
     found = ComparedCalls()
-    events = run.chosen_by(selection)
+    events = run.reading.chosen_by(selection)
     phase = events.phase
     for key, mine in _by_key(events):
         chosen = events[mine]

@@ -205,7 +205,7 @@ def read_run(run: Run, selection: Selection, single: bool) -> ReadRun:
     posts = [
         f"{count_text(sums.requests, op)} only post a request, for which another call waits: compare the "
         "time in I/O, not the durations of posts with those of blocking calls"
-        for op, sums in run.flights.items()
+        for op, sums in run.info.flights.items()
         if sums.requests
     ]
     return ReadRun(run.path, calls, sums_of_run(run), run.notes + posts, posts_of_run(run, selection))

@@ -170,7 +170,7 @@ def sums_of_run(run: Run) -> ComparedSums:
     from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
     from ensembles.summaries.runtotals import RunTotals
 
-    if run.has_all_events:
+    if run.info.has_all_events:
         sums = {
             "table": SummaryRequest(ignoring_run(CallTable)),
             "totals": SummaryRequest(ignoring_run(RunTotals)),
@@ -190,7 +190,7 @@ def sums_of_run(run: Run) -> ComparedSums:
         "wait_time_s": waited_ns * 1e-9,
         "span_s": table.span_ns * 1e-9,
     }
-    if run.knows_phases and run.phases is not None:
+    if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
     moved: dict[tuple[str, str], tuple[int, int]] = {}
     for call, sums in table.totals.items():

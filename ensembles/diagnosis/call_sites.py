@@ -39,7 +39,7 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     list of Finding
     """
     found = list(findings)
-    if len(run.sites) < 2 or not run.has_all_events:
+    if len(run.info.sites) < 2 or not run.info.has_all_events:
         return found
     for has_ordinals in (False, True):
         numbers = [i for i, each in enumerate(findings) if bool(each.where.ordinals) is has_ordinals]
@@ -77,7 +77,7 @@ def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], .
     by_label: dict[str, SiteCount] = {}
     for number, site in counts.items():
         if number:
-            label = run.label_of_site(number)
+            label = run.info.label_of_site(number)
             before = by_label.get(label, SiteCount())
             by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
     often = sorted(by_label.items(), key=lambda one: (-one[1].calls, -one[1].time_ns, one[0]))

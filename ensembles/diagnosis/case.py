@@ -318,7 +318,7 @@ class Case:
 
     def nodes_of_tasks(self) -> np.ndarray | None:
         """Return the number of the node of each task; None: not known, or there is one node only."""
-        hosts = {process.rank: process.host for process in self.run.processes}
+        hosts = {process.rank: process.host for process in self.run.info.processes}
         names = [hosts.get(int(rank), "") for rank in self.ranks]
         if "" in names or len(set(names)) < 2:
             return None

@@ -235,12 +235,12 @@ def stripes_of(run: Run) -> np.ndarray:
     ndarray of int64, shape (files, 4)
     """
     found = np.zeros((max(len(run.files), 1), 4), np.int64)
-    if not any("lustre.lov" in facts for facts in run.file_facts.values()):
+    if not any("lustre.lov" in facts for facts in run.info.file_facts.values()):
         return found
     numbers = {path: number for number, path in enumerate(run.files)}
     most = 0
-    for path in run.file_facts:
-        striping = run.striping_of(path)
+    for path in run.info.file_facts:
+        striping = run.info.striping_of(path)
         if striping is None or len(striping.components) != 1 or path not in numbers:
             continue
         part = striping.components[0]

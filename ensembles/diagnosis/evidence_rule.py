@@ -70,7 +70,7 @@ class EvidenceRule:
 
 def has_counters_only(run: Run) -> bool:
     """Whether a run has counters by file and rank instead of calls."""
-    return run.counters is not None and not run.has_all_events
+    return run.counters is not None and not run.info.has_all_events
 
 
 def way_without_calls(

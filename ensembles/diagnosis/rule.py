@@ -89,11 +89,11 @@ def every_call_needed(run: Run, what: str) -> None:
     """
     if run.mode in ("profile", "tail"):
         # The same sentence for every rule, so that the text can say it once.
-        raise NotApplicable(f"the run {run.how_it_was_recorded}: {run.how_to_keep_calls}")
-    if run.dropped_events:
+        raise NotApplicable(f"the run {run.info.how_it_was_recorded}: {run.info.how_to_keep_calls}")
+    if run.info.dropped_events:
         raise NotApplicable(
-            f"{run.dropped_events:,} calls are not among the events (ensio info gives the reason), and "
+            f"{run.info.dropped_events:,} calls are not among the events (ensio info gives the reason), and "
             f"{what} needs all calls: record again with more space (ENSIO_MAX_BYTES)"
         )
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         raise NotApplicable(f"this trace holds sums instead of single calls, and {what} needs single calls")

@@ -58,7 +58,7 @@ class WritesBySample(Summary):
 
 def memory_of_nodes(run: Run) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the node of each rank (-1: none), and of each node the times and dirty shares of its samples."""
-    hosts = {process.rank: process.host for process in run.processes}
+    hosts = {process.rank: process.host for process in run.info.processes}
     samples = run.surroundings().known("dirty_bytes").columns
     dirty = samples["dirty_bytes"] + np.maximum(samples["writeback_bytes"], 0)
     share = dirty / np.maximum(dirty + np.maximum(samples["available_bytes"], 0), 1)

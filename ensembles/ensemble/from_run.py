@@ -50,7 +50,7 @@ MOST_PHASES = 8192
 
 def is_long(run: Run) -> bool:
     """Whether a run has too many events to hold them all in memory."""
-    return run.most_events > min(IN_MEMORY, run.budget.held_events)
+    return run.reading.most_events > min(IN_MEMORY, run.reading.budget.held_events)
 
 
 def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ensemble:
@@ -73,9 +73,9 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     EnsioError
         The run does not record what the selection asks for.
     """
-    if run.keeps_all_calls:
+    if run.info.keeps_all_calls:
         if not is_long(run):
-            events = run.chosen_by(selection)
+            events = run.reading.chosen_by(selection)
             ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
             ensemble.notes += note_on_waits(run, selection, ensemble.notes)
             return ensemble
@@ -86,10 +86,10 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     except EnsioError:
         if run.mode in ("profile", "tail") or selection.ordinals is not None:
             raise
-    ensemble = Ensemble.from_events(run.chosen_by(selection), per, selection.quantity)
+    ensemble = Ensemble.from_events(run.reading.chosen_by(selection), per, selection.quantity)
     ensemble.notes.append(
-        f"{run.dropped_events:,} calls of this run are not among its events: those that the filters choose "
-        "are missing in this ensemble"
+        f"{run.info.dropped_events:,} calls of this run are not among its events: those that the filters "
+        "choose are missing in this ensemble"
     )
     return ensemble
 
@@ -97,7 +97,7 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
 def with_nodes(ensemble: Ensemble, run: Run) -> Ensemble:
     """Add the node of each call to an ensemble, if each task ran on one known node."""
     hosts: dict[int, set[str]] = {}
-    for process in run.processes:
+    for process in run.info.processes:
         if process.rank >= 0 and process.host:
             hosts.setdefault(process.rank, set()).add(process.host)
     if ensemble.rank is None or not ensemble.n or any(len(names) > 1 for names in hosts.values()):
@@ -134,11 +134,11 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
     EnsioError
         The run does not record what one of the selections asks for.
     """
-    if run.keeps_all_calls and len(selections) > 1 and not is_long(run):
+    if run.info.keeps_all_calls and len(selections) > 1 and not is_long(run):
         chosen = ((selection.apply(run.events), selection.quantity) for selection in selections)
         return [with_nodes(Ensemble.from_events(events, per, what), run) for events, what in chosen]
     if (
-        run.keeps_all_calls
+        run.info.keeps_all_calls
         and selections
         and is_long(run)
         and not any(each.needs_whole_run or each.ranks is not None for each in selections)
@@ -149,10 +149,10 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
 
 def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
     """Make the ensembles of one selection, or of several without phases and ordinals."""
-    most_events = min(SOME_EVENTS, run.budget.held_events // 4)
+    most_events = min(SOME_EVENTS, run.reading.budget.held_events // 4)
     among = selections[0].read_ranks if len(selections) == 1 else None
     some = sample_ranks(run, most_events, among)
-    run.budget.check(run.path)
+    run.reading.budget.check(run.path)
     phases, found, number = _phases_and_counts(run, selections, per, some if among is None else None)
     return [
         _ensemble_of_counts(
@@ -177,7 +177,7 @@ def _ensemble_of_counts(
         )
         used = [call for call in run.calls[1:] if selection.wants_call(call)]
         named = with_quantity((call_name(used), op_name(used), notes), selection.quantity)
-        return Ensemble.from_sample(sample, per, *named, resolution_s=step_of(run.clock_step_s, per))
+        return Ensemble.from_sample(sample, per, *named, resolution_s=step_of(run.info.clock_step_s, per))
     theirs = selection.apply(
         some.with_derived(
             lambda name: phases.phase_index(some) if name == "phase" else compute_ordinals(some)
@@ -192,7 +192,7 @@ def _ensemble_of_counts(
         part.op,
         notes + doubts,
         part.successive,
-        resolution_s=step_of(run.clock_step_s, per),
+        resolution_s=step_of(run.info.clock_step_s, per),
     )
 
 
@@ -206,14 +206,14 @@ def _phases_and_counts(
     chosen = [partial(_choose, replace(each.without_phases(), ordinals=None), per) for each in selections]
     columns = {*(name for each in selections for name in each.columns), "start", "duration"}
     columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
-    if not run.knows_phases and selection.ordinals is None:
+    if not run.reading.knows_phases and selection.ordinals is None:
         beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib, selection.quantity))
-        found = run.find_phases(some, beside)
+        found = run.reading.find_phases(some, beside)
         if beside.found is not None and len(found.cuts_ns) < MOST_PHASES:
             # As the request below: the next command finds the phases, and asks for these counts.
             counts = partial(_counts_between, chosen, None, per_mib, selection.quantity, found.cuts_ns)
             request = SummaryRequest(ignoring_run(counts), tuple(columns))
-            run.kept.put({request: beside.found}, _limiting(run, selections))
+            run.reading.kept.put({request: beside.found}, _limiting(run, selections))
             return found, beside.found, found.number
     phases = run.phases
     assert phases is not None  # all calls are among the events
@@ -229,7 +229,7 @@ def _phases_and_counts(
 
 def _limiting(run: Run, selections: Sequence[Selection]) -> Selection | None:
     """Return a selection with which readers skip what is not wanted; None: all events are needed."""
-    if len(selections) > 1 or run.is_read_whole(selections[0]):
+    if len(selections) > 1 or run.reading.is_read_whole(selections[0]):
         return None
     return selections[0]
 

@@ -87,7 +87,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         name=call_name(used),
         op=op_name(used),
         notes=_notes(run, summary, wanted, sample, selection.outermost) + caveats_about(used),
-        resolution_s=step_of(run.clock_step_s, per, MIB * _only_value(scale[wanted])),
+        resolution_s=step_of(run.info.clock_step_s, per, MIB * _only_value(scale[wanted])),
     )
 
 
@@ -107,7 +107,7 @@ def refuse_sums(run: Run) -> None:
     if not run.summary.durations_known:
         raise EnsioError(
             f"{run.path} has the number of calls and their total time, but no duration of single calls: see "
-            f"ensio info for the sums, or {run.how_to_keep_calls}"
+            f"ensio info for the sums, or {run.info.how_to_keep_calls}"
         )
 
 
@@ -173,13 +173,15 @@ def _notes(
     missing = int(summary.cells["count"][wanted].sum()) - sample.total
     if missing > 0:
         notes.append(f"{missing:,} calls are not in the histogram of the summary, nor in this ensemble")
-    if run.lost_calls:
-        notes.append(f"{run.lost_calls:,} calls of this run are not in its summary, nor in this ensemble")
+    if run.info.lost_calls:
+        notes.append(
+            f"{run.info.lost_calls:,} calls of this run are not in its summary, nor in this ensemble"
+        )
     return notes
 
 
 def _refusal(run: Run, problem: str) -> EnsioError:
-    how = run.how_it_was_recorded if run.mode in ("profile", "tail") else "lacks some events"
+    how = run.info.how_it_was_recorded if run.mode in ("profile", "tail") else "lacks some events"
     return EnsioError(
-        f"{run.path} {how}, and its summary {problem}: leave the filter out, or {run.how_to_keep_calls}"
+        f"{run.path} {how}, and its summary {problem}: leave the filter out, or {run.info.how_to_keep_calls}"
     )

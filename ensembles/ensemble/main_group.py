@@ -182,15 +182,15 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
         The group with most bytes first; calls that wait for other tasks are left out where others are chosen.
     """
     outermost = selection.layers is None and selection.calls is None
-    by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.has_summary
+    by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.reading.has_summary
     # The cells do not know which of their calls are requests.
-    if selection.quantity == "flight" or (run.keeps_all_calls and not by_cells):
+    if selection.quantity == "flight" or (run.info.keeps_all_calls and not by_cells):
         if is_long(run):  # phases and ordinals need the whole run, and have calls of all kinds
             selection = replace(selection, phases=None, ordinals=None)
             found = run.summarize(ignoring_run(partial(CallGroups, outermost)), selection=selection)
         else:
             found = CallGroups(outermost)
-            found.add(run.chosen_by(selection))
+            found.add(run.reading.chosen_by(selection))
         groups = found.groups()
     else:
         groups = _groups_in_cells(run, selection, outermost)

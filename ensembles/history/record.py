@@ -159,12 +159,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             identity=_identity(run, read.sums.totals),
             path=run.path,
-            program=run.program,
-            job=run.job,
-            command=list(run.command),
-            start_unix_ns=run.origin_unix_ns,
+            program=run.info.program,
+            job=run.info.job,
+            command=list(run.info.command),
+            start_unix_ns=run.info.origin_unix_ns,
             tasks=run.tasks,
-            nodes=len(set(run.hosts)),
+            nodes=len(set(run.info.hosts)),
             totals=read.sums.totals,
             rates_bytes_per_s=_rates(run),
             kinds=_kinds(read),
@@ -229,7 +229,14 @@ _COARSENED = "bins of its histograms are"
 
 
 def _identity(run: Run, totals: dict[str, float]) -> str:
-    facts = [run.origin_unix_ns, run.tasks, run.program, *run.command, run.job, *sorted(set(run.hosts))]
+    facts = [
+        run.info.origin_unix_ns,
+        run.tasks,
+        run.info.program,
+        *run.info.command,
+        run.info.job,
+        *sorted(set(run.info.hosts)),
+    ]
     facts += [round(1e9 * totals[name]) for name in ("calls", "io_time_s", "span_s")]
     text = "\0".join(map(str, facts)).encode(errors="surrogateescape")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
@@ -271,7 +278,7 @@ def _rates(run: Run) -> dict[str, float]:
     from ensembles.summaries.rate import RateCurve
     from ensembles.summaries.runtotals import DIRECTIONS
 
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         return {}
     curve = run.summarize(ignoring_run(RateCurve))
     rates = [find_plateaus(curve, op) for op in DIRECTIONS]
@@ -282,7 +289,7 @@ def _phases(run: Run) -> list[PhaseRecord]:
     from ensembles.passes.summary import ignoring_run
     from ensembles.structure.phases.table import PhaseTable
 
-    if not run.has_all_events or run.phases is None:
+    if not run.info.has_all_events or run.phases is None:
         return []
     table = run.summarize(ignoring_run(partial(PhaseTable, run.phases)))
     found = [

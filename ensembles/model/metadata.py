@@ -51,7 +51,7 @@ class Process:
     Examples
     --------
     >>> import ensembles as en
-    >>> process = en.open("ensio-ior").processes[0]
+    >>> process = en.open("ensio-ior").info.processes[0]
     >>> process.rank, process.threads, process.dropped_events
     (0, 1, 0)
     """

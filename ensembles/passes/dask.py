@@ -63,7 +63,7 @@ class DaskExecutor:
             # Dask workers limit the memory of all their threads together themselves.
             partial: Partial = self._result(self._started(spec.unwatched(), parts), spec.path)
         whole, damage = partial
-        run.note_damage(damage)
+        run.reading.note_damage(damage)
         return whole
 
     def _started(self, spec: PassSpec, requests: Sequence[ReadRequest]) -> Future:

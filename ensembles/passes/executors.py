@@ -72,14 +72,14 @@ class ThreadExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
-        with announced(spec.path, run.source.capacity):
+        with announced(spec.path, run.reading.source.capacity):
             return self._summarize(run, spec)
 
     def _summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         threads = min(self.threads, spec.budget.threads)
-        if threads < 2 or run.source.capacity < _FEW_EVENTS:
+        if threads < 2 or run.reading.source.capacity < _FEW_EVENTS:
             return _merged(run, spec, [spec.summarize(run, spec.request)])
-        parts = divide(run.source, spec.request, threads)
+        parts = divide(run.reading.source, spec.request, threads)
         if len(parts) < 2:
             return _merged(run, spec, [spec.summarize(run, spec.request, _read_ahead)])
         with ThreadPoolExecutor(threads) as pool:
@@ -153,7 +153,7 @@ def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> Summar
         whole.merge(group)
         damage.merge(found)
         spec.budget.check(spec.path)
-    run.note_damage(damage)
+    run.reading.note_damage(damage)
     return whole
 
 

@@ -26,6 +26,25 @@ Partial: TypeAlias = tuple[SummaryGroup, DamageReport]
 """Result of a part of a run."""
 
 
+class PassRunInfo(Protocol):
+    """What passes need of `ensembles.model.run_info.RunInfo`."""
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def origin_unix_ns(self) -> int: ...
+
+
+class PassRunReading(Protocol):
+    """What passes need of `ensembles.run.reading.RunReading`."""
+
+    @property
+    def source(self) -> ChunkSource: ...
+
+    def note_damage(self, damage: DamageReport) -> None: ...
+
+
 class PassRun(Protocol):
     """The interface of a run that passes need; `ensembles.run.run.Run` documents it."""
 
@@ -35,21 +54,16 @@ class PassRun(Protocol):
     def tasks(self) -> int: ...
 
     @property
-    def threads(self) -> int: ...
-
-    @property
-    def origin_unix_ns(self) -> int: ...
-
-    @property
     def calls(self) -> tuple[Call, ...]: ...
 
     @property
     def files(self) -> Sequence[str]: ...
 
     @property
-    def source(self) -> ChunkSource: ...
+    def info(self) -> PassRunInfo: ...
 
-    def note_damage(self, damage: DamageReport) -> None: ...
+    @property
+    def reading(self) -> PassRunReading: ...
 
 
 @dataclass(frozen=True)
@@ -127,9 +141,9 @@ class PassSpec:
 
         There is one part if opening the run is most of the work, and none if it has no events.
         """
-        if not run.source.is_quick_to_open:
-            return [self.request] if run.source.capacity else []
-        return divide(run.source, self.request, PARTS_EACH * workers)
+        if not run.reading.source.is_quick_to_open:
+            return [self.request] if run.reading.source.capacity else []
+        return divide(run.reading.source, self.request, PARTS_EACH * workers)
 
     def summarize(self, run: PassRun, request: ReadRequest, ahead: ReadAhead = iter) -> Partial:
         """Summarize a part of the run in this thread.
@@ -155,7 +169,7 @@ class PassSpec:
         """
         group, damage = self.new_group(run), DamageReport()
         try:
-            chunks = counted(ahead(run.source.chunks(request, damage)))
+            chunks = counted(ahead(run.reading.source.chunks(request, damage)))
             if self.choose is not None:
                 chunks = self.choose(chunks, self.budget, self.path)
             group.fill(chunks, self.budget, self.path)
@@ -220,7 +234,7 @@ def compute_fingerprint(run: PassRun) -> tuple[int, ...]:
 
     They differ between most runs.
     """
-    return run.tasks, run.threads, run.origin_unix_ns, len(run.calls), len(run.files)
+    return run.tasks, run.info.threads, run.info.origin_unix_ns, len(run.calls), len(run.files)
 
 
 def summarize_chunks(

@@ -36,6 +36,6 @@ def collective_steps(run: Run) -> CollectiveStepTable | None:
     >>> collective_steps(en.open("ensio-ior")) is None  # it makes no collective calls
     True
     """
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         return None
-    return step_table(run.summarize(ignoring_run(CollectiveSteps)), run.clock_error_ns)
+    return step_table(run.summarize(ignoring_run(CollectiveSteps)), run.info.clock_error_ns)

@@ -71,23 +71,23 @@ class RunInProgress:
         EnsioError
             The run can no longer be read.
         """
-        before = self.run.tasks, self.run.is_final, type(self.run.source)
+        before = self.run.tasks, self.run.reading.is_final, type(self.run.reading.source)
         self.run = open_run(self._path)
         news = self._take()
-        now = self.run.tasks, self.run.is_final, type(self.run.source)
+        now = self.run.tasks, self.run.reading.is_final, type(self.run.reading.source)
         if news or before[2] is not now[2]:
             self._events = None
         return news or before != now
 
     def _take(self) -> bool:
-        source = self.run.source
+        source = self.run.reading.source
         return isinstance(source, SpoolSource) and self._follower.take(source)
 
     @property
     def events(self) -> Events:
         """The calls that are held, sorted by (rank, start)."""
         if self._events is None:
-            source = self.run.source
+            source = self.run.reading.source
             is_followed = isinstance(source, SpoolSource)
             self._events = self._follower.events(source) if is_followed else self.run.events  # type: ignore[arg-type]
         return self._events
@@ -101,7 +101,7 @@ class RunInProgress:
     def notes(self) -> list[str]:
         """That the run is in progress, and what is left out."""
         follower, notes = self._follower, []
-        if not self.run.is_final:
+        if not self.run.reading.is_final:
             notes.append(f"The run is in progress: {count_text(self.run.tasks, 'task')} so far.")
         if follower.since_ns is not None:
             notes.append(

@@ -158,7 +158,7 @@ def _ranks(run: Run) -> RankTable | None:
     from ensembles.model.errors import EnsioError
 
     try:
-        return run.ranks
+        return run.reading.ranks
     except EnsioError:
         return None  # another tool summed the calls of all ranks
 
@@ -202,7 +202,7 @@ def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
         return TimeInIo()
     time_s = ranks.io_time_ns(run.tasks) * _NS
     threads = np.zeros(run.tasks, np.int64)
-    for process in run.processes:
+    for process in run.info.processes:
         if 0 <= process.rank < run.tasks:
             threads[process.rank] += process.threads
     share = time_s / (span_s * np.maximum(threads, 1)) if span_s > 0 else None
@@ -221,7 +221,7 @@ def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
 
 
 def _critical_path_s(run: Run) -> float | None:
-    if not run.keeps_all_calls or run.most_events > MOST_EVENTS or run.phases is None:
+    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
         return None
     return run.summarize(partial(_critical_io, run.phases)).path().io_s
 

@@ -52,36 +52,36 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns)
     return {
         "run": run.path,
-        "program": run.program,
-        "command": list(run.command),
-        "hosts": run.hosts,
-        "processors": run.processors,
-        "oversubscribed": run.oversubscribed,
-        "job": run.job,
-        "user": run.user,
-        "mpi_version": run.mpi_version,
-        "libc_version": run.libc_version,
-        "environment": run.environment,
-        "simulated": run.simulated or None,
-        "clock_error_s": run.clock_error_s,
+        "program": run.info.program,
+        "command": list(run.info.command),
+        "hosts": run.info.hosts,
+        "processors": run.info.processors,
+        "oversubscribed": run.info.oversubscribed,
+        "job": run.info.job,
+        "user": run.info.user,
+        "mpi_version": run.info.mpi_version,
+        "libc_version": run.info.libc_version,
+        "environment": run.info.environment,
+        "simulated": run.info.simulated or None,
+        "clock_error_s": run.info.clock_error_s,
         "filesystems": filesystems_of(run, table.files),
         "hints": hints_of(run, table.files),
-        "start": run.start.isoformat(),
+        "start": run.info.start.isoformat(),
         "mode": run.mode,
         "durations_known": found.durations_known,
         "complete": not run.notes and not unseen,
         "notes": notes,
         "tasks": run.tasks,
-        "threads": run.threads,
-        "processes": len(run.processes),
+        "threads": run.info.threads,
+        "processes": len(run.info.processes),
         "events": found.events,
         "recorded_calls": table.events,
         "summed_calls": found.summed,
-        "dropped_events": run.dropped_events,
-        "dropped_events_by_reason": run.dropped_by_reason,
-        "lost_calls": run.lost_calls,
-        "calls_on_other_paths": run.calls_on_other_paths,
-        "excluded_calls": run.excluded_calls,
+        "dropped_events": run.info.dropped_events,
+        "dropped_events_by_reason": run.info.dropped_by_reason,
+        "lost_calls": run.info.lost_calls,
+        "calls_on_other_paths": run.info.calls_on_other_paths,
+        "excluded_calls": run.info.excluded_calls,
         "files": len(table.files),
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
@@ -91,22 +91,22 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
         **between_layers(found.times),
-        "calls": _calls(table, totals.layers, table.span_ns * max(run.threads, 1)),
+        "calls": _calls(table, totals.layers, table.span_ns * max(run.info.threads, 1)),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
         "uncertain_counts": sizes.uncertainty,
         "slowest_call": _slowest(table),
-        "regions": _regions(found.regions, run.has_all_events),
-        "file_facts": run.file_facts,
+        "regions": _regions(found.regions, run.info.has_all_events),
+        "file_facts": run.info.file_facts,
         **_surroundings(run),
-        **counters_json(run),
+        **counters_json(run.info),
     }
 
 
 def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
     """Say so where the durations of requests are those of their flights, and add up to more than there is."""
     names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
-    if run.flights or not names or io_time_ns <= table.span_ns * max(run.threads, 1):
+    if run.info.flights or not names or io_time_ns <= table.span_ns * max(run.info.threads, 1):
         return []
     return [
         f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, as an "
@@ -117,15 +117,15 @@ def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
 def _unseen(run: Run, found: RunSums) -> list[str]:
     from ensembles.structure.unseen import unseen_sentence
 
-    if run.environment.get("ENSIO_LAYERS"):
+    if run.info.environment.get("ENSIO_LAYERS"):
         return []
     sentence = unseen_sentence(
-        run.unseen_io,
+        run.info.unseen_io,
         calls=sum(totals.count for call, totals in found.table.totals.items() if call.op != "wait"),
         read=found.totals.bytes_read,
         written=found.totals.bytes_written,
-        excluded_calls=run.excluded_calls,
-        nodes=len(run.hosts),
+        excluded_calls=run.info.excluded_calls,
+        nodes=len(run.info.hosts),
     )
     return [sentence] if sentence else []
 
@@ -133,7 +133,7 @@ def _unseen(run: Run, found: RunSums) -> list[str]:
 def _flights(run: Run) -> dict[str, Any]:
     from ensembles.model.flights import sum_of_flights
 
-    whole = sum_of_flights(run.flights.values())
+    whole = sum_of_flights(run.info.flights.values())
     by_operation = {
         name: {
             "requests": sums.requests,
@@ -142,7 +142,7 @@ def _flights(run: Run) -> dict[str, Any]:
             "hidden_share": sums.hidden_share,
             "wait_s": sums.wait_ns / _NS_PER_S,
         }
-        for name, sums in run.flights.items()
+        for name, sums in run.info.flights.items()
     }
     return {
         "flight_s": whole.flight_ns / _NS_PER_S,
@@ -205,7 +205,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
         "regions": SummaryRequest(_region_times),
         **headline_requests(),
         **layer_requests(),
-        **({"ranks": SummaryRequest(empty_ranks)} if run.needs_pass_for_ranks else {}),
+        **({"ranks": SummaryRequest(empty_ranks)} if run.reading.needs_pass_for_ranks else {}),
     }
 
 
@@ -225,11 +225,11 @@ def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
     from ensembles.summaries.from_cells import add_summed_calls
 
     if "ranks" in found:
-        run.keep_ranks(found["ranks"])
+        run.reading.keep_ranks(found["ranks"])
     table, totals = found["table"], found["totals"]
     events, summed = table.events, 0
-    if run.summed_calls:
-        summed = add_summed_calls(table, totals, run.summary, run.summed_calls)
+    if run.info.summed_calls:
+        summed = add_summed_calls(table, totals, run.summary, run.info.summed_calls)
     return RunSums(table, totals, found["sizes"], {}, found["regions"], events, summed=summed, times=found)
 
 
@@ -241,7 +241,7 @@ def _region_times(run: Run) -> RegionTimes:
 
 def sums_of(run: Run) -> RunSums:
     """Compute the totals of a run, in one pass over its events or from the summary of its recorder."""
-    if run.has_all_events:
+    if run.info.has_all_events:
         return sums_from_events(run, run.summarize(sums_requests(run)).summaries)
     return _from_summary(run)
 

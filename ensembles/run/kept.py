@@ -153,7 +153,7 @@ class KeptSummaries:
         selection : Selection, optional
             Selection of the pass.
         """
-        if is_switched_off() or not self._run.is_final:
+        if is_switched_off() or not self._run.reading.is_final:
             return
         keyed = [(_key_of(each, selection), summary) for each, summary in filled.items() if is_kept(summary)]
         # The files may have changed while they were read.
@@ -167,7 +167,7 @@ class KeptSummaries:
 
     def _stored(self, key: str) -> bytes | None:
         """Return what is kept of a request: in the run's own file, else in the cache."""
-        own = self._run.source.kept(key)
+        own = self._run.reading.source.kept(key)
         if own is not None or self._identity is None:
             return own
         sealed = read_cached(name_of(self._identity, key), _SEALED_BYTES)
@@ -182,11 +182,11 @@ class KeptSummaries:
 
     def _identity_now(self) -> bytes | None:
         """Return what identifies the files of the run and their content; None: they are not cached."""
-        if self._run.reopen is None:
+        if self._run.reading.reopen is None:
             return None  # the events are not those of the path
         path, launch = split_launch(self._run.path)
-        source = self._run.source
-        memory = min(self._run.budget.memory_bytes, _PHASE_BYTES)
+        source = self._run.reading.source
+        memory = min(self._run.reading.budget.memory_bytes, _PHASE_BYTES)
         digest = blake2b(f"{type(source).__name__} {launch} {memory}".encode(), digest_size=16)
         try:
             digest.update(_code_identity())
@@ -272,7 +272,7 @@ class KeptInFile:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        is_wanted = run.has_all_events and not is_switched_off()
+        is_wanted = run.info.has_all_events and not is_switched_off()
         self._requests = _wanted_of(run) if is_wanted else {}
         self._search, wanted = self._begun_search() if is_wanted else (None, {})
         self._group = SummaryGroup(self._requests | wanted, run)
@@ -286,7 +286,7 @@ class KeptInFile:
         from ensembles.structure.phases.sampled_ranks import search_in_sample
 
         most_events = most_events_held(self._run)
-        if self._run.most_events <= most_events or AnnotatedPhases.from_regions(self._run.regions):
+        if self._run.reading.most_events <= most_events or AnnotatedPhases.from_regions(self._run.regions):
             return None, {}
         search = search_in_sample(self._run, None, most_events)
         try:

@@ -16,8 +16,8 @@ _MOST_EVENTS = 1 << 21
 
 def run_facts_html(run: Run) -> str:
     """Return the numbers of ``ensio info`` and the durations of the main calls; nothing for long runs."""
-    if run.most_events > _MOST_EVENTS:
-        text = f"up to {count_text(run.most_events, 'call')}: ensio info reads them all"
+    if run.reading.most_events > _MOST_EVENTS:
+        text = f"up to {count_text(run.reading.most_events, 'call')}: ensio info reads them all"
         return facts_html([("recorded", text)])
     from ensembles.ensemble.display import durations_svg
     from ensembles.run.information import collect_information

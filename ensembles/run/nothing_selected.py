@@ -102,7 +102,7 @@ def why_nothing(run: Run, selection: Selection) -> str:
     str
     """
     extent = run.summarize(ignoring_run(_Extent))
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         extent.calls |= {run.summary.calls[number] for number in set(run.summary.cells["call"].tolist())}
     if not extent.calls:
         return f"{run.path} has no calls, so that no filter matches any"
@@ -126,7 +126,7 @@ def _matches_nothing(run: Run, name: str, selection: Selection, extent: _Extent)
         of = {"ops": "op", "calls": "name", "layers": "layer"}[name]
         return not {getattr(call, of) for call in extent.calls} & set(wanted)
     alone = replace(Selection(), **{name: wanted})
-    if not run.has_all_events and not run.keeps_all_calls and alone.needs_whole_run:
+    if not run.info.has_all_events and not run.info.keeps_all_calls and alone.needs_whole_run:
         return True
     counted = run.summarize(ignoring_run(_Extent), selection=alone.for_run(run))
     return not counted.calls
@@ -162,7 +162,7 @@ def _ranks(run: Run, wanted: Any, extent: _Extent) -> str:
 
 
 def _phases(run: Run, wanted: Any, extent: _Extent) -> str:
-    count = run.phases.count if run.has_phases and run.phases is not None else 0
+    count = run.phases.count if run.reading.has_phases and run.phases is not None else 0
     return f"--phase {_ranges(wanted)}: the run has {count_text(count, 'phase')}, numbered from 1"
 
 

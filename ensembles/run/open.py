@@ -66,7 +66,7 @@ def open(
     """
     budget = Budget.default() if memory_bytes is None else Budget(memory_bytes)
     run = _read(os.fspath(path), budget)
-    run.executor, run.budget, run.reopen = executor_for(workers), budget, _reopen
+    run.reading.executor, run.reading.budget, run.reading.reopen = executor_for(workers), budget, _reopen
     return run
 
 

@@ -113,7 +113,7 @@ def durations_by_ordinal(
     EnsioError
         Nothing is selected, or the run keeps sums that do not know what is asked.
     """
-    if run.has_all_events or run.keeps_all_calls:
+    if run.info.has_all_events or run.info.keeps_all_calls:
         found = _from_events(run, selection, within)
     else:
         found = _from_summary(run, selection, within)
@@ -239,7 +239,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     if named:
         raise EnsioError(
             f"{run.path} does not have every call as an event, and its summary does not support "
-            f"{' and '.join(named)}: leave that out, or {run.how_to_keep_calls}"
+            f"{' and '.join(named)}: leave that out, or {run.info.how_to_keep_calls}"
         )
     selection = selection.for_run(run) if selection.ordinals is None else replace(selection, ordinals=None)
     summary = run.summary

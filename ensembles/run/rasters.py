@@ -154,7 +154,7 @@ def pyramid_window(run: Run, low_ns: int, high_ns: int) -> Raster | None:
 
 def _level(run: Run, number: int) -> Pyramid | None:
     level = Pyramid(run.tasks, number)
-    return level if run.kept.find(pyramid_request(number), level) else None
+    return level if run.reading.kept.find(pyramid_request(number), level) else None
 
 
 def _empty_window(low_ns: int, high_ns: int, run: Any) -> WindowRaster:

@@ -92,7 +92,8 @@ def compute_rates(run: Run, selection: Selection) -> RunRates:
     """
     if run.mode in ("profile", "tail"):
         raise EnsioError(
-            f"{run.path} {run.how_it_was_recorded}: use ensio info for the totals, or {run.how_to_keep_calls}"
+            f"{run.path} {run.info.how_it_was_recorded}: use ensio info for the totals, or "
+            f"{run.info.how_to_keep_calls}"
         )
     selection = selection.for_run(run)
     wanted = {"curve": RateCurve, "spans": MovedSpans}

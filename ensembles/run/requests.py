@@ -138,7 +138,7 @@ def requests_of_run(
     """
     if align_bytes is not None and align_bytes < 1:
         raise EnsioError("the boundary of aligned requests must be at least 1 byte")
-    if run.has_all_events:
+    if run.info.has_all_events:
         boundary = _boundaries(run) if align_bytes is None else align_bytes
         wanted = {
             "calls": SummaryRequest(ignoring_run(CallTable)),
@@ -163,10 +163,10 @@ def _boundaries(run: Run) -> np.ndarray:
 
 def boundary_of(run: Run, path: str) -> int:
     """Return the Lustre stripe size of a file, else the block size of its file system; 0: unknown."""
-    striping = run.striping_of(path)
+    striping = run.info.striping_of(path)
     if striping is not None:
         return striping.stripe_bytes
-    mount = run.filesystem_of(path) if path else None
+    mount = run.info.filesystem_of(path) if path else None
     return 0 if mount is None else mount.block_bytes
 
 

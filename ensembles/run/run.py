@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Unpack, overload
-from uuid import uuid4
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import COLUMNS, Events
-from ensembles.model.filters import within_ranges
+from ensembles.model.events import Events
 from ensembles.model.metadata import Process
-from ensembles.model.regions import KINDS, RegionTable
+from ensembles.model.regions import RegionTable
+from ensembles.model.run_info import RunInfo
 from ensembles.model.surroundings import SurroundingsTable, surroundings_of
-from ensembles.passes.damage import DamageReport
-from ensembles.passes.executors import Executor, ThreadExecutor
 from ensembles.passes.group import SummaryGroup, SummaryRequest
-from ensembles.passes.memory import Budget
-from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
-from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
+from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
-from ensembles.passes.summary import BY_RANK, RANK_ORDER, S
+from ensembles.passes.summary import S
 from ensembles.readers.common.source import EventSource
-from ensembles.run.kept import KeptSummaries
-from ensembles.run.read_limits import limits_of
-from ensembles.run.selection import Filters, Selection, select_chunks
+from ensembles.run.reading import RunReading
+from ensembles.run.selection import Filters, Selection
 from ensembles.run.totals import RunWithTotals
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.ensemble.from_run import Per
+    from ensembles.model.counters import Counters
+    from ensembles.model.events import Call
     from ensembles.model.filters import Quantity
     from ensembles.structure.phases.detect import Phases
-    from ensembles.structure.phases.sampled_ranks import ExtraSummary
 
 __all__ = ["Process", "Run"]
 
@@ -43,9 +37,9 @@ __all__ = ["Process", "Run"]
 class Run(RunWithTotals):
     """The record of one job; events are read when they are needed.
 
-    `ensembles.open` makes runs. Metadata are attributes (`ensembles.model.run_info.RunInfo`). Events come in
-    four ways: `events` holds all of them, `select` those that filters match, `chunks` reads them in bounded
-    memory, and `summarize` fills mergeable summaries in one pass.
+    `ensembles.open` makes runs. Facts about the job and its record are in `info`. Events come in four ways:
+    `events` holds all of them, `select` those that filters match, `chunks` reads them in bounded memory, and
+    `summarize` fills mergeable summaries in one pass. `reading` has what readers, writers and executors need.
 
     Parameters
     ----------
@@ -58,14 +52,10 @@ class Run(RunWithTotals):
     ----------
     path : str
         Path from which the run was read.
-    executor : Executor
-        Makes the passes over the events (`ensembles.passes.executors`).
-    budget : Budget
-        Memory that a pass may take.
-    reopen : callable or None
-        Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
-    kept : KeptSummaries
-        Results of passes that were made before.
+    info : RunInfo
+        Where and how the job ran, what was recorded, and what may be missing.
+    reading : RunReading
+        How the events are read.
 
     Examples
     --------
@@ -82,24 +72,48 @@ class Run(RunWithTotals):
     """
 
     def __init__(self, path: str, source: EventSource) -> None:
-        super().__init__(path, source)
-        self.executor: Executor = ThreadExecutor()
-        self.budget = Budget.default()
-        self.reopen: Callable[[str, int], Run] | None = None
-        self._open_token = uuid4().hex
-        self.kept = KeptSummaries(self)
-        self._is_damaged = False
+        self.path = path
+        self.info = RunInfo(path, source.metadata)
+        self.reading = RunReading(self, source)
+
+    def __repr__(self) -> str:
+        return repr(self.info)
 
     def _repr_html_(self) -> str:
         from ensembles.run.notebook_view import run_facts_html
 
         facts = run_facts_html(self)  # It reads the run, which may add notes.
-        return super()._repr_html_() + facts
+        return self.info._repr_html_() + facts
 
     @property
-    def source(self) -> EventSource:
-        """The reader of the events, for writers that copy a whole run."""
-        return self._source
+    def tasks(self) -> int:
+        """Number of tasks (ranks). Ranks in events are smaller."""
+        return self.info.tasks
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Traced functions, which `Events.call` indexes. The first is ``unknown``."""
+        return self.info.calls
+
+    @property
+    def files(self) -> list[str]:
+        """Absolute paths, which `Events.file` indexes. The first is ``""``: none or unknown."""
+        return self.info.files
+
+    @property
+    def mode(self) -> str:
+        """Recording mode: ``trace``, ``profile``, ``tail`` or ``""`` (`RunInfo.mode`)."""
+        return self.info.mode
+
+    @property
+    def notes(self) -> list[str]:
+        """Data-quality warnings: sentences about what is partial or doubtful in this run."""
+        return self.info.notes
+
+    @property
+    def counters(self) -> Counters | None:
+        """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
+        return self.info.counters
 
     @cached_property
     def phases(self) -> Phases | None:
@@ -114,83 +128,11 @@ class Run(RunWithTotals):
         """
         from ensembles.structure.phases.detect import detect_phases, find_phases
 
-        if self.keeps_all_calls:
+        if self.info.keeps_all_calls:
             return detect_phases(self)
-        if not self.has_phases:
+        if not self.reading.has_phases:
             return None
-        return find_phases(Events.empty(self.calls, self.files), self.regions, self.clock_error_ns)
-
-    @property
-    def knows_phases(self) -> bool:
-        """Whether phases have been detected already, so that `phases` makes no pass."""
-        return "phases" in self.__dict__
-
-    def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
-        """Detect the phases and keep them in `phases`, of a run that keeps all calls.
-
-        Parameters
-        ----------
-        some, beside
-            As for `ensembles.structure.phases.detect.detect_phases`.
-
-        Returns
-        -------
-        Phases
-
-        Raises
-        ------
-        EnsioError
-            As `phases`; also if the run does not keep every call.
-        """
-        from ensembles.structure.phases.detect import detect_phases
-
-        phases = self.__dict__["phases"] = detect_phases(self, some=some, beside=beside)
-        return phases
-
-    @property
-    def has_phases(self) -> bool:
-        """Whether phases can be found: all calls are events, or the program named some."""
-        return self.keeps_all_calls or bool((self.regions.kind == KINDS.index("phase")).any())
-
-    @property
-    def most_events(self) -> int:
-        """Upper bound of the number of events, known without reading them."""
-        return self._source.capacity
-
-    def some_ranks(self, most_events: int, least_ranks: int = 3, among: Ranges | None = None) -> Events:
-        """Read all events of some ranks, evenly spaced among all ranks.
-
-        Parameters
-        ----------
-        most_events : int
-            Approximate number of events wanted.
-        least_ranks : int
-            Smallest number of ranks, even if they have more events.
-        among : sequence of (int, int), optional
-            Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
-
-        Returns
-        -------
-        Events
-            Sorted by (rank, start).
-
-        Raises
-        ------
-        EnsioError
-            The events do not fit into the memory budget, or a file cannot be read any more.
-        """
-        share = -(-self.most_events * least_ranks // max(self.tasks, 1))
-        what = f"all calls of {least_ranks} tasks, which phase detection needs"
-        self.budget.check_events(self.path, share, what)
-        ranks = self._source.rank_sizes().rank
-        wanted = sample_size(len(ranks), self.most_events, most_events, least_ranks)
-        if among is not None:
-            ranks = ranks[within_ranges(ranks, among)]
-        places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
-        chosen = ascending_ranges([(rank, rank) for rank in ranks[places].tolist()])
-        request = ReadRequest(is_ordered=False, ranks=chosen)
-        # Damage is not noted, as a pass over all events counts it.
-        return self._joined(self._source.chunks(request, DamageReport())).sorted()
+        return find_phases(Events.empty(self.calls, self.files), self.regions, self.info.clock_error_ns)
 
     def chunks(self, max_events: int = 1 << 20, columns: Sequence[str] | None = None) -> Iterator[Events]:
         """Iterate over the events in chunks, in bounded memory.
@@ -224,36 +166,7 @@ class Run(RunWithTotals):
         """
         if max_events < 1:
             raise ValueError("a chunk holds at least one event: give a positive max_events")
-        return self._noting(ReadRequest(max_events, None if columns is None else tuple(columns)))
-
-    def _noting(self, request: ReadRequest) -> Iterator[Events]:
-        """Iterate over requested events, and note the damage at the end."""
-        damage = DamageReport()
-        yield from self._source.chunks(request, damage)
-        self.note_damage(damage)
-
-    def _joined(self, chunks: Iterable[Events]) -> Events:
-        parts = list(chunks) or [Events.empty(self.calls, self.files)]
-        joined = parts[0] if len(parts) == 1 else Events.concatenate(parts)
-        joined.clock_step_s = self.clock_step_s
-        return joined
-
-    def note_damage(self, damage: DamageReport) -> None:
-        """Add the damage that a pass found to the notes of the run.
-
-        Parameters
-        ----------
-        damage : DamageReport
-            Counts of the whole pass.
-        """
-        for sentence in damage.sentences:
-            self._is_damaged = True
-            self._metadata.note(sentence)
-
-    @property
-    def is_final(self) -> bool:
-        """Whether every process has ended, and no damage was found in the events that were read."""
-        return self._source.is_complete and not self._is_damaged
+        return self.reading.noting(ReadRequest(max_events, None if columns is None else tuple(columns)))
 
     @overload
     def summarize(
@@ -320,61 +233,10 @@ class Run(RunWithTotals):
         [(1048576, 320)]
         """
         if isinstance(wanted, Mapping):
-            return self._summarize(wanted, selection)
+            return self.reading.fill(wanted, selection)
         request = SummaryRequest(wanted, None if columns is None else tuple(columns))
-        summary: S = self._summarize({"": request}, selection)[""]
+        summary: S = self.reading.fill({"": request}, selection)[""]
         return summary
-
-    def _summarize(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
-        found = SummaryGroup(requests, self)
-        missing = self.kept.restore(requests, selection, found)
-        if missing:
-            filled = self._pass(missing, selection)
-            self.kept.keep(missing, selection, filled)
-            found.summaries |= filled.summaries
-        return found
-
-    def _pass(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
-        """Fill summaries with the events."""
-        empty, limits = SummaryGroup(requests, self), limits_of(self, selection)
-        columns, requires = empty.columns, empty.requires
-        if columns is not None and (selection is not None or requires is BY_RANK):
-            columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
-        if selection is not None and selection.ordinals is not None:
-            # To count ordinals, all columns of whole ranks are concatenated.
-            columns, requires = None, max(requires, RANK_ORDER)
-        group = self.executor.summarize(
-            self,
-            PassSpec(
-                path=os.path.abspath(self.path),
-                open_token=self._open_token,
-                fingerprint=compute_fingerprint(self),
-                reopen=self.reopen,
-                requests=requests,
-                columns=None if columns is None else tuple(name for name in COLUMNS if name in columns),
-                choose=None if selection is None else self._choose(selection),
-                requires=requires,
-                budget=self.budget,
-                ranks=limits.ranks,
-                times_ns=limits.times_ns,
-                contents=limits.contents,
-            ),
-        )
-        if group.left_out_ranks:
-            self._metadata.note(
-                f"{group.left_out_ranks:,} tasks made more calls than fit into memory at once, and the order "
-                "of their calls was not examined: give more memory (--memory)"
-            )
-        return group
-
-    def is_read_whole(self, selection: Selection) -> bool:
-        """Whether all events have to be read to find those of a selection for this run."""
-        return limits_of(self, selection).are_none
-
-    def _choose(self, selection: Selection) -> Choose:
-        """Make the function that reduces chunks of this run to the selected events."""
-        phases = None if selection.phases is None else self.phases
-        return partial(select_chunks, selection, None if phases is None else phases.phase_index)
 
     @cached_property
     def events(self) -> Events:
@@ -386,14 +248,15 @@ class Run(RunWithTotals):
             The events do not fit into memory, or a file cannot be read any more.
         """
         # One event more than there are: a source sees in the same chunk that no other event follows.
-        request = ReadRequest(self.most_events + 1, is_ordered=False)
+        request = ReadRequest(self.reading.most_events + 1, is_ordered=False)
         try:
-            events = self._joined(self._noting(request))
+            events = self.reading.joined(self.reading.noting(request))
         except MemoryError as error:
             raise EnsioError(
-                f"{self.most_events:,} events do not fit into memory: use Run.chunks() instead of Run.events"
+                f"{self.reading.most_events:,} events do not fit into memory: use Run.chunks() instead of "
+                "Run.events"
             ) from error
-        if self._source.row_unit is None:
+        if self.reading.source.row_unit is None:
             sort_by_rank_and_start(events.columns)
         return events.with_derived(self._derived)
 
@@ -401,7 +264,7 @@ class Run(RunWithTotals):
         """Compute ``phase`` or ``ordinal`` of all events; None: not determined."""
         if name == "phase":
             return None if self.phases is None else self.phases.phase_index(self.events)
-        if not self.keeps_all_calls:
+        if not self.info.keeps_all_calls:
             return None
         from ensembles.structure.ordinals.numbering import compute_ordinals
 
@@ -413,7 +276,7 @@ class Run(RunWithTotals):
 
         It names them by ``ensio.h`` or `ensembles.recorder.annotate`.
         """
-        return self._source.regions()
+        return self.reading.source.regions()
 
     def surroundings(self) -> SurroundingsTable:
         """Read samples of the kernel's counters around the program's I/O.
@@ -429,7 +292,7 @@ class Run(RunWithTotals):
         EnsioError
             A file of the run cannot be read any more.
         """
-        return surroundings_of(self._source)
+        return surroundings_of(self.reading.source)
 
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters.
@@ -476,7 +339,7 @@ class Run(RunWithTotals):
         >>> len(run.select(op="read", ordinal="4-8"))
         40
         """
-        return self.chosen_by(Selection.parse(**filters).for_run(self))
+        return self.reading.chosen_by(Selection.parse(**filters).for_run(self))
 
     def ensemble(
         self, per: Per = "call", quantity: Quantity = "duration", **filters: Unpack[Filters]
@@ -516,56 +379,3 @@ class Run(RunWithTotals):
         ensemble = main_ensemble(self, selection, per)[1]
         refuse_nothing(self, selection, ensemble.n)
         return ensemble
-
-    def chosen_by(self, selection: Selection) -> Events:
-        """Read the events of a selection.
-
-        Parameters
-        ----------
-        selection : Selection
-            From `Selection.for_run` of this run.
-
-        Returns
-        -------
-        Events
-            Sorted by (rank, start).
-        """
-        if "events" in self.__dict__:
-            return selection.apply(self.events)
-        # Sorted here; only the count of ordinals needs the order of completion before.
-        chosen = self._joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
-
-        def ask(name: str) -> np.ndarray | None:
-            if name == "phase":
-                return None if self.phases is None else self.phases.phase_index(chosen)
-            # Both were sorted stably, so that events of equal rank and start are in one order.
-            return selection.apply(self.events).ordinal if self.keeps_all_calls else None
-
-        return chosen.with_derived(ask)
-
-    def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
-        """Iterate over the events of a selection for this run, in the order of ranks.
-
-        Parameters
-        ----------
-        selection : Selection
-            From `Selection.for_run` of this run.
-        max_events : int, optional
-            Largest number of events read at a time. Default: as the memory budget allows.
-
-        Yields
-        ------
-        Events
-        """
-        return self._chunks_for(selection, max_events, True)
-
-    def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
-        limits = limits_of(self, selection)
-        request = ReadRequest(
-            max_events or self.budget.chunk_events,
-            is_ordered=is_ordered,
-            ranks=limits.ranks,
-            times_ns=limits.times_ns,
-            contents=limits.contents,
-        )
-        return self._choose(selection)(self._noting(request), self.budget, self.path)

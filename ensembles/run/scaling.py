@@ -157,10 +157,10 @@ def run_rate(run: Run, direction: Direction = "write") -> RunRate:
     >>> rate.tasks, rate.writers, rate.layer, rate.files
     (8, 8, 'posix', 'shared')
     """
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         raise EnsioError(
-            f"{run.path} {run.how_it_was_recorded}, and its rate needs the times of all calls: "
-            f"{run.how_to_keep_calls}"
+            f"{run.path} {run.info.how_it_was_recorded}, and its rate needs the times of all calls: "
+            f"{run.info.how_to_keep_calls}"
         )
     sums = sums_of(run)
     moved = {"read": sums.totals.bytes_read, "write": sums.totals.bytes_written}
@@ -190,7 +190,7 @@ def run_rate(run: Run, direction: Direction = "write") -> RunRate:
     return RunRate(
         run.path,
         run.tasks,
-        len({process.host for process in run.processes}) or 1,
+        len({process.host for process in run.info.processes}) or 1,
         writers,
         outermost,
         _files(run, direction),

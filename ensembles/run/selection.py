@@ -275,11 +275,12 @@ class Selection:
             does not keep every call.
         """
         checked = self.checked(run.calls, partial(_calls_made, run))
-        what = "phases" if self.phases is not None and not run.has_phases else "ordinals"
-        missing = what == "phases" or (self.ordinals is not None and not run.keeps_all_calls)
+        what = "phases" if self.phases is not None and not run.reading.has_phases else "ordinals"
+        missing = what == "phases" or (self.ordinals is not None and not run.info.keeps_all_calls)
         if missing and not from_summary:
             raise EnsioError(
-                f"{run.path} does not keep every call as an event, which {what} need: {run.how_to_keep_calls}"
+                f"{run.path} does not keep every call as an event, which {what} need: "
+                f"{run.info.how_to_keep_calls}"
             )
         if self.quantity == "flight" and run.mode in ("profile", "tail"):
             raise EnsioError(
@@ -417,7 +418,7 @@ def _calls_made(run: Run) -> set[Call]:
     from ensembles.passes.summary import ignoring_run
     from ensembles.summaries.calltable import CallTable
 
-    if run.has_all_events:
+    if run.info.has_all_events:
         return set(run.summarize(ignoring_run(CallTable)).totals)
     return {run.summary.calls[number] for number in set(run.summary.cells["call"].tolist())}
 
@@ -430,10 +431,10 @@ def _numbers_of_sites(run: Run, wanted: Sequence[str]) -> tuple[int, ...]:
     EnsioError
         No site has one of the names.
     """
-    table = run.source.metadata.sites
+    table = run.reading.source.metadata.sites
     for text in wanted:
         if not table.numbers([text]):
-            found = [site.label for site in run.sites[1:]]
+            found = [site.label for site in run.info.sites[1:]]
             near = nearest_names(text, found)
             some = "; ".join(found[:5]) + ("; ..." if len(found) > 5 else "")
             question = f"did you mean {' or '.join(near)}? " if near else ""

@@ -77,7 +77,7 @@ def step_times_s(run: Run) -> list[float]:
     EnsioError
         A file of the run cannot be read.
     """
-    if not run.keeps_all_calls or run.phases is None or not 0 < run.phases.count <= MOST_STEPS:
+    if not run.info.keeps_all_calls or run.phases is None or not 0 < run.phases.count <= MOST_STEPS:
         return []
     times = run.summarize(ignoring_run(partial(StepTimes, run.phases)))
     return [time_ns * 1e-9 for time_ns in times.time_ns.tolist()]

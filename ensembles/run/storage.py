@@ -35,7 +35,7 @@ def filesystems_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
     """
     found: dict[Any, list[str]] = {}
     for path in files:
-        mount = run.filesystem_of(path)
+        mount = run.info.filesystem_of(path)
         if mount is not None:
             found.setdefault(mount, []).append(path)
     return [
@@ -55,7 +55,7 @@ def _stripes(run: Run, paths: list[str]) -> list[dict[str, int]]:
     """Return the stripings of the files, the most frequent first."""
     stripings = Counter(
         (striping.stripe_count, striping.stripe_bytes)
-        for striping in map(run.striping_of, paths)
+        for striping in map(run.info.striping_of, paths)
         if striping is not None
     )
     return [
@@ -85,7 +85,7 @@ def hints_of(run: Run, files: Collection[str]) -> list[dict[str, Any]]:
             hints := tuple(
                 sorted(
                     (name.removeprefix(HINT), value)
-                    for name, value in run.file_facts.get(path, {}).items()
+                    for name, value in run.info.file_facts.get(path, {}).items()
                     if name.startswith(HINT)
                 )
             )

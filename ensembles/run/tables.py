@@ -110,7 +110,7 @@ class RankTotals(Totals):
 
 def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
     """Compute the totals of each file of a run; see `ensembles.run.run.Run.by_file`."""
-    if not run.has_all_events:
+    if not run.info.has_all_events:
         raise EnsioError(
             f"{run.path} does not keep every call as an event, and its sums do not know files: record the "
             "whole run with ensio run --mode trace"
@@ -125,14 +125,14 @@ def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> 
 def totals_by_rank(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
     """Compute the totals of each rank of a run; see `ensembles.run.run.Run.by_rank`."""
     hosts: dict[int, str] = {}
-    for process in run.processes:
+    for process in run.info.processes:
         hosts.setdefault(process.rank, process.host)
-    if run.has_all_events:
+    if run.info.has_all_events:
         found = _totals(run, "rank", filters)
         whole_ns = sum(each.io_ns for each in found) or 1
         values = [(each.key, _values(each, whole_ns)) for each in found]
     elif Selection.parse(**filters) == Selection():
-        values = _values_of_table(run.ranks)
+        values = _values_of_table(run.reading.ranks)
     else:
         raise EnsioError(
             f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "

@@ -7,10 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Unpack, cast
 
 from ensembles.model import extensions
-from ensembles.model.errors import EnsioError
-from ensembles.model.run_info import RunInfo
 from ensembles.passes.summary import ignoring_run
-from ensembles.readers.common.source import EventSource
 from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.bysite import BySite, SiteTotals
 from ensembles.summaries.cells import CellSummary
@@ -23,20 +20,8 @@ if TYPE_CHECKING:
     from ensembles.run.tables import FileTotals, Order, RankTotals
 
 
-class RunWithTotals(RunInfo):
-    """The part of `ensembles.run.run.Run` that adds calls up.
-
-    Parameters
-    ----------
-    path : str
-        Path of the files, used in messages and by worker processes.
-    source : EventSource
-        Reads the events.
-    """
-
-    def __init__(self, path: str, source: EventSource) -> None:
-        super().__init__(path, source.metadata)
-        self._source = source
+class RunWithTotals:
+    """The part of `ensembles.run.run.Run` that adds calls up."""
 
     @property
     def _run(self) -> Run:
@@ -49,49 +34,8 @@ class RunWithTotals(RunInfo):
         They include calls that are not events: the recorder keeps them in every mode. If the source has no
         summary, it is computed from the events.
         """
-        summary = self._source.summary()
+        summary = self._run.reading.source.summary()
         return self._run.summarize(_empty_summary) if summary is None else summary
-
-    @property
-    def has_summary(self) -> bool:
-        """Whether `summary` is stored with the run, and need not be computed from the events."""
-        return "summary" in self.__dict__ or self._source.summary() is not None
-
-    @cached_property
-    def ranks(self) -> RankTable:
-        """Sums over the calls of each rank by function.
-
-        They include calls that are not events.
-
-        Raises
-        ------
-        EnsioError
-            A file cannot be read any more, or holds neither all events nor sums by rank.
-        """
-        ranks = self._source.ranks()
-        if ranks is None and not self.has_all_events:
-            raise EnsioError(
-                f"{self.path} holds no data by rank: if an older ensio wrote it, collect the run again; the "
-                "sums that another tool made over all ranks cannot be divided"
-            )
-        if ranks is None:
-            ranks = self._run.summarize(empty_ranks)
-        return ranks
-
-    @property
-    def needs_pass_for_ranks(self) -> bool:
-        """Whether `ranks` would make a pass over the events."""
-        return "ranks" not in self.__dict__ and self.has_all_events and self._source.ranks() is None
-
-    def keep_ranks(self, ranks: RankTable) -> None:
-        """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
-
-        Parameters
-        ----------
-        ranks : RankTable
-            Filled with all events of this run.
-        """
-        self.__dict__["ranks"] = ranks
 
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
         """Compute the totals of each place in the program that led to calls.
@@ -117,7 +61,9 @@ class RunWithTotals(RunInfo):
         [160]
         """
         selection = Selection.parse(**filters).for_run(self._run)
-        return self._run.summarize(ignoring_run(BySite), selection=selection).grouped(self.label_of_site)
+        return self._run.summarize(ignoring_run(BySite), selection=selection).grouped(
+            self._run.info.label_of_site
+        )
 
     def by_file(self, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
         """Compute the totals of each file: calls, bytes, rates while data moved, time in I/O.

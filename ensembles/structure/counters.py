@@ -88,7 +88,7 @@ def file_rows(run: RunInfo, most: int | None = None) -> list[dict[str, Any]]:
     --------
     >>> import ensembles as en
     >>> from ensembles.structure.counters import file_rows
-    >>> file_rows(en.open("ensio-ior"))
+    >>> file_rows(en.open("ensio-ior").info)
     []
     """
     rows = []

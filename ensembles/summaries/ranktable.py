@@ -46,7 +46,7 @@ class RankTable(Summary):
 
     Examples
     --------
-    >>> ranks = en.open("ensio-ior").ranks
+    >>> ranks = en.open("ensio-ior").reading.ranks
     >>> len(ranks)
     32
     >>> ranks.bytes_moved(8)[:2]

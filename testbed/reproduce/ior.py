@@ -88,7 +88,7 @@ def _plateaus(made: Simulated) -> tuple[float, float]:
 def _sums_s(made: Simulated) -> np.ndarray:
     """Return the time of each task in its writes of each phase, seconds."""
     writes = made.run.select(op="write")
-    phase = made.run.find_phases().phase_index(writes)
+    phase = made.run.reading.find_phases().phase_index(writes)
     _, group = np.unique(np.stack([phase, writes.rank]), axis=1, return_inverse=True)
     return np.bincount(group.reshape(-1), writes.duration) / 1e9
 

@@ -112,7 +112,7 @@ DRAWS: dict[str, Draw] = {
 def opened(path: Path | str) -> en.Run:
     """Open a run, or skip the test if it has no calls to filter."""
     run = en.open(str(path))
-    if not run.keeps_all_calls or not 0 < run.most_events <= MOST_CALLS:
+    if not run.info.keeps_all_calls or not 0 < run.reading.most_events <= MOST_CALLS:
         pytest.skip("it does not keep every call, has none, or has too many to filter them by hand")
     return run
 
@@ -138,7 +138,7 @@ def compare(run: en.Run, filters: dict[str, str], whole: en.Events, rows: np.nda
     for name, column in expected.columns.items():
         np.testing.assert_array_equal(getattr(found, name), column, err_msg=f"{name} by {filters}")
     selection = Selection.parse(**filters).for_run(run)
-    run.executor = ThreadExecutor(2)
+    run.reading.executor = ThreadExecutor(2)
     made = run.summarize(
         {name: SummaryRequest(ignoring_run(kind)) for name, kind in SUMMARIES.items()}, selection=selection
     )
@@ -155,7 +155,7 @@ def compare(run: en.Run, filters: dict[str, str], whole: en.Events, rows: np.nda
                 np.testing.assert_array_equal(
                     np.sort(got, None), np.sort(values, None), f"{key} by {filters}"
                 )
-    read = [len(chunk) for chunk in run.chunks_for(selection, 100)]
+    read = [len(chunk) for chunk in run.reading.chunks_for(selection, 100)]
     assert sum(read) == len(rows)
     compare_ensemble(run, selection, expected)
 

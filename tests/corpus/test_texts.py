@@ -108,7 +108,7 @@ def test_python_gives_what_the_json_says(name: str) -> None:
     told = dict(ANSWERS.answer(f"info {name} --json").out)
     assert info.pop("run").endswith(told.pop("run"))
     assert info == told
-    if run.has_all_events:
+    if run.info.has_all_events:
         files, ranks = run.by_file(), run.by_rank()
         assert [row.to_json() for row in files] == ANSWERS.answer(f"files {name} --json").out["files"]
         assert [row.to_json() for row in ranks] == ANSWERS.answer(f"ranks {name} --json").out["ranks"]

@@ -154,7 +154,7 @@ def check_recorded(service: Service) -> None:
     run = service.run()
     assert run.mode == service.mode
     if service.mode != "tail":  # tail keeps only the slowest calls as events
-        assert run.dropped_events == 0
+        assert run.info.dropped_events == 0
     # A process that was killed did not end its recording.
     notes = [note for note in run.notes if not re.search("did not end (its|their) recording", note)]
     assert not notes, "; ".join(notes)

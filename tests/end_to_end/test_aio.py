@@ -45,7 +45,7 @@ def check_requests(recorder, tmp_path, *options):
     assert sorted(rows) == sorted(line[:5] for line in lines)
     assert len(lines) == 14
     assert run.notes == []
-    columns = ((events.start + run.origin_unix_ns), events.duration, events.flight)
+    columns = ((events.start + run.info.origin_unix_ns), events.duration, events.flight)
     times = sorted(zip(rows, *(column.tolist() for column in columns), strict=True))
     for (row, start, duration, flight), line in zip(times, sorted(lines), strict=True):
         assert row == line[:5]
@@ -83,7 +83,7 @@ def test_requests_that_nobody_asks_for_are_counted_as_dropped(recorder, tmp_path
     _, rows = done(run)
     assert sorted(rows) == sorted(line[:5] for line in told(finished.stdout))
     assert len(rows) == 10
-    assert sorted(process.dropped_events for process in run.processes) == [0, 100]
+    assert sorted(process.dropped_events for process in run.info.processes) == [0, 100]
 
 
 def test_requests_of_fio_are_those_that_it_counts(preload, tmp_path):
@@ -98,4 +98,4 @@ def test_requests_of_fio_are_those_that_it_counts(preload, tmp_path):
         assert sorted(set(requests.requested.tolist())) == [4096]
     offsets = run.select(call="aio_read").offset.tolist() + run.select(call="aio_write").offset.tolist()
     assert sorted(offsets) == list(range(0, 512 << 10, 4096))  # each block once
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0

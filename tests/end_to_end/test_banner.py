@@ -81,7 +81,7 @@ def test_the_full_banner_says_what_info_says(relinked, tmp_path, monkeypatch, fl
     assert seconds_of(slowest) == pytest.approx(written["slowest_task_s"], rel=0.006, abs=2e-9)
     assert bytes_of(rate) == pytest.approx(written["slowest_task_bytes_per_s"], rel=0.006, abs=1)
     wall_s = seconds_of(value(r"wall time : (.*)", banner))
-    longest_ns = max(process.end_unix_ns - process.start_unix_ns for process in run.processes)
+    longest_ns = max(process.end_unix_ns - process.start_unix_ns for process in run.info.processes)
     assert wall_s <= 1.006 * longest_ns / 1e9
     share = float(value(r"in I/O    : ([0-9.]+) % on average over the tasks", banner))
     assert share == pytest.approx(100 * info["io_time_s"] / TASKS / wall_s, rel=0.2, abs=0.06)

@@ -79,7 +79,7 @@ def fill(recorder, folder, mode, **options):
     assert used_bytes(recorder.run) < LIMIT_BYTES // 10 + (1 << 20)
     run = ensembles.open(recorder.run)
     assert run.summary.count == CALLS + 22
-    assert run.lost_calls == 0
+    assert run.info.lost_calls == 0
     return run
 
 
@@ -87,16 +87,16 @@ def fill(recorder, folder, mode, **options):
 def test_the_result_fits_on_a_small_disk(recorder, small_disk, mode):
     run = fill(recorder, small_disk, mode)
     if mode == "trace":
-        assert run.dropped_by_reason == {"budget": run.dropped_events}
-        assert run.dropped_events + len(run.events) == run.summary.count
+        assert run.info.dropped_by_reason == {"budget": run.info.dropped_events}
+        assert run.info.dropped_events + len(run.events) == run.summary.count
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_result_fits_into_a_quota(recorder, tmp_path, quota, mode):
     run = fill(recorder, quota, mode, **open_to_all(recorder, tmp_path))
     if mode == "trace":
-        assert set(run.dropped_by_reason) <= {"budget", "file_system_full"}
-        assert run.dropped_events + len(run.events) == run.summary.count
+        assert set(run.info.dropped_by_reason) <= {"budget", "file_system_full"}
+        assert run.info.dropped_events + len(run.events) == run.summary.count
 
 
 def test_the_last_twentieth_of_a_disk_is_left_whatever_the_budget(recorder, tmp_path, small_disk):
@@ -111,8 +111,8 @@ def test_the_last_twentieth_of_a_disk_is_left_whatever_the_budget(recorder, tmp_
     left = os.statvfs(small_disk)
     assert left.f_bavail * left.f_frsize > LIMIT_BYTES // 20 - (4 << 20)
     run = ensembles.open(recorder.run)
-    assert run.dropped_by_reason == {"free_space": run.dropped_events}
-    assert run.dropped_events + len(run.events) == run.summary.count
+    assert run.info.dropped_by_reason == {"free_space": run.info.dropped_events}
+    assert run.info.dropped_events + len(run.events) == run.summary.count
     assert len(run.events) > CALLS_BEYOND_THE_DISK / 4
 
 
@@ -126,8 +126,8 @@ def test_the_processes_of_a_node_share_a_tenth(preload, small_disk):
     subprocess.run(script, cwd=small_disk, env=environment, check=True, capture_output=True)
     assert used_bytes(preload.run) < LIMIT_BYTES // 10 + 4 * (1 << 20)
     run = ensembles.open(preload.run)
-    assert len(run.processes) >= 4
-    assert sum(process.dropped_events > 0 for process in run.processes) == 4
+    assert len(run.info.processes) >= 4
+    assert sum(process.dropped_events > 0 for process in run.info.processes) == 4
     assert not list(preload.run.glob(".*.taken"))  # the last process removes what they shared
 
 
@@ -141,11 +141,11 @@ def test_many_paths_take_bounded_memory_and_disk(recorder, tmp_path, what, mode)
     assert int(done.stdout) - int(plain.stdout) < 16 << 10  # KiB
     run = ensembles.open(recorder.run)
     assert run.summary.count >= paths
-    assert run.calls_on_other_paths >= paths - 65_536
+    assert run.info.calls_on_other_paths >= paths - 65_536
     assert 60_000 < len(run.files) <= 65_536
     others = [path for path in run.files if path.endswith("(other paths)")]
     assert f"{tmp_path}/no-such-folder/one-below/(other paths)" in others or len(others) > 4000
-    assert any("paths" in note and f"{run.calls_on_other_paths:,}" in note for note in run.notes)
+    assert any("paths" in note and f"{run.info.calls_on_other_paths:,}" in note for note in run.notes)
     without_events = used_bytes(recorder.run) - (48 * len(run.events) if mode == "trace" else 0)
     assert without_events < 16 << 20
 
@@ -187,5 +187,5 @@ def test_half_a_million_region_names_take_bounded_memory_and_disk(recorder, tmp_
     run = ensembles.open(recorder.run)
     marks = len(run.regions)
     assert 10_000 < marks < 200_000
-    assert run.dropped_events > 500_000
+    assert run.info.dropped_events > 500_000
     assert any("budget" in note for note in run.notes)

@@ -45,7 +45,7 @@ def check(recorder, source, program) -> ensembles.Run:
     assert {place: calls_at(run, place) for place in lines} == lines
     of_data = run.select(file=f"{data}/*")
     assert of_data.site.all()
-    assert {run.sites[number].frames[0].state for number in set(of_data.site.tolist())} == {"line"}
+    assert {run.info.sites[number].frames[0].state for number in set(of_data.site.tolist())} == {"line"}
     return run
 
 
@@ -91,7 +91,7 @@ def test_what_libraries_do_below_hdf5_has_the_line_that_called_hdf5(preload, fla
         run = ensembles.open(preload.run)
         writes = run.select(file=str(path), op="write", layer="posix")
         assert len(writes) > 0
-        places = {run.sites[number].frames[0].file for number in set(writes.site.tolist())}
+        places = {run.info.sites[number].frames[0].file for number in set(writes.site.tolist())}
         assert {place.rpartition("/")[2] for place in places} == {"hdf5_parallel.c"}
 
 
@@ -103,7 +103,8 @@ def test_callers_of_callers(preload):
     assert done.returncode == 0
     run = ensembles.open(preload.run)
     paths = {
-        run.sites[number].label for number in set(run.select(site="write_some", call="write").site.tolist())
+        run.info.sites[number].label
+        for number in set(run.select(site="write_some", call="write").site.tolist())
     }
     assert len(paths) == 2
     assert {path.split(" < ")[0].split(",")[0] for path in paths} == {"write_some"}
@@ -118,7 +119,7 @@ def test_sites_are_not_recorded_on_request(recorder):
     assert recorder.execute(program, data, environment={"ENSIO_CALLPATH": "0"}).returncode == 0
     run = ensembles.open(recorder.run)
     assert not run.events.site.any()
-    assert len(run.sites) == 1
+    assert len(run.info.sites) == 1
     with pytest.raises(ensembles.EnsioError, match="no call site"):
         run.select(site="main")
 
@@ -134,7 +135,7 @@ def recorded(recorder, *options) -> tuple:
 def test_without_debug_information_the_function_is_known(preload):
     _, path = recorded(preload, "-g0")
     run = ensembles.open(path)
-    labels = {run.sites[number].label for number in set(run.select(call="write").site.tolist())}
+    labels = {run.info.sites[number].label for number in set(run.select(call="write").site.tolist())}
     assert len(labels) == 1
     assert re.fullmatch(r"write_some\+0x[0-9a-f]+ \(site_calls-preloaded\)", labels.pop())
     assert calls_at(run, "write_some") == {"write": 10, "pwrite": 2}
@@ -147,31 +148,31 @@ def test_a_stripped_program_gives_addresses(preload):
     assert preload.execute(program, data).returncode == 0
     run = ensembles.open(preload.run)
     (number,) = set(run.select(call="write").site.tolist())
-    assert re.fullmatch(r"site_calls-preloaded\+0x[0-9a-f]+", run.sites[number].label)
-    assert run.sites[number].frames[0].state == "stripped"
+    assert re.fullmatch(r"site_calls-preloaded\+0x[0-9a-f]+", run.info.sites[number].label)
+    assert run.info.sites[number].frames[0].state == "stripped"
 
 
 def test_a_program_that_was_built_again_gives_no_wrong_lines(preload, capsys):
     program, path = recorded(preload, "-g")
     preload.build("site_calls", "-g", "-O0")
     run = ensembles.open(path)
-    assert {frame.state for site in run.sites[1:] for frame in site.frames} == {"rebuilt"}
-    assert all("rebuilt since" in site.label for site in run.sites[1:])
+    assert {frame.state for site in run.info.sites[1:] for frame in site.frames} == {"rebuilt"}
+    assert all("rebuilt since" in site.label for site in run.info.sites[1:])
     assert main(["sites", str(path)]) == 0
     assert f"{program} was built again since the run" in capsys.readouterr().err
     program.unlink()
     (path / "trace.h5").unlink(missing_ok=True)
-    assert {site.frames[0].state for site in ensembles.open(path).sites[1:]} == {"missing"}
+    assert {site.frames[0].state for site in ensembles.open(path).info.sites[1:]} == {"missing"}
 
 
 def test_a_collected_run_keeps_its_lines_without_the_program(preload):
     program, path = recorded(preload, "-g")
     assert main(["collect", str(path)]) == 0
-    before = [site.label for site in ensembles.open(path).sites]
+    before = [site.label for site in ensembles.open(path).info.sites]
     program.unlink()
     for record in (*path.glob("*.spool"), *path.glob("*.ensio")):
         record.unlink()
-    assert [site.label for site in ensembles.open(path).sites] == before
+    assert [site.label for site in ensembles.open(path).info.sites] == before
     assert any("write_some, site_calls.c:" in label for label in before)
 
 
@@ -269,7 +270,7 @@ def test_many_sites(preload):
     run = ensembles.open(preload.run)
     events = run.select(call="pwrite")
     for event_site, offset in list(zip(events.site.tolist(), events.offset.tolist(), strict=True))[::97]:
-        assert run.sites[event_site].frames[0].function == f"f{offset}"
+        assert run.info.sites[event_site].frames[0].function == f"f{offset}"
     assert len(set(events.site.tolist())) == 3000
 
 

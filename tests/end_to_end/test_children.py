@@ -26,7 +26,11 @@ STARTS = {
 def programs(run):
     """Base names of the recorded programs that made calls, forks of the same program counted once."""
     return sorted(
-        {os.path.basename(process.program) for process in ensembles.open(run).processes if process.threads}
+        {
+            os.path.basename(process.program)
+            for process in ensembles.open(run).info.processes
+            if process.threads
+        }
     )
 
 

@@ -20,7 +20,7 @@ def claim(recorder, folder, what, rounds, mode="trace"):
     cells = run.summary.cells
     names = [run.summary.calls[number].name for number in cells["call"]]
     assert sum(cells["count"][[name == "pwrite" for name in names]]) == 2 * 2000 * rounds + 1
-    assert (run.lost_calls, run.notes) == (0, [])
+    assert (run.info.lost_calls, run.notes) == (0, [])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -35,7 +35,7 @@ def read_all(path):
     """Everything that a command might look at."""
     run = ensembles.open(path)
     list(run.chunks(1000))
-    repr(run), len(run.regions), run.summary, run.processes
+    repr(run), len(run.regions), run.summary, run.info.processes
     return run
 
 

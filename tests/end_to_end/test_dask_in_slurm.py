@@ -26,7 +26,7 @@ if __name__ == "__main__":
     ) as cluster:
         cluster.scale(jobs=2)
         run = ensembles.open(sys.argv[1], cluster.scheduler_address)
-        print(run.ranks.count.sum(), run.ranks.io_time_ns(run.tasks).sum())
+        print(run.reading.ranks.count.sum(), run.reading.ranks.io_time_ns(run.tasks).sum())
 """
 
 
@@ -71,5 +71,5 @@ def test_dask_jobqueue_answers_as_one_process_does(slurm, run_path, environment,
     script.write_text(JOBQUEUE)
     done = slurm.run(sys.executable, script, run_path, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    ranks = ensembles.open(run_path).ranks
+    ranks = ensembles.open(run_path).reading.ranks
     assert done.stdout.split() == [str(ranks.count.sum()), str(ranks.io_time_ns(12).sum())]

@@ -94,6 +94,6 @@ def test_calls_that_found_no_space_are_in_the_sums(preload, tmp_path):
     limits = {"ENSIO_MAX_BYTES": str(4 << 20)}
     assert preload.execute(program, "write", tmp_path, *options, environment=limits).returncode == 0
     run = en.open(preload.run)
-    assert run.dropped_events > 1000
-    assert not run.has_all_events
+    assert run.info.dropped_events > 1000
+    assert not run.info.has_all_events
     assert named(run)["small-requests"].evidence["calls"] == 200_000

@@ -151,8 +151,8 @@ def test_dftracer_and_the_recorder_tell_the_same_of_a_program(preload, dftracer,
         key: count for key, count in ours.items() if key[2] >= 123_000
     }
     assert traced.tasks == recorded.tasks == 2
-    assert [process.ended for process in traced.processes] == [True, True]
-    assert {process.program for process in traced.processes} == {str(program)}
+    assert [process.ended for process in traced.info.processes] == [True, True]
+    assert {process.program for process in traced.info.processes} == {str(program)}
     assert np.bincount(traced.events.thread).tolist() == np.bincount(recorded.events.thread).tolist()
     assert not any("invalid line" in note for note in traced.notes)
 

@@ -54,7 +54,7 @@ def test_lines_of_an_optimised_program(recorder, flavour, module):
     assert len(expected) >= 4 * len(layers) - 2
     assert {key: calls_at(run, *key) for key in expected} == expected
     of_data = run.select(file=f"{data}/*")
-    sites = [run.sites[number] for number in set(of_data.site.tolist())]
+    sites = [run.info.sites[number] for number in set(of_data.site.tolist())]
     assert of_data.site.all()
     assert {site.frames[0].state for site in sites} == {"line"}
     assert {site.frames[0].file.rpartition("/")[2] for site in sites} == {SOURCE.name}

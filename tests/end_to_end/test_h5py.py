@@ -52,7 +52,7 @@ def test_child_goes_on_with_its_parents_file(preload, tmp_path):
     assert (finished.returncode, finished.stderr) == (0, b"")
     run = ensembles.open(preload.run)
     assert done(run.select(call="H5Dread", file=str(tmp_path / "a.h5"))) == [("H5Dread", 80, 80, 0, 2048)]
-    assert sum("python" in process.program for process in run.processes) == 2
+    assert sum("python" in process.program for process in run.info.processes) == 2
 
 
 LINKS = """

@@ -18,7 +18,7 @@ def test_exec_of_a_program_that_is_not_recorded_ends_the_recording_in_order(reco
     run = ensembles.open(recorder.run)
     assert written(run) == {"before": 8}
     assert run.notes == []
-    assert all(process.ended for process in run.processes)
+    assert all(process.ended for process in run.info.processes)
 
 
 def test_a_process_whose_exec_fails_goes_on(recorder, tmp_path):

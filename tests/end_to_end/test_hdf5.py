@@ -167,7 +167,7 @@ def test_excluded_files_are_left_out(recorder, tmp_path):
     said(functools.partial(recorder.execute, environment=excluded), program, tmp_path / "data")
     run = ensembles.open(recorder.run)
     assert len(run.select(file=f"{tmp_path}/data/*")) == 0
-    assert run.processes[0].excluded_calls > 40
+    assert run.info.processes[0].excluded_calls > 40
 
 
 def test_programs_without_hdf5_get_nothing_of_it(relinked):

@@ -41,7 +41,7 @@ def test_every_result_and_errno_is_that_of_the_plain_program(recorder, tmp_path,
         run = ensembles.open(recorder.run)
         assert run.mode == mode
         # The request whose memory went away without its result having been asked for is not an event.
-        assert [process.dropped_events for process in run.processes] == [1]
+        assert [process.dropped_events for process in run.info.processes] == [1]
 
 
 def test_static_programs_get_the_same(relinked, tmp_path):

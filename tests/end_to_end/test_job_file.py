@@ -72,10 +72,10 @@ def test_job_file_holds_every_column_of_the_spools(job, pattern):
     collected, spools = apart(job)
     assert collected.files == spools.files
     assert collected.calls == spools.calls
-    assert (collected.tasks, collected.threads) == (spools.tasks, spools.threads)
-    assert collected.origin_unix_ns == spools.origin_unix_ns
-    assert [p.command for p in collected.processes] == [p.command for p in spools.processes]
-    assert [p.source for p in collected.processes] == [p.source for p in spools.processes]
+    assert (collected.tasks, collected.info.threads) == (spools.tasks, spools.info.threads)
+    assert collected.info.origin_unix_ns == spools.info.origin_unix_ns
+    assert [p.command for p in collected.info.processes] == [p.command for p in spools.info.processes]
+    assert [p.source for p in collected.info.processes] == [p.source for p in spools.info.processes]
     assert collected.notes == spools.notes == []
     assert len(collected.regions) == len(spools.regions) == 2 * TASKS
     for name in ("rank", "thread", "kind", "name", "ended"):

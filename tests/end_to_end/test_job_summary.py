@@ -89,8 +89,8 @@ def test_nodes_with_clocks_of_their_own_have_one_summary(tmp_path, relinked):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
     assert (done.returncode, done.stdout.count("done")) == (0, 6), done.stderr
     collected, spools = apart(job.run, tmp_path)
-    assert collected.hosts == ["east", "west"]
-    assert collected.clock_error_s > 0
+    assert collected.info.hosts == ["east", "west"]
+    assert collected.info.clock_error_s > 0
     assert_same_summary(collected.summary, spools.summary)
 
 
@@ -98,7 +98,7 @@ def test_without_the_spools_it_is_the_record(job, tmp_path):
     made = run(job, tmp_path, 5, 300, "MPI_Finalize", ENSIO_MODE="profile")
     assert {path.name for path in made.iterdir()} == {"job.ensio"}
     opened = ensembles.open(made)
-    assert (opened.notes, opened.tasks, opened.mode, opened.lost_calls) == ([], 5, "profile", 0)
+    assert (opened.notes, opened.tasks, opened.mode, opened.info.lost_calls) == ([], 5, "profile", 0)
     assert opened.summary.count >= joint_calls(5, 300)
     assert len(ensembles.open(made).events) == 0
 

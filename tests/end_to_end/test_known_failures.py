@@ -66,7 +66,7 @@ def test_stat_family_of_older_programs_is_recorded(preload, tmp_path):
 def test_child_writes_no_event_into_its_parents_file(recorder, tmp_path):
     printed, run = run_same(recorder, tmp_path, "parent_and_child")
     parent, child = map(int, printed[1].split())
-    assert len(run.processes) == 2
+    assert len(run.info.processes) == 2
     writes = {"parent": {"before": 10, "parent": 3000}, "child": {"child": 5000}}
     for name, pid in (("parent", parent), ("child", child)):
         (record,) = recorder.run.glob(f"*-{pid}-*.ensio")
@@ -83,13 +83,13 @@ def test_children_end_as_they_would(recorder, tmp_path):
     printed, run = run_same(recorder, tmp_path, "ends_of_children")
     assert printed[0] == printed[1]
     assert Counter(printed[0].split()) == {"b00": 10, "c00": 10, "d00": 10, "6": 10, "f": 10, "e00": 10}
-    assert len(run.processes) == 61
+    assert len(run.info.processes) == 61
 
 
 def test_two_threads_are_counted_exactly(recorder, tmp_path):
     _, run = run_same(recorder, tmp_path, "two_threads")
     assert counts(run.select(file=str(tmp_path / "data"))) == {"open": 2, "pread": 200_000, "close": 2}
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
 
 
 SETTINGS = sorted(
@@ -133,7 +133,7 @@ def test_memory_settings_that_overflow_lose_nothing(recorder, tmp_path):
         recorder.execute(program, tmp_path / "out", 5000, environment={"ENSIO_MAX_BYTES": budget}, check=True)
         run = ensembles.open(recorder.run)
         assert len(run.select(call="pwrite")) == 5000
-        assert run.dropped_events == 0
+        assert run.info.dropped_events == 0
 
 
 def test_static_program_holds_the_wrappers_and_no_shared_library(relinked, tmp_path):

@@ -33,7 +33,9 @@ def test_every_call_of_every_thread_and_handler_is_recorded(recorder, tmp_path, 
         mine = writes[writes.file == file]
         assert len(set(mine.thread.tolist())) == 1
         assert mine.offset.tolist() == list(range(0, 16 * calls, 16))
-    assert run.threads == threads * rounds + (0 if len(run.select(file="*/handler", call="open")) == 0 else 1)
+    assert run.info.threads == threads * rounds + (
+        0 if len(run.select(file="*/handler", call="open")) == 0 else 1
+    )
 
 
 def test_children_are_recorded_apart_and_positions_stay_right(recorder, tmp_path):
@@ -47,7 +49,7 @@ def test_children_are_recorded_apart_and_positions_stay_right(recorder, tmp_path
     text = {(int(offset), int(moved)) for offset, moved in zip(writes.offset, writes.moved, strict=True)}
     assert text == {(0, 6), (6, 6), (12, 5), (17, 4), (21, 7), (28, 4), (32, 3)}
     assert len(run.select(file=f"{out}.child")) == 3
-    assert len({process.pid for process in run.processes}) == 4
+    assert len({process.pid for process in run.info.processes}) == 4
     assert run.notes == []
 
 
@@ -73,7 +75,7 @@ def test_excluded_paths_are_left_out_and_counted(recorder, tmp_path):
     )
     run = ensembles.open(recorder.run)
     assert len(run.events) == 0
-    assert run.processes[0].excluded_calls == 101
+    assert run.info.processes[0].excluded_calls == 101
 
 
 def test_run_directory_is_private_and_named_after_program_and_time(recorder, tmp_path):
@@ -87,7 +89,7 @@ def test_run_directory_is_private_and_named_after_program_and_time(recorder, tmp
     program_name, pid, time = folder.name.removeprefix("ensio-").rsplit("-", 2)
     assert program_name == program.name
     run = ensembles.open(folder)
-    assert int(pid) == run.processes[0].pid
+    assert int(pid) == run.info.processes[0].pid
     assert len(time) == len("20260131T235959Z")
     assert folder.stat().st_mode & 0o777 == 0o700
     (record,) = folder.glob("*.ensio")

@@ -36,7 +36,7 @@ def assert_all_calls_are_counted(run, calls, others=10):
     """All writes are recorded or counted as dropped; a few opens and closes may be among these."""
     writes = len(run.select(call="pwrite"))
     assert 0 < writes < calls
-    assert calls <= writes + run.dropped_events <= calls + others
+    assert calls <= writes + run.info.dropped_events <= calls + others
     assert any("dropped from the events" in note or "not recorded" in note for note in run.notes)
 
 
@@ -53,14 +53,14 @@ def test_limit_that_a_program_sets_itself_costs_no_event(recorder, tmp_path, wha
     assert traced.stderr == b""
     run = ensembles.open(recorder.run)
     assert len(run.select(call="pwrite")) == calls
-    assert (run.dropped_events, run.notes) == (0, [])
+    assert (run.info.dropped_events, run.notes) == (0, [])
 
 
 def test_program_gets_the_memory_that_it_gets_without_us(recorder, tmp_path):
     traced = assert_same(recorder, "memory", tmp_path / "out")
     assert b"malloc gave it\nfailed 12\n" in traced.stdout
     run = ensembles.open(recorder.run)
-    assert len(run.select(call="pwrite")) + run.dropped_events >= CALLS
+    assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
 
 
 @pytest.mark.parametrize("spare_mib", [5, 8])
@@ -82,7 +82,7 @@ def test_little_address_space_from_the_start(recorder, tmp_path, spare_mib):
     limit = limited(resource.RLIMIT_AS, most * 4096 + (spare_mib << 20))
     assert_same(recorder, "work", tmp_path / "out", preexec_fn=limit)
     run = ensembles.open(recorder.run)
-    assert len(run.select(call="pwrite")) + run.dropped_events >= CALLS
+    assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
 
 
 @pytest.mark.parametrize("descriptors", [4, 5])
@@ -93,7 +93,7 @@ def test_few_descriptors_from_the_start(recorder, tmp_path, descriptors):
     assert traced.stderr == b""
     run = ensembles.open(recorder.run)
     assert len(run.select(call="pwrite")) == CALLS
-    assert (run.dropped_events, run.notes) == (0, [])
+    assert (run.info.dropped_events, run.notes) == (0, [])
 
 
 def test_handlers_on_small_stacks(recorder, tmp_path):
@@ -125,7 +125,7 @@ def test_all_memory_locked(recorder, tmp_path):
     traced = assert_same(recorder, "locked", tmp_path / "data" / "out", preexec_fn=limit, **user)
     assert b"mlockall 0" in traced.stdout
     run = ensembles.open(recorder.run)
-    assert len(run.select(call="pwrite")) + run.dropped_events >= CALLS
+    assert len(run.select(call="pwrite")) + run.info.dropped_events >= CALLS
 
 
 @pytest.fixture
@@ -212,4 +212,4 @@ def test_run_directory_that_goes_away_in_mid_run(recorder, tmp_path, kept):
     if kept:
         run = ensembles.open(tmp_path / "elsewhere")
         assert len(run.select(call="pwrite")) == 2 * CALLS
-        assert (run.dropped_events, run.notes) == (0, [])
+        assert (run.info.dropped_events, run.notes) == (0, [])

@@ -185,7 +185,7 @@ def test_cmake_projects_find_the_package(tmp_path, prefix, generator):
     recorded = ensembles.open(tmp_path / "run-c")
     # The shared library's own write is not wrapped, and there is one recorder in the process, not two.
     assert counts(tmp_path / "run-c") == {"open": 1, "write": 1}
-    assert len(recorded.processes) == 1
+    assert len(recorded.info.processes) == 1
     assert set(recorded.regions.names) == {"inner", "part"}
     with open(tmp_path / "out", "wb") as out:
         in_cpp = environment(prefix, ENSIO_DIR=str(tmp_path / "run-cpp"))

@@ -121,7 +121,7 @@ def test_every_request_is_served_through_a_reload(plain, played):
     assert said[3] == 0
     assert said[4].total() == 3 * REQUESTS
     assert said == plain
-    assert len(service.run().processes) >= 1
+    assert len(service.run().info.processes) >= 1
 
 
 def test_workers_are_recorded_though_they_have_no_rights_to_the_run(played):
@@ -129,7 +129,7 @@ def test_workers_are_recorded_though_they_have_no_rights_to_the_run(played):
     check_recorded(service)
     run = service.run()
     assert len(pids) == 4
-    assert pids <= {process.pid for process in run.processes}
+    assert pids <= {process.pid for process in run.info.processes}
     # Each request is a line in the access log, and each page that is there is opened and read once.
     served = sum(status.endswith(b"200 OK") for answers in said[:3] for status, _ in answers)
     sums = added(run)

@@ -57,5 +57,5 @@ def test_streams_workers_and_children_of_node(made, plain, mode):
         over = {"worker.0": 200, "worker.1": 200}  # written a second time, in place
         written = {name: written_to(run, data / name) - over.get(name, 0) for name in LEFT_AS_WRITTEN}
         assert written == sizes
-        assert len(run.processes) >= 2
+        assert len(run.info.processes) >= 2
         assert len(run.select(op="open", file=f"{data}/many/*")) == 300

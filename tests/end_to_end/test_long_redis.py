@@ -140,4 +140,4 @@ def test_a_store_that_is_killed_has_the_same_keys_again(made, plain, mode):
         logs = sorted(service.folder.glob("appendonlydir/*.incr.aof"))
         assert logs
         assert [written_to(run, log) for log in logs] == [log.stat().st_size for log in logs]
-        assert len(run.processes) >= 3  # the server twice, and the child that rewrote the log
+        assert len(run.info.processes) >= 3  # the server twice, and the child that rewrote the log

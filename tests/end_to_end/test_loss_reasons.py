@@ -17,8 +17,8 @@ def reasons(recorder, program, out, **options):
     """Why events of a program were dropped, by the recorder's account."""
     recorder.execute(program, out, CALLS, check=True, **options)
     run = ensembles.open(recorder.run)
-    assert sum(run.dropped_by_reason.values()) == run.dropped_events > 0
-    return set(run.dropped_by_reason)
+    assert sum(run.info.dropped_by_reason.values()) == run.info.dropped_events > 0
+    return set(run.info.dropped_by_reason)
 
 
 def test_budget(recorder, tmp_path):

@@ -38,7 +38,7 @@ def test_mapped_files_are_known_by_their_addresses(recorder, tmp_path, options):
     assert traced.stdout == untraced.stdout
     run = ensembles.open(recorder.run)
     assert sorted(done(run)) == sorted(traced.stdout.decode().splitlines())
-    assert len({process.pid for process in run.processes}) == 2
+    assert len({process.pid for process in run.info.processes}) == 2
     assert run.notes == []
     assert not run.events.moved[run.events.error == 0].any()
 

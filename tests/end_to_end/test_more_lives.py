@@ -46,7 +46,7 @@ def test_life(recorder, tmp_path, what, writes, status):
     run = ensembles.open(recorder.run)
     assert written(run) == writes
     in_order = status > 0
-    assert all(process.ended == in_order for process in run.processes)
+    assert all(process.ended == in_order for process in run.info.processes)
     assert bool(run.notes) != in_order
 
 

@@ -86,7 +86,7 @@ def test_every_call_of_mpiio_is_what_the_program_did(recorder, flavour):
         ("MPI_File_delete", errno.ENOENT),
         ("MPI_File_write_at", errno.EROFS),
     }
-    facts = run.file_facts[str(recorder.folder / "data" / "data")]
+    facts = run.info.file_facts[str(recorder.folder / "data" / "data")]
     assert facts["asked.cb_nodes"] == "1"
     assert any(key.startswith("hint.") for key in facts)
     assert run.notes == []
@@ -143,7 +143,7 @@ def test_fortran_programs_are_recorded_as_those_in_c(recorder, flavour, module):
     assert {"MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Test"} <= {name for name, *_ in io[0]}
     check_of_calls_of_mpi(run)
     check_of_requests(run)
-    assert run.file_facts[str(recorder.folder / "data" / "data")]["asked.cb_nodes"] == "1"
+    assert run.info.file_facts[str(recorder.folder / "data" / "data")]["asked.cb_nodes"] == "1"
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -268,7 +268,7 @@ def test_bytes_count_once_and_time_goes_to_the_layer_that_spent_it(recorder, fla
         # Two-phase writing may read what lies between; reads inside reads count once.
         reads = inside[(inside.op == 0) & (inside.carried & 1 == 0)]
         assert told["bytes_read"] == 2 * 16384 + int(reads.moved[reads.moved > 0].sum())
-    assert json.loads(json.dumps(told))["file_facts"] == run.file_facts
+    assert json.loads(json.dumps(told))["file_facts"] == run.info.file_facts
 
 
 def test_static_mpich_shows_the_calls_under_mpiio_and_strace_agrees(relinked):

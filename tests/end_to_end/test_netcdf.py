@@ -93,7 +93,7 @@ def test_excluded_files_are_left_out(recorder, tmp_path):
     said(functools.partial(recorder.execute, environment=excluded), program, tmp_path / "data", "classic")
     run = ensembles.open(recorder.run)
     assert len(run.select(file=f"{tmp_path}/data/*")) == 0
-    assert run.processes[0].excluded_calls > 30
+    assert run.info.processes[0].excluded_calls > 30
 
 
 def test_programs_without_netcdf_get_nothing_of_it(relinked):

@@ -33,7 +33,7 @@ def test_vector_that_the_kernel_did_not_read_is_not_read(recorder, tmp_path):
 def test_children_of_every_kind_record_and_nothing_waits_for_ever(recorder, tmp_path, name, processes):
     run, lines = live(recorder, tmp_path, name)
     assert lines == ["done"]
-    assert len({process.pid for process in run.processes}) == processes
+    assert len({process.pid for process in run.info.processes}) == processes
     opened, closed = (run.select(op=op, file=f"*/{FILE}") for op in ("open", "close"))
     assert len(opened) == len(closed) >= processes
 

@@ -69,7 +69,7 @@ def check_round_trip(run, folder, ranks_per_location=1):
     before, after = in_one_order(run.events), in_one_order(again.events)
     for name in COLUMNS:
         np.testing.assert_array_equal(after[name], before[name], err_msg=name)
-    assert [site.label for site in again.sites] == [site.label for site in run.sites]
+    assert [site.label for site in again.info.sites] == [site.label for site in run.info.sites]
     for name in KEPT:
         assert getattr(again, name) == getattr(run, name), name
     assert again.regions.names == run.regions.names or set(again.regions.names) <= set(run.regions.names)
@@ -114,7 +114,7 @@ def test_every_posix_call_with_its_errors(preload, tmp_path, program):
 def test_threads_signal_handlers_and_positions(preload, tmp_path):
     preload.execute(preload.build("threads"), tmp_path, 4, 2000, 2, check=True)
     run = ensembles.open(preload.run)
-    assert run.threads >= 8
+    assert run.info.threads >= 8
     assert (run.events.depth >= 0).all()
     check(run, tmp_path)
 
@@ -122,7 +122,7 @@ def test_threads_signal_handlers_and_positions(preload, tmp_path):
 def test_forked_and_executed_processes(preload, tmp_path):
     preload.execute(preload.build("processes"), tmp_path / "out")
     run = ensembles.open(preload.run)
-    assert len(run.processes) == 4
+    assert len(run.info.processes) == 4
     check(run, tmp_path)
 
 
@@ -135,7 +135,7 @@ def test_requests_that_go_on_after_their_call(preload, tmp_path):
     # The completion of a request is at the end of its flight, however short the call that posted it.
     flying = run.events[run.events.flight >= 0]
     assert len(flying) >= 12
-    ends = Counter((flying.start + flying.flight + run.origin_unix_ns).tolist())
+    ends = Counter((flying.start + flying.flight + run.info.origin_unix_ns).tolist())
     completions = re.findall(r"^IO_OPERATION_COMPLETE +\d+ +(\d+)", text, re.MULTILINE)
     assert not ends - Counter(map(int, completions))
 

@@ -61,9 +61,9 @@ def test_calls_are_those_that_were_made(archive):
         for rank, thread, name, file, *numbers, begin, end in said
     ]
     assert sorted(rows_of(run)) == sorted(expected)
-    assert (run.tasks, run.threads, run.origin_unix_ns) == (2, 3, 1_700_000_000_000_000_000)
-    assert [process.host for process in run.processes] == ["node-a", "node-b"]
-    assert run.hosts == ["node-a", "node-b"]
+    assert (run.tasks, run.info.threads, run.info.origin_unix_ns) == (2, 3, 1_700_000_000_000_000_000)
+    assert [process.host for process in run.info.processes] == ["node-a", "node-b"]
+    assert run.info.hosts == ["node-a", "node-b"]
 
 
 def test_functions_have_their_layers_and_operations(archive):

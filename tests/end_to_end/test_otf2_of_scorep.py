@@ -145,7 +145,7 @@ def test_calls_are_those_that_otf2_print_shows(anchor):
     }
     assert len(expected.offsets) > 20
     assert {key: offsets[key] for key in expected.offsets} == expected.offsets
-    assert (run.tasks, run.hosts) == (2, ["vm"])
+    assert (run.tasks, run.info.hosts) == (2, ["vm"])
 
 
 def calls_on(run, name, rank, *ops):

@@ -34,7 +34,7 @@ os.wait()
 def test_flags_with_which_writes_wait_are_facts_of_files(preload, tmp_path):
     done = preload.execute(sys.executable, "-c", OPENS, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
-    facts = en.open(preload.run).file_facts
+    facts = en.open(preload.run).info.file_facts
     flags = {Path(path).name: each["open.flags"] for path, each in facts.items() if "open.flags" in each}
     assert flags == {"file0": "O_SYNC", "file1": "O_DSYNC", "file4": "O_SYNC", "child": "O_DSYNC"}
 

@@ -31,7 +31,7 @@ def places(run, **filters) -> dict[str, int]:
     counts: dict[str, int] = {}
     events = run.select(**filters)
     for number in events.site.tolist():
-        label = run.label_of_site(number)
+        label = run.info.label_of_site(number)
         counts[label] = counts.get(label, 0) + 1
     return counts
 
@@ -59,7 +59,7 @@ def test_sites_are_lines_of_the_script(preload, tmp_path, python):
     dumped = places(run, op="write", file="*/données.json")
     assert set(dumped) == {"dump, python_lines.py:22", "dump, python_lines.py:23"}  # json is in between
     assert "<module>, python_lines.py:49" in places(run, op="meta", file="*/absent.dat")
-    site = next(site for site in run.sites if site.label == "write_restart, python_lines.py:9")
+    site = next(site for site in run.info.sites if site.label == "write_restart, python_lines.py:9")
     assert (site.frames[0].file, site.frames[0].state) == (str(program), "line")
     assert len(run.select(site="python_lines.py:9")) == 4
 

@@ -86,7 +86,9 @@ def test_patterns_are_replayed_and_recorded(mounted, tmp_path, pattern):
     assert said["bytes_read"] + said["bytes_written"] == sum(step["bytes"] for step in result["steps"])
     phases = ensio("phases", result["run"])["phases"]
     assert [phase["name"] for phase in phases] == [step["phase"] for step in result["steps"]]
-    assert {run.filesystem_of(path).type for path in run.files if path.startswith(f"{folder}/")} == {kind}
+    assert {run.info.filesystem_of(path).type for path in run.files if path.startswith(f"{folder}/")} == {
+        kind
+    }
     assert not any(folder.glob("[!.]*.dat"))
 
 
@@ -101,7 +103,7 @@ def test_all_layers_are_replayed_and_recorded(mounted, replay_program, tmp_path)
     assert run.notes == []
     for number, path in enumerate(paths):
         check_written(path, number, rows)
-        assert run.filesystem_of(str(path)).type == kind
+        assert run.info.filesystem_of(str(path)).type == kind
         for op in ("read", "write"):
             planned = [row for row in rows if row.file == number and op in row.call]
             layer = planned[0].call.split(".")[0]

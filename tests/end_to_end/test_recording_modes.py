@@ -142,11 +142,11 @@ def test_other_modes_count_what_trace_counts(recorder, tmp_path, mode):
     recorder.run = recorder.folder / mode
     recorder.execute(program, tmp_path, 5000, check=True, environment={"ENSIO_MODE": mode})
     run = ensembles.open(recorder.run)
-    assert (run.mode, run.notes, run.dropped_events) == (mode, [], 0)
+    assert (run.mode, run.notes, run.info.dropped_events) == (mode, [], 0)
     assert by_key(run.summary, COUNTS) == by_key(traced.summary, COUNTS)
     assert run.summary.histogram[2].sum() == run.summary.count
     assert mode == "tail" or len(run.events) == 0
-    assert (run.tasks, run.threads) == (1, 1)
+    assert (run.tasks, run.info.threads) == (1, 1)
 
 
 def test_profile_of_threads_handlers_and_children(recorder, tmp_path):
@@ -242,8 +242,8 @@ def test_budget_of_a_process_drops_events_and_counts_them(recorder, tmp_path):
     run = ensembles.open(recorder.run)
     events = sum(len(chunk) for chunk in run.chunks())
     assert 5000 < events < 512 * 1024 / 48
-    assert events + run.dropped_events == run.summary.count == 40_001
-    assert run.lost_calls == 0
+    assert events + run.info.dropped_events == run.summary.count == 40_001
+    assert run.info.lost_calls == 0
     # The summary is beyond the budget, and larger where durations vary more; all events would be 1,875 KiB.
     assert only_spool(recorder).status.st_blocks * 512 <= 768 * 1024
     assert any("ENSIO_MAX_BYTES" in note for note in run.notes)
@@ -262,7 +262,7 @@ def test_budget_of_a_node_is_shared(recorder, tmp_path):
     reserved = sum(window.slots * EVENT.size for spool in spools(recorder) for window in spool.windows)
     assert most / 3 < reserved <= most
     assert run.summary.count == 3 * 40_001
-    assert run.dropped_events == run.summary.count - len(run.events) > 0
+    assert run.info.dropped_events == run.summary.count - len(run.events) > 0
 
 
 @pytest.mark.parametrize(

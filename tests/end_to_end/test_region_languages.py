@@ -170,5 +170,5 @@ def test_regions_without_space_are_counted_as_missing(preload, tmp_path):
     ended = int(recorded.regions.ended.sum())
     assert 100 < ended < 5000
     # A beginning and an end each; of the last that began, the end may be the first that found no space.
-    assert recorded.dropped_events == pytest.approx(2 * (20_000 - ended), abs=2)
+    assert recorded.info.dropped_events == pytest.approx(2 * (20_000 - ended), abs=2)
     assert any("limit on the size of files" in note for note in recorded.notes)

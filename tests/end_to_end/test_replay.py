@@ -82,7 +82,7 @@ def test_trace_has_exactly_the_calls_of_ior(replay, tmp_path, tasks, repetitions
     assert len(waits) == tasks * len(result["steps"])
     assert len(run.events) == len(events) + len(waits) + 2 * tasks  # and MPI_Init, MPI_Finalize
     assert run.tasks == tasks
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
     assert {run.files[file] for file in events.file} == {str(tmp_path / "ior.dat")}
     for rank in range(tasks):
         own = events[events.rank == rank]

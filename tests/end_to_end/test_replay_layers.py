@@ -150,7 +150,7 @@ def test_calls_and_content_of_all_layers_are_those_of_the_plan(replay_program, t
     run = ensembles.open(tmp_path / "run")
 
     assert run.tasks == TASKS
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
     for number, path in enumerate(paths):
         for rank in range(TASKS):
             own = [row for row in rows if row.file == number and row.task == rank]

@@ -94,7 +94,7 @@ def test_calls_and_content_are_those_of_the_plan(replay_program, tmp_path, way):
     planned = [row for _, rows in STEPS for row in rows]
     run = ensembles.open(tmp_path / "run")
     assert run.tasks == TASKS
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
     for number, (layer, path) in enumerate(zip(("netcdf", "pnetcdf"), paths, strict=True)):
         for rank in range(TASKS):
             own = [row for row in planned if row.file == number and row.task == rank]

@@ -32,7 +32,7 @@ def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path):
     plan = expand(read_pattern(path), result["parameters"])
     run = ensembles.open(result["run"])
     assert run.tasks == plan.tasks
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
 
     expected: dict[tuple[str, int, int], Counter] = {}
     messages = Counter()

@@ -36,7 +36,7 @@ def test_hints_for_mpiio_reach_it(replay_program, tmp_path):
     )
     finished = start(replay_program("mpich"), "mpich", plan, tmp_path / "run", 2)
     assert finished.returncode == 0, finished.stderr
-    facts = ensembles.open(tmp_path / "run").file_facts[str(tmp_path / "data")]
+    facts = ensembles.open(tmp_path / "run").info.file_facts[str(tmp_path / "data")]
     assert facts["hint.romio_cb_write"] == "enable"
 
 

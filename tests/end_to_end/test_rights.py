@@ -76,7 +76,7 @@ def test_program_that_gives_up_its_rights_is_recorded_to_its_end(recorder, publi
     writes = run.select(call="write", file=str(public / "out"))
     assert writes.offset.tolist() == list(range(0, 10 * len(writes), 10))
     assert len(run.select(file=str(public / "out"))) == CALLS + 2  # and the open and the close
-    assert (run.dropped_events, run.notes) == (0, [])
+    assert (run.info.dropped_events, run.notes) == (0, [])
 
 
 @pytest.mark.parametrize("mode", ["trace", "profile", "tail"])
@@ -91,12 +91,12 @@ def test_what_a_program_gives_up_costs_no_call(recorder, tmp_path, what, mode):
     cells = run.summary.cells
     names = [run.summary.calls[number].name for number in cells["call"]]
     assert sum(cells["count"][[name == "pwrite" for name in names]]) == calls
-    assert run.lost_calls == 0
+    assert run.info.lost_calls == 0
     (record,) = (path for path in Path(run.path).iterdir() if path.suffix in (".spool", ".ensio"))
     assert record.stat().st_size < (16 + 256 + 16) << 20  # also where no process could cut it
     if mode == "trace":
         writes = len(run.select(call="pwrite"))
-        assert writes == calls - run.dropped_events
+        assert writes == calls - run.info.dropped_events
         # A file that is gone from its place, or limited, cannot become longer: its first length is used.
         assert writes == calls or (what in ("moved", "file_size") and writes > 150_000)
 

@@ -20,7 +20,7 @@ def folder(tmp_path):
 def recorded_writes(recorder, folder) -> Counter:
     """The writes below the folder, by file and bytes."""
     run = ensembles.open(recorder.run)
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
     events = run.select(call="write", file=f"{folder}*")
     names = [os.path.relpath(run.files[file], folder) for file in events.file.tolist()]
     return Counter(zip(names, events.requested.tolist(), strict=True))

@@ -89,12 +89,15 @@ def test_run_says_what_it_is(simulate):
     run = ensembles.open(told["run"])
     assert told["faults"] == {"slow-target": 2}
     assert run.notes == []
-    assert run.simulated == "on the model mine with the faults slow-target=2, seed 7: no call was really made"
-    assert run.environment["ENSIO_SIMULATED_PATTERN"] == "ior"
-    assert run.environment["ENSIO_SIMULATED_FAULTS"] == "slow-target=2"
-    assert run.command[:3] == ("ensio", "simulate", "ior")
-    assert run.filesystem_of(run.files[1]).type == "simulated"
-    assert run.clock_error_s == 0
+    assert (
+        run.info.simulated
+        == "on the model mine with the faults slow-target=2, seed 7: no call was really made"
+    )
+    assert run.info.environment["ENSIO_SIMULATED_PATTERN"] == "ior"
+    assert run.info.environment["ENSIO_SIMULATED_FAULTS"] == "slow-target=2"
+    assert run.info.command[:3] == ("ensio", "simulate", "ior")
+    assert run.info.filesystem_of(run.files[1]).type == "simulated"
+    assert run.info.clock_error_s == 0
 
 
 @pytest.mark.quick
@@ -143,7 +146,7 @@ def test_profile_counts_what_the_trace_holds(simulate):
     assert len(profile.events) == 0
     for name in ("count", "moved", "time_ns", "max_ns", "start_ns", "end_ns"):
         np.testing.assert_array_equal(profile.summary.cells[name], trace.summary.cells[name])
-    np.testing.assert_array_equal(profile.ranks.bytes_moved(12), trace.ranks.bytes_moved(12))
+    np.testing.assert_array_equal(profile.reading.ranks.bytes_moved(12), trace.reading.ranks.bytes_moved(12))
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_run_has_exactly_the_calls_of_the_plan(tmp_path):
     run, result = simulated(tmp_path, plan)
     assert run.tasks == 6
     assert run.mode == "trace"
-    assert run.has_all_events
-    assert [process.host for process in run.processes] == [f"node{rank // 2:05}" for rank in range(6)]
+    assert run.info.has_all_events
+    assert [process.host for process in run.info.processes] == [f"node{rank // 2:05}" for rank in range(6)]
     assert run.files == ["", "/simulated/data"]
     for name in ("pwrite", "pread"):
         events = called(run, name)
@@ -206,7 +206,7 @@ def test_kept_back_metadata_are_one_write(tmp_path):
 def test_the_same_seed_gives_the_same_run(tmp_path, mode):
     def columns(seed):
         run, _ = simulated(tmp_path, everything(5), mode=mode, seed=seed)
-        arrays = run.summary.to_arrays() | run.ranks.to_arrays()
+        arrays = run.summary.to_arrays() | run.reading.ranks.to_arrays()
         return {name: column.tobytes() for name, column in arrays.items()}
 
     first = columns(seed=3)
@@ -219,7 +219,7 @@ def test_profile_is_the_summary_of_the_trace(tmp_path):
     trace, _ = simulated(tmp_path, plan)
     profile, _ = simulated(tmp_path, plan, mode="profile")
     assert profile.mode == "profile"
-    assert not profile.has_all_events
+    assert not profile.info.has_all_events
     assert not len(profile.events)
     expected, found = trace.summary, profile.summary
     assert found.calls == expected.calls

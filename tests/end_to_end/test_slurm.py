@@ -40,8 +40,8 @@ def assert_ranks_are_right(folder, job, step, name):
     assert info["tasks"] == 4
     run = ensembles.open(folder)
     assert run.notes == []
-    assert sorted(process.rank for process in run.processes) == [0, 1, 2, 3]
-    assert run.job == info["job"] == f"{job}.{step}"
+    assert sorted(process.rank for process in run.info.processes) == [0, 1, 2, 3]
+    assert run.info.job == info["job"] == f"{job}.{step}"
     assert folder.name.startswith(f"ensio-{name}-{job}.{step}-")
     for rank in range(4):
         mine = run.select(rank=str(rank), call="write")
@@ -94,5 +94,5 @@ def test_batch_script_itself_is_no_task(preload, slurm, tmp_path):
     assert_ranks_are_right(step, job, 0, "dd")
     (alone,) = (folder for folder in folders if folder != step)
     run = ensembles.open(alone)
-    assert (run.tasks, run.job) == (1, job)
+    assert (run.tasks, run.info.job) == (1, job)
     assert len(run.select(call="write")) == 5

@@ -35,9 +35,9 @@ def assert_runs_as_untraced(recorder, program, tmp_path, **options):
 def assert_drops_are_counted(run):
     events = len(run.select(call="pwrite"))
     assert 0 < events < CALLS
-    assert run.dropped_events + len(run.events) == CALLS + 1  # and one open
+    assert run.info.dropped_events + len(run.events) == CALLS + 1  # and one open
     assert run.summary.count == CALLS + 1
-    assert run.lost_calls == 0
+    assert run.info.lost_calls == 0
     assert any("dropped" in note or "not recorded" in note for note in run.notes)
 
 

@@ -44,7 +44,7 @@ def test_spools_of_another_node_are_named_with_host_and_folder(recorder, spools)
     for number, link in enumerate(gone):
         link.symlink_to(f"/nowhere/run/west-12-{number}.spool")
     run = ensembles.open(recorder.run)
-    assert len(run.processes) == here
+    assert len(run.info.processes) == here
     (note,) = [note for note in run.notes if "/nowhere" in note]
     assert "2 processes on host west lie in /nowhere/run on that host" in note
     shutil.rmtree(spools)

@@ -109,7 +109,7 @@ def test_excluded_paths_are_left_out(recorder, tmp_path):
     recorder.execute(program, tmp_path / "out", 1, 10, environment=excluded, check=True)
     run = ensembles.open(recorder.run)
     assert len(run.events) == 0
-    assert run.processes[0].excluded_calls >= 2  # the threads' are added when their windows change
+    assert run.info.processes[0].excluded_calls >= 2  # the threads' are added when their windows change
 
 
 def test_layers_that_are_not_named_are_not_recorded(recorder, tmp_path):

@@ -35,20 +35,22 @@ def test_variables_that_bear_on_io_are_kept_and_no_others(recorder):
     (recorder.folder / "data").mkdir()
     recorder.execute(program, recorder.folder / "data", environment=told | SECRETS)
     run = ensembles.open(recorder.run)
-    assert run.environment == told | {"ENSIO_DIR": str(recorder.run)}
+    assert run.info.environment == told | {"ENSIO_DIR": str(recorder.run)}
     content = b"".join(path.read_bytes() for path in recorder.run.iterdir())
     assert b"do-not-tell" not in content
-    assert run.user == getpass.getuser()
-    assert run.libc_version == " ".join(platform.libc_ver())
+    assert run.info.user == getpass.getuser()
+    assert run.info.libc_version == " ".join(platform.libc_ver())
 
 
 def test_an_endless_environment_does_not_push_out_the_rest(preload):
     many = {f"ROMIO_{number}": "x" * 1000 for number in range(100)} | {"MPICH_LONG": "y" * 100_000}
     preload.execute("cat", "/etc/hostname", environment=many)
     run = ensembles.open(preload.run)
-    assert 5 < len(run.environment) < 20
-    assert all(value == "x" * 1000 for name, value in run.environment.items() if name.startswith("ROMIO"))
-    assert "/" in {mount.point for mount in next(iter(run.mounts.values()))}
+    assert 5 < len(run.info.environment) < 20
+    assert all(
+        value == "x" * 1000 for name, value in run.info.environment.items() if name.startswith("ROMIO")
+    )
+    assert "/" in {mount.point for mount in next(iter(run.info.mounts.values()))}
 
 
 def test_user_without_a_name_is_known_by_number(preload):
@@ -67,22 +69,24 @@ def test_user_without_a_name_is_known_by_number(preload):
     }
     subprocess.run(["setpriv", "--reuid=54321", "cat", "/etc/hostname"], env=environment, check=True)
     assert {
-        process.user for process in ensembles.open(preload.run).processes if process.program.endswith("cat")
+        process.user
+        for process in ensembles.open(preload.run).info.processes
+        if process.program.endswith("cat")
     } == {"54321"}
 
 
 def test_mounts_are_those_that_the_system_lists(preload):
     preload.execute("cat", "/etc/hostname")
     run = ensembles.open(preload.run)
-    mounts = run.mounts[platform.node()]
+    mounts = run.info.mounts[platform.node()]
     listed = subprocess.run(["findmnt", "-rno", "TARGET,FSTYPE"], capture_output=True, text=True, check=True)
     real = {tuple(line.split(" ")) for line in listed.stdout.splitlines()}
     # Those of tests that run beside this one come and go.
     lasting = [mount for mount in mounts if " " not in mount.point and "/pytest-of-" not in mount.point]
     assert {(mount.point, mount.type) for mount in lasting} <= real
     assert not {mount.type for mount in mounts} & {"proc", "sysfs", "cgroup", "devpts", "mqueue"}
-    assert ("/", run.filesystem_of("/etc/hostname").type) in real
-    assert run.filesystem_of("/etc/hostname").block_bytes == os.statvfs("/").f_bsize
+    assert ("/", run.info.filesystem_of("/etc/hostname").type) in real
+    assert run.info.filesystem_of("/etc/hostname").block_bytes == os.statvfs("/").f_bsize
 
 
 def test_behind_a_symbolic_link_the_file_system_is_that_of_the_file(preload, tmp_path):
@@ -97,9 +101,9 @@ def test_behind_a_symbolic_link_the_file_system_is_that_of_the_file(preload, tmp
         there.rmdir()
     run = ensembles.open(preload.run)
     path = str(tmp_path / "link/file")
-    assert run.file_facts == {path: {"mount": "/dev/shm"}}
-    assert run.filesystem_of(path).type == "tmpfs"
-    assert run.filesystem_of("/etc/hostname").point == "/"
+    assert run.info.file_facts == {path: {"mount": "/dev/shm"}}
+    assert run.info.filesystem_of(path).type == "tmpfs"
+    assert run.info.filesystem_of("/etc/hostname").point == "/"
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -110,8 +114,8 @@ def test_mpi_tells_its_version_and_one_process_tells_of_the_node(recorder, flavo
     done = subprocess.run(launcher, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     run = ensembles.open(recorder.run)
-    assert run.mpi_version.startswith({"openmpi": "Open MPI v", "mpich": "MPICH Version"}[flavour])
-    assert "\n" not in run.mpi_version
+    assert run.info.mpi_version.startswith({"openmpi": "Open MPI v", "mpich": "MPICH Version"}[flavour])
+    assert "\n" not in run.info.mpi_version
     told = [path for path in recorder.run.glob("*.spool") if b"mounts=" in path.read_bytes()]
     assert len(told) == 1
 

@@ -84,16 +84,16 @@ def test_clocks_that_are_one_and_the_same_are_found_to_be_within_the_stated_boun
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
     run = ensembles.open(job.run)
-    assert run.hosts == ["east", "west"]
-    assert run.clock_error_s > 0
-    for process in run.processes:
+    assert run.info.hosts == ["east", "west"]
+    assert run.info.clock_error_s > 0
+    for process in run.info.processes:
         told_ns = read_spool(str(job.run / process.source)).head.first_realtime_ns
-        assert abs(process.start_unix_ns - told_ns) / 1e9 <= run.clock_error_s * (process.host == "west")
+        assert abs(process.start_unix_ns - told_ns) / 1e9 <= run.info.clock_error_s * (process.host == "west")
 
 
 def test_one_node_needs_no_barriers(relinked, tmp_path):
     job = Job("openmpi", "relinked", tmp_path)
     job.launch(relinked.environment(ENSIO_JOBFILE="keep"), (1, 1, 1, 1))
     run = ensembles.open(job.run)
-    assert run.clock_error_s == 0
-    assert read_spool(str(job.run / run.processes[0].source)).head.begin0_left == 0
+    assert run.info.clock_error_s == 0
+    assert read_spool(str(job.run / run.info.processes[0].source)).head.begin0_left == 0

@@ -59,7 +59,7 @@ def test_programs_print_and_leave_the_same(preload, tmp_path, command):
     assert len(left[0]) > 2
     assert left[0] == left[1]
     run = ensembles.open(preload.run)
-    assert run.dropped_events == 0
+    assert run.info.dropped_events == 0
     assert len(run.select(op="write", file=f"{tmp_path}/*")) > 20
 
 

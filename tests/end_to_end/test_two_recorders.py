@@ -25,8 +25,10 @@ def test_each_call_is_recorded_once(relinked, preload, tmp_path, options):
         program = recorder.build("every_call", *options)
         assert recorder.execute(program, folder, environment=BOTH).returncode == 7
         run = ensembles.open(recorder.run)
-        assert len({(process.pid, process.start_unix_ns) for process in run.processes}) == len(run.processes)
-        counts.append((Counter(names(run.events)), len(run.processes)))
+        assert len({(process.pid, process.start_unix_ns) for process in run.info.processes}) == len(
+            run.info.processes
+        )
+        counts.append((Counter(names(run.events)), len(run.info.processes)))
     assert counts[0] == counts[1]
     assert counts[0][0].total() > 40
 
@@ -44,7 +46,7 @@ def test_phases_and_regions_come_to_the_recorder_that_records(relinked):
         "left open": 1,
     }
     assert len(run.select(region="inner", call="write")) == 6
-    assert len(run.processes) == 1
+    assert len(run.info.processes) == 1
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

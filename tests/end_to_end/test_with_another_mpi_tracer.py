@@ -98,7 +98,7 @@ def test_both_record_every_call_of_mpi_once(preload, tmp_path, flavour, ways):
         assert done(both, rank, "mpisync") == done(alone, rank, "mpisync")
     assert inside(both, tmp_path / "both") == inside(alone, tmp_path / "ensio")
     assert not both.select(layer="mpiio,mpisync").depth.any()
-    assert (len(both.processes), both.dropped_events, both.notes) == (TASKS, 0, alone.notes)
-    assert {process.rank for process in both.processes} == set(range(TASKS))
+    assert (len(both.info.processes), both.info.dropped_events, both.notes) == (TASKS, 0, alone.notes)
+    assert {process.rank for process in both.info.processes} == set(range(TASKS))
     assert not [path for path in both.files if os.path.basename(path).startswith("other.log")]
     assert (tmp_path / "both" / "run" / "job.ensio").exists()

@@ -117,10 +117,10 @@ def test_both_record_everything_once(tracers, program, ways):
     assert counted_together == counted_alone
     assert sum(recorded_alone.values()) > 40
     assert recorded_together == recorded_alone
-    assert len(run.processes) == len(run_alone.processes)
-    assert run.dropped_events == 0
+    assert len(run.info.processes) == len(run_alone.info.processes)
+    assert run.info.dropped_events == 0
     assert run.notes == run_alone.notes == []
-    assert all(process.ended for process in run.processes)
+    assert all(process.ended for process in run.info.processes)
 
 
 @pytest.mark.parametrize("ways", TOGETHER.values(), ids=TOGETHER.keys())

@@ -138,7 +138,7 @@ def check(tmp_path: Path, command, preloaded: str, alone: str, said=lambda outco
     assert both.counted == darshan.counted
     assert ensio.recorded
     assert both.recorded == ensio.recorded
-    assert (both.run.dropped_events, both.run.notes) == (0, ensio.run.notes)
+    assert (both.run.info.dropped_events, both.run.notes) == (0, ensio.run.notes)
     return both
 
 
@@ -178,7 +178,7 @@ def test_an_mpi_program(tmp_path, ways):
 
     alone = "linked" if ensio else "ensio"
     both = check(tmp_path, command, preloaded, alone, lambda outcome: outcome.said[0])
-    assert {process.rank for process in both.run.processes} == set(range(TASKS))
+    assert {process.rank for process in both.run.info.processes} == set(range(TASKS))
     calls = Counter(names(both.run.select(layer="mpisync")))
     assert calls["MPI_Init"] == calls["MPI_Finalize"] == TASKS
 

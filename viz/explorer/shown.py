@@ -83,8 +83,8 @@ class Shown:
     """
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
-        if not run.has_all_events and run.mode == "profile":
-            raise EnsioError(f"{run.path} {run.how_it_was_recorded}: {run.how_to_keep_calls}")
+        if not run.info.has_all_events and run.mode == "profile":
+            raise EnsioError(f"{run.path} {run.info.how_it_was_recorded}: {run.info.how_to_keep_calls}")
         self.run = run
         self.notes: list[str] = []
         self.version = 0
@@ -93,9 +93,9 @@ class Shown:
 
     def _read(self, most_events: int) -> Events:
         run = self.run
-        if run.most_events <= most_events:
+        if run.reading.most_events <= most_events:
             return run.events
-        events = run.some_ranks(most_events, least_ranks=1)
+        events = run.reading.some_ranks(most_events, least_ranks=1)
         self.notes.append(
             f"Part of the run: all {len(events):,} calls of {len(np.unique(events.rank)):,} evenly spaced "
             f"ranks of {run.tasks:,}."
@@ -104,7 +104,7 @@ class Shown:
 
     def _derived(self, name: str) -> np.ndarray | None:
         """Number the phases or the ordinals of the calls of some whole ranks."""
-        if not self.run.keeps_all_calls:
+        if not self.run.info.keeps_all_calls:
             return None
         if name == "ordinal":
             return compute_ordinals(self.events)
@@ -122,14 +122,16 @@ class Shown:
         run, reasons = self.run, []
         phases: list[PhaseTotals] = []
         ordinals = None
-        if run.keeps_all_calls and run.phases is not None:
+        if run.info.keeps_all_calls and run.phases is not None:
             phases = run.summarize(partial(_table_of, run.phases)).totals()
             try:
                 ordinals = durations_by_ordinal(run, Selection())
             except EnsioError as error:
                 reasons.append(str(error))
         else:
-            reasons.append(f"Phases and call indices are not known: {run.path} {run.how_it_was_recorded}")
+            reasons.append(
+                f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
+            )
         return Causes(diagnose(run), phases, ordinals, reasons)
 
     @property

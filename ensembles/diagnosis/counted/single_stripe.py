@@ -27,10 +27,10 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     MPI-IO comes first: one stripe makes ROMIO choose one aggregator, so that POSIX shows a single task.
     """
     case = counted_case(run)
-    layouts = [run.striping_of(run.files[number]) for number in case.files["file"].tolist()]
+    layouts = [run.info.striping_of(run.files[number]) for number in case.files["file"].tolist()]
     if run.counters is not None and "MPI-IO" in run.counters.modules:
         collective = counted_case(run, "MPI-IO")
-        layouts += [run.striping_of(run.files[number]) for number in collective.files["file"].tolist()]
+        layouts += [run.info.striping_of(run.files[number]) for number in collective.files["file"].tolist()]
         found = _find_in(collective, advice, case)
     else:
         found = None
@@ -41,7 +41,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
 
 def _find_in(case: CountedCase, advice: str, posix: CountedCase) -> Finding | None:
     run, files = case.run, case.files
-    layouts = [run.striping_of(run.files[number]) for number in files["file"].tolist()]
+    layouts = [run.info.striping_of(run.files[number]) for number in files["file"].tolist()]
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
     lasts_s = np.nan_to_num(files["end_s"] - files["start_s"])
     at_once = (files["read_s"] + files["write_s"]) / np.maximum(lasts_s, 1e-9)

@@ -78,7 +78,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
 
 def _only_target(run: Run, path: str) -> int:
     """Return the target of a file that lies on one; -1: it has several, or they are not known."""
-    striping = run.striping_of(path)
+    striping = run.info.striping_of(path)
     if striping is None or striping.stripe_count != 1 or len(striping.components) != 1:
         return -1
     targets = striping.components[0].targets

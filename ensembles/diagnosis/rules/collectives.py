@@ -45,11 +45,11 @@ def _find(case: Case, cause: str) -> Remedy | None:
         raise NotApplicable(
             "collective calls were recorded without the POSIX calls inside: record the layer posix too"
         )
-    if cause == "collective-coordination" and (crowded := case.run.oversubscribed):
+    if cause == "collective-coordination" and (crowded := case.run.info.oversubscribed):
         host, tasks = max(crowded.items(), key=lambda item: item[1])
         raise NotApplicable(
-            f"{tasks} tasks share the {count_text(case.run.processors[host], 'processor')} of node {host}, "
-            "so that messages wait for a processor: record with at least one processor for each task"
+            f"{tasks} tasks share the {count_text(case.run.info.processors[host], 'processor')} of node "
+            f"{host}, so that messages wait for a processor: record with at least one processor for each task"
         )
     own, storage = (
         case.by_cell(np.where(collective, case.rows["time_ns"], 0)),
@@ -115,8 +115,8 @@ def _stripe_count(case: Case) -> int:
     """Return the largest known number of targets of a file: more aggregators would not write faster."""
     counts = [
         striping.stripe_count
-        for path in case.run.file_facts
-        if (striping := case.run.striping_of(path)) is not None and striping.stripe_count > 0
+        for path in case.run.info.file_facts
+        if (striping := case.run.info.striping_of(path)) is not None and striping.stripe_count > 0
     ]
     return max(counts, default=1 << 20)
 

@@ -32,9 +32,9 @@ ADVICE = (
 
 
 def _check(run: Run) -> None:
-    if not any("lustre.lov" in facts for facts in run.file_facts.values()):
+    if not any("lustre.lov" in facts for facts in run.info.file_facts.values()):
         raise NotApplicable("the stripes of the files are not known: record the run on Lustre")
-    hosts = {process.host for process in run.processes if process.host}
+    hosts = {process.host for process in run.info.processes if process.host}
     if not hosts:
         raise NotApplicable("the nodes of the tasks are not known: record the run with ensio")
     if len(hosts) < 2:
@@ -79,7 +79,7 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     share = np.where(writes, part[case.task], 0.0)
     saved = case.rows["time_ns"] * share * (1 - 1 / factor)
     files = np.unique(rows["file"][follows[taken]])
-    error_s = case.run.clock_error_s
+    error_s = case.run.info.clock_error_s
     usual_s = float(np.median(rows["duration"])) * 1e-9
     clocks = None if error_s is None else error_s < usual_s or None
     checks = (

@@ -50,7 +50,7 @@ class NotIo(EvidenceRule):
 
 def run_span_s(run: Run, span_s: float) -> float:
     """Return the length of the run: that of its processes, if known, else from its first call to its last."""
-    ends = [(process.start_unix_ns, process.end_unix_ns) for process in run.processes]
+    ends = [(process.start_unix_ns, process.end_unix_ns) for process in run.info.processes]
     known = [(start, end) for start, end in ends if 0 < start < end]
     if not known:
         return span_s

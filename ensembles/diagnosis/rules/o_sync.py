@@ -30,7 +30,7 @@ ADVICE = {
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    facts = [case.run.file_facts.get(path, {}).get(FACT, "") for path in case.run.files]
+    facts = [case.run.info.file_facts.get(path, {}).get(FACT, "") for path in case.run.files]
     flagged = np.array([bool(flags) for flags in facts])
     if not flagged.any():
         if not ((case.op == "write") & (case.layer == "posix")).any():

@@ -31,7 +31,7 @@ ADVICE = (
 
 
 def _find(case: Case, summary: FileUses) -> Remedy | None:
-    layouts = [case.run.striping_of(path) for path in case.run.files]
+    layouts = [case.run.info.striping_of(path) for path in case.run.files]
     counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
     if not counts.any():
         raise NotApplicable(

@@ -91,7 +91,7 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
 
 def _host_of(case: Case, members: np.ndarray) -> str:
     rank = int(case.ranks[np.flatnonzero(members)[0]])
-    return next((process.host for process in case.run.processes if process.rank == rank), "")
+    return next((process.host for process in case.run.info.processes if process.rank == rank), "")
 
 
 task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False), summed=check_straggler)

@@ -28,10 +28,10 @@ MARGIN = 0.1
 
 def has_sums_only(run: Run) -> bool:
     """Whether a run has sums by function, size class and task instead of all calls."""
-    if run.has_all_events or run.counters is not None or not run.summary.durations_known:
+    if run.info.has_all_events or run.counters is not None or not run.summary.durations_known:
         return False
     try:
-        return len(run.ranks) > 0
+        return len(run.reading.ranks) > 0
     except EnsioError:  # sums of another tool, over all ranks
         return False
 
@@ -56,7 +56,7 @@ class SummedCase:
     """
 
     def __init__(self, run: Run) -> None:
-        self.run, summary, table = run, run.summary, run.ranks
+        self.run, summary, table = run, run.summary, run.reading.ranks
         cells = summary.cells
         io = is_io_of_calls(summary.calls)[cells["call"]] if len(summary) else np.zeros(0, bool)
         key = cells["call"] * 256 + cells["size_class"]

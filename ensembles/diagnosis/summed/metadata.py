@@ -22,7 +22,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     """Count what must be repetitions: calls of a task beyond the number of files that the run knows."""
     case = SummedCase(run)
     files = len(run.files) - 1
-    if run.calls_on_other_paths:
+    if run.info.calls_on_other_paths:
         raise NotApplicable(
             "there are more paths than a process keeps, so that calls on them may all differ: record again "
             "with ensio run --mode trace, and fewer files"

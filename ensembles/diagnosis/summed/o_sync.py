@@ -25,7 +25,7 @@ _LOW = 0.5
 
 def flagged_files(run: Run) -> dict[str, str]:
     """Return the flags of each file that was opened with some of them."""
-    return {path: facts[FACT] for path, facts in run.file_facts.items() if FACT in facts}
+    return {path: facts[FACT] for path, facts in run.info.file_facts.items() if FACT in facts}
 
 
 def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:

@@ -142,8 +142,8 @@ def detect_phases(
     named = AnnotatedPhases.from_regions(run.regions)
     if run.mode in ("profile", "tail") and not named:
         raise EnsioError(
-            f"{run.path} {run.how_it_was_recorded}, and phase detection needs all calls: "
-            f"{run.how_to_keep_calls}"
+            f"{run.path} {run.info.how_it_was_recorded}, and phase detection needs all calls: "
+            f"{run.info.how_to_keep_calls}"
         )
     if named and rule in (None, "named"):
         return Phases.from_annotated(named)
@@ -152,16 +152,16 @@ def detect_phases(
         most_events = most_events_held(run)
     request = request_of_phases(rule, most_events)
     known = KeptPhases()
-    if run.kept.find(request, known) and known.phases is not None:
+    if run.reading.kept.find(request, known) and known.phases is not None:
         return known.phases
     phases = _detect(run, rule, most_events, some, beside)
-    run.kept.put({request: KeptPhases(phases)})
+    run.reading.kept.put({request: KeptPhases(phases)})
     return phases
 
 
 def most_events_held(run: Run) -> int:
     """Return the number of events above which the phases of a run are detected in some ranks."""
-    return min(MOST_EVENTS, run.budget.memory_bytes // _BYTES_PER_CALL)
+    return min(MOST_EVENTS, run.reading.budget.memory_bytes // _BYTES_PER_CALL)
 
 
 def request_of_phases(rule: str | None, most_events: int) -> SummaryRequest:
@@ -177,11 +177,11 @@ def _no_phases(rule: str | None, most_events: int) -> NoReturn:
 def _detect(
     run: Run, rule: str | None, most_events: int, some: Events | None, beside: ExtraSummary | None
 ) -> Phases:
-    if run.most_events > most_events:
+    if run.reading.most_events > most_events:
         return detect_phases_in_sample(run, rule, most_events, some, beside)
     wanted = {"meetings": Barriers, "calls": TopLevelCalls, "messages": MessageStarts}
     found = run.summarize({name: SummaryRequest(ignoring_run(kind)) for name, kind in wanted.items()})
-    return _find(found["meetings"], found["calls"], found["messages"], run.clock_error_ns, rule)
+    return _find(found["meetings"], found["calls"], found["messages"], run.info.clock_error_ns, rule)
 
 
 def _refuse_named(rule: str | None) -> None:

@@ -48,16 +48,16 @@ def sample_ranks(run: Run, most_events: int, among: Ranges | None = None) -> Eve
     most_events : int
         Approximate number of events wanted.
     among : sequence of (int, int), optional
-        As for `Run.some_ranks`.
+        As for `Run.reading.some_ranks`.
 
     Returns
     -------
     Events or None
         None: `LEAST_RANKS` ranks made too many calls to hold.
     """
-    if not _may_hold(run.tasks, run.most_events, most_events):
+    if not _may_hold(run.tasks, run.reading.most_events, most_events):
         return None
-    return run.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among)
+    return run.reading.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among)
 
 
 def is_sample_of(run: Run, most_events: int, events: int, ranks: int) -> bool:
@@ -65,12 +65,12 @@ def is_sample_of(run: Run, most_events: int, events: int, ranks: int) -> bool:
 
     What a source expects before it reads can differ from what it has.
     """
-    known = run.source.rank_sizes().rank
+    known = run.reading.source.rank_sizes().rank
     return len(known) == ranks and all(
         _may_hold(run.tasks, whole, most_events // 2)
         and sample_size(ranks, whole, most_events // 2, min(LEAST_RANKS, run.tasks))
         == sample_size(ranks, events, most_events // 2, min(LEAST_RANKS, run.tasks))
-        for whole in (run.most_events, events)
+        for whole in (run.reading.most_events, events)
     )
 
 
@@ -157,7 +157,7 @@ def search_in_sample(
         return replace(
             (yield from _one_phase()),
             sentence=f"phases were not detected: the calls of {LEAST_RANKS} tasks must fit into memory, and "
-            f"{run.most_events:,} calls of {run.tasks:,} tasks are too many",
+            f"{run.reading.most_events:,} calls of {run.tasks:,} tasks are too many",
         )
     meetings, calls = Barriers(), TopLevelCalls()
     meetings.add(some)
@@ -166,7 +166,7 @@ def search_in_sample(
         if meetings:
             found = yield {"met": SummaryRequest(ignoring_run(Barriers))}
             met = found["met"]
-            cuts_ns, is_barrier = met.meetings(_ranks_with_io(run, some, calls), run.clock_error_ns)
+            cuts_ns, is_barrier = met.meetings(_ranks_with_io(run, some, calls), run.info.clock_error_ns)
             if len(cuts_ns):
                 return (yield from _between_barriers(cuts_ns, is_barrier, calls))
         if rule == "barriers":

@@ -97,10 +97,10 @@ def estimate_cost(run: Run, ranks_per_location: int = 1) -> Cost:
     Cost
     """
     locations = (
-        max(run.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
+        max(run.info.threads, run.tasks) if ranks_per_location == 1 else -(-run.tasks // ranks_per_location)
     )
     locations += len(run.surroundings()) > 0
-    return Cost(2 * locations + 2, run.most_events * _BYTES_A_CALL)
+    return Cost(2 * locations + 2, run.reading.most_events * _BYTES_A_CALL)
 
 
 def write_otf2(run: Run, path: str, ranks_per_location: int = 1) -> Written:
@@ -178,14 +178,14 @@ def _written_by(tool: str, run: Run, folder: int, ranks_per_location: int, path:
 def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
     """Send the run to the program, in the order that it expects."""
     tasks = max(run.tasks, 1)
-    _send(pipe, link.SETTINGS_KIND, 1, link.SETTINGS.pack(run.origin_unix_ns, ranks_per_location, 0))
+    _send(pipe, link.SETTINGS_KIND, 1, link.SETTINGS.pack(run.info.origin_unix_ns, ranks_per_location, 0))
     _send(pipe, link.RUN_KIND, 1, json.dumps(_facts_of(run)).encode())
     _send_texts(pipe, link.CALLS_KIND, [_words_of(call) for call in run.calls])
     _send_texts(pipe, link.FILES_KIND, [[name] for name in run.files])
     _send_texts(pipe, link.PROPERTIES_KIND, _file_properties(run))
     _send_texts(pipe, link.HOSTS_KIND, [[host] for host in _hosts_of(run, tasks)])
     processes = [
-        [str(max(process.rank, 0)), json.dumps(dataclasses.asdict(process))] for process in run.processes
+        [str(max(process.rank, 0)), json.dumps(dataclasses.asdict(process))] for process in run.info.processes
     ]
     _send_texts(pipe, link.PROCESSES_KIND, processes)
     _send_texts(pipe, link.NAMES_KIND, [[name] for name in run.regions.names])
@@ -231,24 +231,24 @@ def _facts_of(run: Run) -> dict[str, Any]:
     """Collect the metadata of the run, except files and processes, for ensio's reader."""
     return {
         "tasks": run.tasks,
-        "threads": run.threads,
-        "origin_unix_ns": run.origin_unix_ns,
+        "threads": run.info.threads,
+        "origin_unix_ns": run.info.origin_unix_ns,
         "mode": run.mode,
-        "job": run.job,
-        "user": run.user,
-        "libc": run.libc_version,
-        "mpi": run.mpi_version,
-        "hosts": run.hosts,
-        "clock_error_s": run.clock_error_s,
-        "clock_step_s": run.clock_step_s,
-        "environment": run.environment,
+        "job": run.info.job,
+        "user": run.info.user,
+        "libc": run.info.libc_version,
+        "mpi": run.info.mpi_version,
+        "hosts": run.info.hosts,
+        "clock_error_s": run.info.clock_error_s,
+        "clock_step_s": run.info.clock_step_s,
+        "environment": run.info.environment,
         "mounts": {
-            host: [dataclasses.asdict(mount) for mount in table] for host, table in run.mounts.items()
+            host: [dataclasses.asdict(mount) for mount in table] for host, table in run.info.mounts.items()
         },
-        "processors": run.processors,
+        "processors": run.info.processors,
         "notes": run.notes,
-        "flights": {op: list(sums) for op, sums in run.flights.items()},
-        "sites": [frames_text(site.frames) for site in run.sites],
+        "flights": {op: list(sums) for op, sums in run.info.flights.items()},
+        "sites": [frames_text(site.frames) for site in run.info.sites],
     }
 
 
@@ -268,17 +268,17 @@ def _file_properties(run: Run) -> list[list[str]]:
     for number, path in enumerate(run.files):
         if not path:
             continue
-        mount = run.filesystem_of(path)
+        mount = run.info.filesystem_of(path)
         if mount:
             told = {"Mount Point": mount.point, "File System": mount.type, "File System Source": mount.source}
             rows += [[str(number), name, value] for name, value in told.items() if value]
-        rows += [[str(number), name, value] for name, value in run.file_facts.get(path, {}).items()]
+        rows += [[str(number), name, value] for name, value in run.info.file_facts.get(path, {}).items()]
     return rows
 
 
 def _hosts_of(run: Run, tasks: int) -> list[str]:
     hosts = [""] * tasks
-    for process in run.processes:
+    for process in run.info.processes:
         if 0 <= process.rank < tasks:
             hosts[process.rank] = hosts[process.rank] or process.host
     return [host or "unknown" for host in hosts]

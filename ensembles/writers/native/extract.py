@@ -38,7 +38,7 @@ class Extract:
     is_complete = True
 
     def __init__(self, run: Run, selection: Selection, words: str) -> None:
-        if not run.has_all_events:
+        if not run.info.has_all_events:
             raise EnsioError(
                 f"{run.path} does not have an event of every call, and its summary cannot be filtered: "
                 "export it without filters"
@@ -46,20 +46,20 @@ class Extract:
         self._run = run
         self._selection = selection
         self._words = words
-        self.capacity = run.most_events
+        self.capacity = run.reading.most_events
         self.spool_identities: dict[str, tuple[int, int]] = {}
 
     @property
     def metadata(self) -> RunMetadata:
         """Metadata of the run, with a note on the selection."""
-        metadata = self._run.source.metadata
+        metadata = self._run.reading.source.metadata
         return replace(
             metadata, notes=[*metadata.notes, f"this is an extract: only the calls of {self._words}"]
         )
 
     def chunks(self, request: ReadRequest, damage: DamageReport) -> Iterator[Events]:
         """Yield the selected events, ordered by rank; the notes of the run describe damage."""
-        return self._run.chunks_for(self._selection, request.max_events)
+        return self._run.reading.chunks_for(self._selection, request.max_events)
 
     def regions(self) -> RegionTable:
         """Return all regions of the run."""

@@ -44,7 +44,7 @@ def test_a_slow_target_of_a_real_machine_is_named():
 
 
 def _targets(run: Any, path: str) -> tuple[int, ...]:
-    striping = run.striping_of(path)
+    striping = run.info.striping_of(path)
     return striping.components[0].targets if striping else ()
 
 

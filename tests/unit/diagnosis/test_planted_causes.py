@@ -77,7 +77,7 @@ def test_the_same_seed_draws_the_same_run_and_it_tells_nothing(tmp_path):
     truths = [make_run(draw(77, healthy=False), tmp_path / name) for name in ("a", "b")]
     assert truths[0] == truths[1]
     run = en.open(str(tmp_path / "a"))
-    assert (run.simulated, run.environment) == ("", {})
+    assert (run.info.simulated, run.info.environment) == ("", {})
 
 
 def test_fail_on_is_an_exit_status(tmp_path):
@@ -104,6 +104,6 @@ def test_strengths_other_than_one_make_every_scenario(tmp_path):
 
 def test_simulated_runs_record_the_striping_of_their_files(tmp_path):
     run = planted("slow-target", tmp_path / "run")
-    layouts = [run.striping_of(path) for path in run.files if path]
+    layouts = [run.info.striping_of(path) for path in run.files if path]
     assert all(layout is not None and layout.stripe_count == 1 for layout in layouts)
     assert {target for layout in layouts for target in layout.components[0].targets} <= set(range(48))

@@ -90,7 +90,7 @@ def test_findings_share_a_pass_and_those_of_ordinals_another(
             op=where.op, layer=where.layer, ordinal=[f"{low}-{high}" for low, high in where.ordinals] or None
         )
         every = sum(site.count for site in totals)
-        shares = {run.label_of_site(site.number): site.count / every for site in totals if site.number}
+        shares = {run.info.label_of_site(site.number): site.count / every for site in totals if site.number}
         assert each.where.sites
         assert all(shares[label] == share for label, share in each.where.sites)
         assert len(each.where.sites) == min(3, sum(share >= 0.05 for share in shares.values()))

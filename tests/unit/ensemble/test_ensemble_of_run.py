@@ -63,7 +63,7 @@ def test_one_pass_knows_the_phases_from_some_ranks(run: en.Run, monkeypatch: pyt
     monkeypatch.setattr(from_run, "SOME_EVENTS", 4 * EVENTS)
     monkeypatch.setattr(detect, "MOST_EVENTS", 8 * EVENTS)
     writes = run.select(op="write")
-    run = Run(run.path, run._source)  # which has not looked for its phases yet
+    run = Run(run.path, run.reading.source)  # which has not looked for its phases yet
     found = run.ensemble(op="write")
     np.testing.assert_array_equal(found.sample.n, [TASKS * 30] * 5)
     looked_at = len(np.unique(found.successive.rank))
@@ -91,10 +91,10 @@ def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
         [{"op": "read", "phase": "6-8"}, {}],
     ):
         selections = [Selection.parse(**filters).for_run(run) for filters in chosen]
-        together = from_run.ensembles_from_run(Run(run.path, run._source), selections, per)
+        together = from_run.ensembles_from_run(Run(run.path, run.reading.source), selections, per)
         for ensemble, filters in zip(together, chosen, strict=True):
             alone = from_run.ensemble_from_run(
-                Run(run.path, run._source), Selection.parse(**filters).for_run(run), per
+                Run(run.path, run.reading.source), Selection.parse(**filters).for_run(run), per
             )
             np.testing.assert_array_equal(ensemble.sample.counts, alone.sample.counts)
             np.testing.assert_array_equal(ensemble.sample.n, alone.sample.n)
@@ -103,7 +103,7 @@ def test_ensembles_that_share_their_passes_are_those_of_passes_of_their_own(
 
 
 def test_ordinals_are_counted_on_first_use(run: en.Run) -> None:
-    again = Run(run.path, run.source)
+    again = Run(run.path, run.reading.source)
     ensemble = again.ensemble(op="write")
     assert "events" not in vars(again)  # ordinals take all of them
     copied = pickle.loads(pickle.dumps(ensemble))
@@ -112,12 +112,12 @@ def test_ordinals_are_counted_on_first_use(run: en.Run) -> None:
 
 
 def test_some_ranks_are_whole_and_spread(run: en.Run) -> None:
-    some = run.some_ranks(3 * EVENTS)
+    some = run.reading.some_ranks(3 * EVENTS)
     np.testing.assert_array_equal(np.unique(some.rank), [0, 5, 11])
     whole = run.select(rank="0,5,11")
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(some, name), getattr(whole, name), err_msg=name)
-    assert len(run.some_ranks(10**9)) == TASKS * EVENTS <= run.most_events
+    assert len(run.reading.some_ranks(10**9)) == TASKS * EVENTS <= run.reading.most_events
 
 
 def test_columns_that_were_not_asked_for_are_missing_and_not_zero(run: en.Run) -> None:
@@ -129,9 +129,9 @@ def test_columns_that_were_not_asked_for_are_missing_and_not_zero(run: en.Run) -
 
 @pytest.mark.parametrize("most_parts", [1, 2, 5, 100])
 def test_parts_together_are_the_chunks(run: en.Run, most_parts: int) -> None:
-    parts = divide(run.source, ReadRequest(1000), most_parts)
+    parts = divide(run.reading.source, ReadRequest(1000), most_parts)
     assert 1 <= len(parts) <= most_parts
-    chunks = [list(run.source.chunks(part, DamageReport())) for part in parts]
+    chunks = [list(run.reading.source.chunks(part, DamageReport())) for part in parts]
     found = Events.concatenate([chunk for part in chunks for chunk in part])
     expected = Events.concatenate(list(run.chunks()))
     for name in COLUMNS:
@@ -157,7 +157,7 @@ def test_damage_is_noted_once_however_the_events_are_read(
         lambda run: run.summarize(ignoring_run(EventCount)).events,
     ):
         run = Run(made.path, open_run_directory(made.path))
-        run.executor = ThreadExecutor(2)
+        run.reading.executor = ThreadExecutor(2)
         assert read(run) == 74
         told.append(run.notes)
     assert told[0] == told[1] == told[2] != []
@@ -234,7 +234,7 @@ def test_ranks_that_are_all_there_are_need_not_be_told_apart(profile: en.Run) ->
 def test_where_events_are_missing_the_summary_answers_or_what_is_missing_is_told(tmp_path: Path) -> None:
     calls = [("pwrite", 0.001 * i, 1e-4 * i, 4096) for i in range(1, 20)]
     run = run_of(tmp_path / "run", [calls, calls[:5]], head={"dropped_events": 30})
-    assert (run.mode, run.dropped_events) == ("trace", 60)
+    assert (run.mode, run.info.dropped_events) == ("trace", 60)
     from_summary = run.ensemble(op="write")
     assert not from_summary.sample.phases_known
     assert any("60 calls of this run are not in its summary" in note for note in from_summary.notes)

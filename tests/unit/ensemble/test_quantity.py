@@ -83,7 +83,7 @@ def test_flights_of_a_run_are_those_of_its_outermost_requests(overlapped: Path) 
     np.testing.assert_array_equal(np.sort(found.durations_s), np.sort(writes.flight * 1e-9))
     assert found.name.endswith(", in flight")
     # In flight and in posts is the time of all requests that info has, but for rounding of the clock.
-    assert sum(each.flight_ns for each in run.flights.values()) == pytest.approx(
+    assert sum(each.flight_ns for each in run.info.flights.values()) == pytest.approx(
         events.flight.sum(), abs=1000
     )
 
@@ -118,7 +118,7 @@ def test_an_otf2_archive_keeps_flights_and_call_sites(overlapped: Path, tmp_path
     run = en.open(overlapped)
     assert main(["export", str(overlapped), "--to", "otf2", str(tmp_path / "archive")]) == 0
     archive = en.open(tmp_path / "archive")
-    assert archive.flights == run.flights
+    assert archive.info.flights == run.info.flights
     np.testing.assert_array_equal(
         np.sort(archive.ensemble(op="write", quantity="flight").durations_s),
         np.sort(run.ensemble(op="write", quantity="flight").durations_s),
@@ -126,4 +126,4 @@ def test_an_otf2_archive_keeps_flights_and_call_sites(overlapped: Path, tmp_path
     for by_site in zip(archive.by_site(), run.by_site(), strict=True):
         one, other = ((total.number, total.count, total.bytes, total.exclusive_ns) for total in by_site)
         assert one == other
-    assert [site.label for site in archive.sites] == [site.label for site in run.sites]
+    assert [site.label for site in archive.info.sites] == [site.label for site in run.info.sites]

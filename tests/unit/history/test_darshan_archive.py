@@ -58,7 +58,7 @@ def test_the_counters_are_those_of_the_run(archive: Path) -> None:
         }
         cells = run.summary.cells
         assert counted == {call: int(n) for call, n in zip(cells["call"], cells["count"], strict=True)}
-        assert (log.tasks, log.job, log.start_ns) == (run.tasks, run.job, run.origin_unix_ns)
+        assert (log.tasks, log.job, log.start_ns) == (run.tasks, run.info.job, run.info.origin_unix_ns)
 
 
 def test_a_second_call_reads_only_what_is_missing(archive: Path, tmp_path: Path) -> None:

@@ -205,9 +205,9 @@ from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         run = en.open(sys.argv[1], cluster.scheduler_address)
-        print(run.ranks.count.sum(), run.ranks.io_time_ns(run.tasks).sum())
+        print(run.reading.ranks.count.sum(), run.reading.ranks.io_time_ns(run.tasks).sum())
 """
     words = [sys.executable, "-c", script, str(run_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    ranks = en.open(run_path).ranks
+    ranks = en.open(run_path).reading.ranks
     assert done.stdout.split() == [str(ranks.count.sum()), str(ranks.io_time_ns(TASKS).sum())]

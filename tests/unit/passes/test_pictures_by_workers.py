@@ -96,9 +96,9 @@ def test_counts_by_worker_processes_are_equal_to_the_last_bit(
 
 def test_a_number_of_workers_starts_processes(run_path: Path) -> None:
     run = en.open(run_path, workers=2)
-    assert run.executor._pool is None
+    assert run.reading.executor._pool is None
     viz.rate(run)
-    assert len(run.executor._pool._processes) == 2
+    assert len(run.reading.executor._pool._processes) == 2
 
 
 @pytest.mark.parametrize("draw", [viz.rate, viz.moments, viz.trace_diagram], ids=lambda draw: draw.__name__)

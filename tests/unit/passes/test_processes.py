@@ -133,11 +133,13 @@ def test_no_event_is_in_two_parts_and_none_is_left_out(run_path: Path, tmp_path:
     run = en.open(path)
     request = ReadRequest(max_events=100)
     for most in (1, 2, 7, 100):
-        parts = divide(run.source, request, most)
+        parts = divide(run.reading.source, request, most)
         assert 1 <= len(parts) <= most
         ranks = [rank for part in parts for low, high in part.ranks for rank in range(low, high + 1)]
         assert ranks == list(range(TASKS))
-    chunks = [run.source.chunks(part, DamageReport()) for part in divide(run.source, request, 4)]
+    chunks = [
+        run.reading.source.chunks(part, DamageReport()) for part in divide(run.reading.source, request, 4)
+    ]
     starts = np.concatenate([chunk.start for part in chunks for chunk in part])
     np.testing.assert_array_equal(starts, np.concatenate([chunk.start for chunk in run.chunks()]))
 
@@ -210,7 +212,7 @@ from ensembles.passes.executors import ProcessExecutor
 
 if __name__ == "__main__":
     pool = ProcessExecutor(2)
-    en.open({str(run_path)!r}, pool).ranks
+    en.open({str(run_path)!r}, pool).reading.ranks
     print(*pool._pool._processes, flush=True)
     time.sleep(600)
 """,

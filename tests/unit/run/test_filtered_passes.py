@@ -53,11 +53,11 @@ def test_summaries_of_a_selection_are_those_of_its_events(runs, source, rank, ti
         ranks=None if rank is None else tuple((low, low + more) for low, more in rank),
         times_s=None if time is None else tuple((low * end_s, (low + more) * end_s) for low, more in time),
     )
-    before, run.executor = run.executor, ThreadExecutor(threads)
+    before, run.reading.executor = run.reading.executor, ThreadExecutor(threads)
     try:
         made = run.summarize(ignoring_run(SUMMARIES[summary]), selection=selection.for_run(run))
     finally:
-        run.executor = before
+        run.reading.executor = before
     by_hand = SUMMARIES[summary]()
     by_hand.add(run.events[selection.mask(run.events)])
     expected, found = by_hand.to_arrays(), made.to_arrays()
@@ -69,14 +69,14 @@ def test_summaries_of_a_selection_are_those_of_its_events(runs, source, rank, ti
 @pytest.mark.parametrize("source", ["spools", "trace.h5"])
 def test_other_ranks_are_not_read(runs, source, monkeypatch):
     run, read = runs[source], []
-    chunks = type(run.source).chunks
+    chunks = type(run.reading.source).chunks
 
     def counted(self, request, damage):
         for chunk in chunks(self, request, damage):
             read.append(len(chunk))
             yield chunk
 
-    monkeypatch.setattr(type(run.source), "chunks", counted)
+    monkeypatch.setattr(type(run.reading.source), "chunks", counted)
     selection = Selection.parse(rank=2).for_run(run)
     assert run.summarize(ignoring_run(CallTable), selection=selection).events == EVENTS
     assert sum(read) == EVENTS
@@ -87,14 +87,14 @@ def test_a_limit_of_events_ends_the_reading(runs, source, monkeypatch, capsys):
     from ensembles.cli.main import main
 
     run, read = runs[source], []
-    chunks = type(run.source).chunks
+    chunks = type(run.reading.source).chunks
 
     def counted(self, request, damage):
         for chunk in chunks(self, request, damage):
             read.append(len(chunk))
             yield chunk
 
-    monkeypatch.setattr(type(run.source), "chunks", counted)
+    monkeypatch.setattr(type(run.reading.source), "chunks", counted)
     assert main(["events", str(run.path), "--limit", "7"]) == 0
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 8
@@ -105,14 +105,14 @@ def test_a_limit_of_events_ends_the_reading(runs, source, monkeypatch, capsys):
 def test_other_times_are_hardly_read(runs, monkeypatch):
     run, read = runs["trace.h5"], []
     start_s = run.events.start * 1e-9
-    chunks = type(run.source).chunks
+    chunks = type(run.reading.source).chunks
 
     def counted(self, request, damage):
         for chunk in chunks(self, request, damage):
             read.append(len(chunk))
             yield chunk
 
-    monkeypatch.setattr(type(run.source), "chunks", counted)
+    monkeypatch.setattr(type(run.reading.source), "chunks", counted)
     low, high = np.percentile(start_s, [40, 41])
     selection = Selection.parse(time=f"{low}..{high}").for_run(run)
     found = run.summarize(ignoring_run(CallTable), selection=selection).events

@@ -23,7 +23,7 @@ from ensembles.passes.kept import NotKept, key_of, restore, seal, to_bytes, unse
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run import kept
 from ensembles.run.collect import collect
-from ensembles.run.run import Run
+from ensembles.run.reading import RunReading
 from ensembles.run.selection import Selection
 from ensembles.structure.phases import detect
 from ensembles.summaries.calltable import CallTable
@@ -48,13 +48,13 @@ def cache(tmp_path, monkeypatch):
 def passes(monkeypatch):
     """The passes over events that are made."""
     made = []
-    whole = Run._pass
+    whole = RunReading._pass
 
     def counted(run, requests, selection):
         made.append(sorted(requests))
         return whole(run, requests, selection)
 
-    monkeypatch.setattr(Run, "_pass", counted)
+    monkeypatch.setattr(RunReading, "_pass", counted)
     return made
 
 

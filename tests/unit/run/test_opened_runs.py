@@ -17,7 +17,7 @@ from ensembles.writers.native.spool import SpoolContent, write_spool
 def test_a_synthetic_run_is_read_as_it_was_made(tmp_path: Path) -> None:
     made = synthetic_run(tmp_path, tasks=7, events_per_task=2000, seed=4, tasks_per_node=3)
     run = en.open(tmp_path)
-    assert (run.tasks, run.threads, run.notes) == (7, 7, [])
+    assert (run.tasks, run.info.threads, run.notes) == (7, 7, [])
     events = run.events
     assert np.abs(events.start - made.start_ns.ravel()).max() <= 1
     assert np.abs(events.duration - made.duration_ns.ravel()).max() <= 1
@@ -70,8 +70,8 @@ def test_a_notebook_shows_names_and_not_markup(strange: en.Run) -> None:
 
 def test_the_origin_is_told_in_utc(strange: en.Run) -> None:
     expected = datetime.datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=datetime.UTC)
-    assert strange.start == expected
-    assert strange.origin_unix_ns == 1_700_000_000_123_456_789
+    assert strange.info.start == expected
+    assert strange.info.origin_unix_ns == 1_700_000_000_123_456_789
 
 
 def test_a_chunk_of_no_events_makes_no_sense(strange: en.Run) -> None:

@@ -110,7 +110,7 @@ def test_levels_in_the_file_are_those_of_the_events(trace: Path) -> None:
     run, kept = en.open(trace), 0
     for number in range(LEVELS):
         found, made = Pyramid(TASKS, number), Pyramid(TASKS, number)
-        if not run.kept.find(pyramid_request(number), found):
+        if not run.reading.kept.find(pyramid_request(number), found):
             continue
         made.add(run.events)
         for name, values in made.to_arrays().items():
@@ -125,7 +125,7 @@ def test_levels_in_the_file_are_those_of_the_events(trace: Path) -> None:
 def test_worker_processes_give_the_same_sums(trace: Path) -> None:
     expected = en.open(trace)
     run = en.open(trace, ProcessExecutor(2))
-    run.kept.find = lambda *_: False  # type: ignore[method-assign] # the workers make the passes
+    run.reading.kept.find = lambda *_: False  # type: ignore[method-assign] # the workers make the passes
     low, high = (int(time) for time in np.quantile(expected.events.start, [0.4, 0.402]))
     pairs = [
         (run.summarize(pyramid_request().make), expected.summarize(pyramid_request().make)),
@@ -162,8 +162,8 @@ def test_what_is_damaged_or_stale_is_not_believed(
         change(file)
     run = en.open(copy)
     assert kept_raster(run) is None
-    assert not run.kept.find(raster_request(), Raster(TASKS))
-    assert not run.kept.find(pyramid_request(LEVELS - 1), Pyramid(TASKS, LEVELS - 1))
+    assert not run.reading.kept.find(raster_request(), Raster(TASKS))
+    assert not run.reading.kept.find(pyramid_request(LEVELS - 1), Pyramid(TASKS, LEVELS - 1))
     made = Raster(TASKS)
     made.add(run.events)
     np.testing.assert_array_equal(data_for(run, Raster).time_ns, made.time_ns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,7 +108,8 @@ def _as_profile(run):
     """The run as one that keeps only the summary of its calls."""
 
     class Profile:
-        path, files, summary, has_all_events = run.path, run.files, run.summary, False
+        path, files, summary = run.path, run.files, run.summary
+        info = SimpleNamespace(has_all_events=False)
 
     return Profile()
 

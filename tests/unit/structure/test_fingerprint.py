@@ -124,7 +124,7 @@ def test_transfers_at_unknown_offsets_count_by_their_bytes():
 
 def test_phases_of_a_run_have_entries(run_directory):
     run = en.open(run_directory)
-    found = run.summarize(lambda _: Fingerprint(run.find_phases()))
+    found = run.summarize(lambda _: Fingerprint(run.reading.find_phases()))
     alone = run.summarize(ignoring_run(Fingerprint))
     assert found.entries[WHOLE] == alone.entries[WHOLE]
     in_phases = [entry for number, entry in found.entries.items() if number != WHOLE]

@@ -89,13 +89,13 @@ def test_hdf5_comes_back_equal_in_everything(folder: Path, run: en.Run, tmp_path
         for name in COLUMNS:
             np.testing.assert_array_equal(getattr(back.events, name), getattr(run.events, name))
         len(run.events)  # what is damaged is noted when events are read
-        assert back.source.metadata == run.source.metadata
-        assert (back.source.spool_identities, back.source.is_complete) == (
-            run.source.spool_identities,
-            run.source.is_complete,
+        assert back.reading.source.metadata == run.reading.source.metadata
+        assert (back.reading.source.spool_identities, back.reading.source.is_complete) == (
+            run.reading.source.spool_identities,
+            run.reading.source.is_complete,
         )
-        for name, column in run.ranks.to_arrays().items():
-            np.testing.assert_array_equal(back.ranks.to_arrays()[name], column, err_msg=name)
+        for name, column in run.reading.ranks.to_arrays().items():
+            np.testing.assert_array_equal(back.reading.ranks.to_arrays()[name], column, err_msg=name)
         assert sums_of(back) == sums_of(run)
         for name, column in run.regions.columns.items():
             np.testing.assert_array_equal(back.regions.columns[name], column)
@@ -134,7 +134,7 @@ def test_parquet_has_names_as_dictionaries_and_tells_of_the_run(
         name.decode(): json.loads(text) for name, text in table.schema.metadata.items() if b"ensio" in name
     }
     assert facts["ensio.tasks"] == 3
-    assert facts["ensio.origin_unix_ns"] == run.origin_unix_ns
+    assert facts["ensio.origin_unix_ns"] == run.info.origin_unix_ns
     for name in ("start", "duration", "moved", "offset"):
         assert np.sort(table[name].to_numpy()).tolist() == np.sort(getattr(run.events, name)).tolist()
 

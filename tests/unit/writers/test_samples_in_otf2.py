@@ -59,7 +59,7 @@ def test_samples_are_read_again(run: en.Run, tmp_path: Path, ranks_per_location:
     found = again.surroundings()
     for name in COLUMNS:
         assert found.columns[name].tolist() == expected.columns[name].tolist(), name
-    assert (again.tasks, again.threads, len(again.events)) == (3, run.threads, len(run.events))
+    assert (again.tasks, again.info.threads, len(again.events)) == (3, run.info.threads, len(run.events))
     assert again.notes == run.notes
 
 

@@ -44,7 +44,7 @@ def segments_of(path: Path) -> Counter[tuple[Any, ...]]:
 def events_of(run: en.Run) -> Counter[tuple[Any, ...]]:
     """The same of a run."""
     events = run.events
-    hosts = {process.rank: process.host for process in run.processes}
+    hosts = {process.rank: process.host for process in run.info.processes}
     columns = (events.rank, events.file, events.call, events.offset, events.moved, events.start, events.end)
     rows: Counter[tuple[Any, ...]] = Counter()
     for rank, file, call, *rest in zip(*(column.tolist() for column in columns), strict=True):

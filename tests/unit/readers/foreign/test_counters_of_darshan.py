@@ -145,7 +145,7 @@ def test_variables_of_pnetcdf_are_counted(tmp_path: Path) -> None:
     assert run.counters is not None
     found = run.counters.modules["PNETCDF_VAR"]
     assert (found.layer, found.total("writes"), found.total("bytes_written")) == ("pnetcdf", 12, 1200)
-    (row,) = file_rows(run)
+    (row,) = file_rows(run.info)
     assert (row["path"], row["is_shared"], row["slowest_rank"], row["slowest_s"]) == (
         "a.nc:temperature",
         True,
@@ -162,10 +162,10 @@ def test_shared_records_only_bound_the_time_of_ranks(tmp_path: Path) -> None:
     run = en.open(log.write(tmp_path / "log"))
     rows = {
         row["rank"]: (row["bytes_written"], row["time_s"], row["low_s"], row["high_s"])
-        for row in rank_rows(run)
+        for row in rank_rows(run.info)
     }
     assert rows == {3: (0, 0.0, 4.0, 4.0), 1: (0, 0.0, 1.0, 1.0), 2: (0, 0.5, 1.5, 4.5)}
-    assert "1 file record with sums over all ranks" in shared_sentence(run)
+    assert "1 file record with sums over all ranks" in shared_sentence(run.info)
 
 
 def test_a_slowest_rank_that_no_counter_names_is_a_bound(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_slowest_rank_that_no_counter_names_is_a_bound(tmp_path: Path) -> None
     assert run.counters is not None
     module = run.counters.modules["POSIX"]
     assert (module.slowest_is_bound, module.slowest_rank_s, module.rate) == (True, 10.0, None)
-    assert file_rows(run)[0]["slowest_s"] is None
+    assert file_rows(run.info)[0]["slowest_s"] is None
     text = information_text(collect_information(run))
     assert "≤ 10.0 s" in text
     assert "unknown" in text

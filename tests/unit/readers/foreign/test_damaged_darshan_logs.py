@@ -155,7 +155,7 @@ def test_stripes_that_lie_are_refused_or_left_out(tmp_path: Path) -> None:
         head = struct.pack("<Qqqq", 7, -1, 1, told)
         log.parts["LUSTRE"] = head + struct.pack("<7q16s2q", 1 << 20, count, 1, 0, 0, -1, 0, b"", 5, 6)
         run = _opens(log.write(tmp_path / "log"))
-        assert run is None or run.striping_of("/scratch/shared.dat") is None or count == 2
+        assert run is None or run.info.striping_of("/scratch/shared.dat") is None or count == 2
 
 
 def test_mount_lines_and_names_that_do_not_end_are_survived(tmp_path: Path) -> None:

@@ -30,12 +30,12 @@ def test_made_logs_of_old_versions_and_other_byte_orders_are_what_pydarshan_read
     log.stripe(7, 4 << 20, [3, 1, 4])
     run = en.open(log.write(tmp_path / "some.log"))
     assert events_of(run) == segments_of(tmp_path / "some.log")
-    striping = run.striping_of("/scratch/shared.dat")
+    striping = run.info.striping_of("/scratch/shared.dat")
     assert striping is not None
     assert (striping.stripe_bytes, striping.components[0].targets) == (4 << 20, (3, 1, 4))
-    assert run.filesystem_of("/scratch/own.dat").type == "lustre"  # type: ignore[union-attr]
+    assert run.info.filesystem_of("/scratch/own.dat").type == "lustre"  # type: ignore[union-attr]
     nanoseconds = 0 if version < "3.41" else 250_000_000
-    assert run.origin_unix_ns == START_S * 10**9 + nanoseconds
+    assert run.info.origin_unix_ns == START_S * 10**9 + nanoseconds
 
 
 def test_offsets_that_the_first_version_did_not_keep_are_not_known(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_posix_calls_inside_mpi_calls_are_inside_and_count_once(tmp_path: Path) 
     # 6 calls of MPI-IO of 1/8 s, 1/16 s of each in POSIX, and 9/16 s of POSIX alone.
     assert information["layers"]["mpiio"]["exclusive_time_s"] == pytest.approx(6 / 16)
     assert information["io_time_s"] == pytest.approx(6 / 8 + 9 / 16)
-    assert run.hosts == ["node0", "node1"]
+    assert run.info.hosts == ["node0", "node1"]
 
 
 def test_a_read_inside_a_collective_write_is_not_counted_by_it(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_more_segments_than_fit_into_a_block_are_all_read(tmp_path: Path) -> Non
 def test_counters_say_what_each_rank_did(tmp_path: Path) -> None:
     run = en.open(counted_log().write(tmp_path / "log"))
     mib = 1 << 20
-    assert run.ranks.bytes_moved(2).tolist() == [6000 + 8 * mib + 40, 6001 + 8 * mib + 40]
+    assert run.reading.ranks.bytes_moved(2).tolist() == [6000 + 8 * mib + 40, 6001 + 8 * mib + 40]
     # Own file 0.5 + 0.125, shared file 0.75 by MPI-IO of which 0.5 in POSIX, stream 0.0625.
-    assert run.ranks.io_time_ns(2).tolist() == [1_437_500_000, 1_437_500_000]
+    assert run.reading.ranks.io_time_ns(2).tolist() == [1_437_500_000, 1_437_500_000]
     information = _json("info", tmp_path / "log")
     assert information["bytes_written"] == 12_001 + 8 * mib + 80
     assert information["io_time_s"] == pytest.approx(2 * 1.4375)
@@ -166,7 +166,7 @@ def test_a_file_that_darshan_added_up_over_the_ranks_has_no_ranks(tmp_path: Path
     run = en.open(log.write(tmp_path / "log"))
     assert any("1 file record with sums over all ranks" in note for note in run.notes)
     with pytest.raises(en.EnsioError, match="holds no data by rank"):
-        run.ranks  # noqa: B018
+        run.reading.ranks  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:
     log = traced_log(partial=("DXT_POSIX",))
     log.count("POSIX", 8, 1, READS=5, BYTES_READ=500, OPENS=2, F_READ_TIME=1.0)
     run = en.open(log.write(tmp_path / "log"))
-    assert (run.dropped_events, run.lost_calls, run.keeps_all_calls) == (3, 3, False)
+    assert (run.info.dropped_events, run.info.lost_calls, run.info.keeps_all_calls) == (3, 3, False)
     assert any("memory for DXT_POSIX was full" in note for note in run.notes)
     assert any("3 reads and writes are counted by Darshan but missing in DXT" in note for note in run.notes)
 
@@ -216,8 +216,8 @@ def test_what_is_only_counted_beside_a_trace_is_told(tmp_path: Path) -> None:
     run = en.open(log.write(tmp_path / "log"))
     assert any("counted only: 7 × fwrite of stdio (0.5 s)" in note for note in run.notes)
     assert any("lacks the names of 1 file" in note for note in run.notes)
-    assert run.lost_calls == 0
-    assert run.has_all_events
+    assert run.info.lost_calls == 0
+    assert run.info.has_all_events
 
 
 def test_a_call_whose_clock_was_set_back_has_no_duration(tmp_path: Path) -> None:

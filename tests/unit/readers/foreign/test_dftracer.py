@@ -60,10 +60,10 @@ def test_texts_for_numbers_of_the_first_versions(tmp_path, name):
         (0, "write", "write", "/d/f", -1, 3276801, 3276800, 300_000, 106_000),
         (0, "close", "close", "/d/f", -1, 0, 0, 500_000, 7_000),
     ]
-    assert run.origin_unix_ns == ORIGIN_US * 1000
-    assert run.hosts == ["n1"]
+    assert run.info.origin_unix_ns == ORIGIN_US * 1000
+    assert run.info.hosts == ["n1"]
     assert any("resolution 1 µs" in note for note in run.notes)
-    assert run.clock_step_s == pytest.approx(1e-6)
+    assert run.info.clock_step_s == pytest.approx(1e-6)
 
 
 def test_numbers_for_hashes_of_version_one(tmp_path):
@@ -76,7 +76,7 @@ def test_numbers_for_hashes_of_version_one(tmp_path):
         (2, "lseek", "seek", "/d/f", 77, 0, 0, 510_000, 1_000),
     ]
     assert run.events.thread.tolist() == [0, 1, 0, 0, 0]
-    (process,) = run.processes
+    (process,) = run.info.processes
     assert (process.rank, process.host, process.pid, process.parent_pid) == (2, "n1", 7, 6)
     assert process.command == ("./app", "-x")
     assert process.ended
@@ -95,8 +95,8 @@ def test_texts_for_hashes_and_numbers_for_phases_of_version_four(tmp_path):
         (0, "fsync", "sync", "file with the hash ffff5a20ae0d13f6", -1, 0, 0, 300_000, 31_760_000),
         (0, "close", "close", "/home/me/f", -1, 0, 0, 40_000_000, 6_000),
     ]
-    assert run.processes[0].cwd == "/home/me"
-    assert not run.processes[0].ended
+    assert run.info.processes[0].cwd == "/home/me"
+    assert not run.info.processes[0].ended
     notes = " ".join(run.notes)
     assert "skipped 1 record of counters" in notes
     assert "left out 1 call other than I/O" in notes
@@ -108,7 +108,7 @@ def test_the_unit_of_time_is_the_one_that_the_trace_states(tmp_path):
     text = NEW.replace('"US"', '"NS"')
     run = ensembles.open(written(tmp_path, text))
     assert run.events.duration.tolist() == [24, 12, 31_760, 6]
-    assert run.origin_unix_ns == ORIGIN_US
+    assert run.info.origin_unix_ns == ORIGIN_US
 
 
 def test_all_files_of_a_folder_are_one_run_and_processes_on_two_hosts_are_two_tasks(tmp_path):
@@ -117,10 +117,10 @@ def test_all_files_of_a_folder_are_one_run_and_processes_on_two_hosts_are_two_ta
     written(tmp_path, other.replace("0000000000", "0000001000"), "b.pfw")
     (tmp_path / "c.pfw").write_text("")
     run = ensembles.open(tmp_path)
-    assert run.hosts == ["n1", "n2"]
+    assert run.info.hosts == ["n1", "n2"]
     assert run.tasks == 2
     assert run.events.rank.tolist() == [0] * 4 + [1] * 4
-    assert run.clock_error_s is None
+    assert run.info.clock_error_s is None
     assert run.files.count("/home/me/f") == 1
 
 

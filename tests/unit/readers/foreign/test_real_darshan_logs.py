@@ -53,10 +53,10 @@ def test_jobs_of_real_logs_are_those_that_pydarshan_reads(path: Path) -> None:
     mounts = dict(cffi_backend.log_get_mounts(log))
     cffi_backend.log_close(log)
     run = en.open(path)
-    assert (run.tasks, run.job) == (job["nprocs"], str(job["jobid"]))
-    assert run.origin_unix_ns == job["start_time_sec"] * 10**9 + job["start_time_nsec"]
-    assert " ".join(run.command) == command
-    tables = list(run.mounts.values()) or [()]
+    assert (run.tasks, run.info.job) == (job["nprocs"], str(job["jobid"]))
+    assert run.info.origin_unix_ns == job["start_time_sec"] * 10**9 + job["start_time_nsec"]
+    assert " ".join(run.info.command) == command
+    tables = list(run.info.mounts.values()) or [()]
     assert {mount.point: mount.type for table in tables for mount in table} == mounts
 
 
@@ -65,8 +65,8 @@ def test_layouts_on_lustre_are_those_of_the_record() -> None:
     (record,) = records_of(path, "LUSTRE")
     (component,) = record["components"]
     run = en.open(path)
-    (file,) = run.file_facts
-    striping = run.striping_of(file)
+    (file,) = run.info.file_facts
+    striping = run.info.striping_of(file)
     assert striping is not None
     assert striping.stripe_bytes == component["counters"]["LUSTRE_COMP_STRIPE_SIZE"]
     assert striping.components[0].targets == tuple(component["ost_ids"])

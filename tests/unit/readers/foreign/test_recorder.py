@@ -47,8 +47,8 @@ def calls_of(rank: int) -> list[MadeCall]:
 def test_calls_are_those_that_were_written(tmp_path: Path, layout: dict[str, object]) -> None:
     trace = MadeTrace(**layout, ranks=[calls_of(rank) for rank in range(3)])  # type: ignore[arg-type]
     run = en.open(trace.write(tmp_path / "trace"))
-    assert (run.tasks, run.mode, run.origin_unix_ns) == (3, "trace", 1_700_000_000 * 10**9)
-    assert run.clock_step_s == 1e-7
+    assert (run.tasks, run.mode, run.info.origin_unix_ns) == (3, "trace", 1_700_000_000 * 10**9)
+    assert run.info.clock_step_s == 1e-7
     mine = run.select(rank="1")
     names = [run.calls[number].name for number in mine.call]
     expected = [call for call in calls_of(1) if call.function != "MPI_Comm_rank"]

@@ -144,7 +144,7 @@ def test_chunks_parts_and_ranks_of_a_run_in_files_are_those_of_one_in_memory(few
             for row in rows_of(chunk.columns)
         ]
         assert found == expected
-        some = Run("t", source).some_ranks(100, 3)
+        some = Run("t", source).reading.some_ranks(100, 3)
         assert sorted(set(some.rank.tolist())) == [0, 4, 8]
         assert rows_of(some.columns) == [row for row in expected if row[0] in (0, 4, 8)]
 
@@ -162,7 +162,7 @@ def test_a_run_without_calls_has_no_part():
     for is_ordered in (True, False):
         assert divide(source, ReadRequest(10, is_ordered=is_ordered), 4) == []
     run = Run("t", source)
-    assert len(run.some_ranks(10, 3)) == len(run.events) == len(list(run.chunks())) == 0
+    assert len(run.reading.some_ranks(10, 3)) == len(run.events) == len(list(run.chunks())) == 0
 
 
 def test_temporary_files_are_in_tmpdir_and_have_no_name(few_in_memory, tmp_path, monkeypatch):

@@ -146,12 +146,12 @@ def test_calls_files_offsets_and_errors_are_what_the_program_did(tmp_path, way):
     assert len(shell) > 100
     assert [row for row in told if row[0] == 0 and row[5] != 1][: len(EXPECTED)] == EXPECTED
     assert [row for row in told if row[0] == 1] == CHILD
-    assert [process.rank for process in run.processes if process.threads] == [0, 1]
-    assert all(process.ended for process in run.processes)
-    assert run.processes[0].command[:2] == ("sh", "-c")
+    assert [process.rank for process in run.info.processes if process.threads] == [0, 1]
+    assert all(process.ended for process in run.info.processes)
+    assert run.info.processes[0].command[:2] == ("sh", "-c")
     assert not any("invalid lines" in note for note in run.notes)
     assert any("resolution 1 µs" in note for note in run.notes)
-    assert run.clock_step_s == 1e-6
+    assert run.info.clock_step_s == 1e-6
     assert run.select(op="read").ensemble().sample.resolution_s in (0.0, 1e-6)
 
 
@@ -276,7 +276,7 @@ def test_lines_without_a_number_are_those_of_the_process_that_was_alone(tmp_path
         "1700000000.000700 +++ exited with 0 +++\n"
     )
     run = ensembles.open(tmp_path / "log")
-    assert [process.pid for process in run.processes] == [100, 101]
+    assert [process.pid for process in run.info.processes] == [100, 101]
     assert run.events.rank.tolist() == [0, 0, 0, 1]
     assert run.events.offset.tolist() == [-1, 0, 5, 3]
     assert not any("invalid lines" in note for note in run.notes)
@@ -296,7 +296,7 @@ def test_child_may_come_before_its_parent_is_named(tmp_path):
         "1700000000.000700 +++ exited with 0 +++\n"
     )
     run = ensembles.open(tmp_path / "log")
-    assert [process.pid for process in run.processes] == [100, 101]
+    assert [process.pid for process in run.info.processes] == [100, 101]
     assert run.events.rank.tolist() == [0, 0, 0, 1]
     assert run.events.offset.tolist() == [-1, 0, 5, 3]
     assert not any("make no sense" in note for note in run.notes)

@@ -13,7 +13,7 @@ UNALIGNED = "are not aligned (this needs"
 
 def misses_ns(run: ensembles.Run, made) -> np.ndarray:
     """How far times are from the truth, which rank 0's node knows."""
-    return np.abs(run.events.start + (run.origin_unix_ns - UNIX_NS) - made.start_ns.ravel())
+    return np.abs(run.events.start + (run.info.origin_unix_ns - UNIX_NS) - made.start_ns.ravel())
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -28,8 +28,8 @@ def test_times_of_all_nodes_are_right_within_the_stated_bound(tmp_path, seed):
     )
     run = ensembles.open(tmp_path)
     assert run.notes == []
-    assert 0 < run.clock_error_s <= (5 * skew_ns + 20_000) / 1e9
-    assert misses_ns(run, made).max() / 1e9 <= run.clock_error_s
+    assert 0 < run.info.clock_error_s <= (5 * skew_ns + 20_000) / 1e9
+    assert misses_ns(run, made).max() / 1e9 <= run.info.clock_error_s
 
 
 def test_drift_is_followed(tmp_path):
@@ -38,15 +38,15 @@ def test_drift_is_followed(tmp_path):
     )
     run = ensembles.open(tmp_path)
     span_ns = made.start_ns.max()
-    assert 5e-5 * span_ns > 100 * run.clock_error_s * 1e9
-    assert misses_ns(run, made).max() / 1e9 <= run.clock_error_s
+    assert 5e-5 * span_ns > 100 * run.info.clock_error_s * 1e9
+    assert misses_ns(run, made).max() / 1e9 <= run.info.clock_error_s
 
 
 def test_the_bound_is_kept_in_trace_h5(tmp_path):
     synthetic_run(tmp_path, 4, 50, tasks_per_node=2, ahead_ns=[0, 12345], skew_ns=1000)
     run = ensembles.open(tmp_path)
     stored = ensembles.open(collect(str(tmp_path))[0])
-    assert stored.clock_error_s == run.clock_error_s
+    assert stored.info.clock_error_s == run.info.clock_error_s
     np.testing.assert_array_equal(stored.events.start, run.events.start)
 
 
@@ -60,7 +60,7 @@ def test_a_program_that_did_not_end_is_aligned_as_it_began(tmp_path):
 def test_without_barriers_the_times_of_day_are_taken_and_that_is_said(tmp_path):
     made = synthetic_run(tmp_path, 6, 50, tasks_per_node=2, ahead_ns=[0, 10**9, 0], meetings=[])
     run = ensembles.open(tmp_path)
-    assert run.clock_error_s is None
+    assert run.info.clock_error_s is None
     assert len(run.notes) == 1
     assert f"clocks of 3 nodes {UNALIGNED}" in run.notes[0]
     late = np.zeros(made.start_ns.shape, "i8")
@@ -71,7 +71,7 @@ def test_without_barriers_the_times_of_day_are_taken_and_that_is_said(tmp_path):
 def test_a_single_node_is_not_touched(tmp_path):
     made = synthetic_run(tmp_path, 6, 50, tasks_per_node=6, skew_ns=10_000)
     run = ensembles.open(tmp_path)
-    assert run.clock_error_s == 0.0
+    assert run.info.clock_error_s == 0.0
     assert run.notes == []
     assert misses_ns(run, made).max() <= 1
 
@@ -81,5 +81,5 @@ def test_readings_that_make_no_sense_are_not_used(tmp_path):
         readings = {f"begin{number}_{edge}": 1 << 63 for number in range(8) for edge in ("entered", "left")}
         spool(tmp_path / f"{rank}.spool", [made_events(5)], host=f"node{rank}", rank=rank, **readings)
     run = ensembles.open(tmp_path)
-    assert run.clock_error_s is None
+    assert run.info.clock_error_s is None
     assert any(UNALIGNED in note for note in run.notes)

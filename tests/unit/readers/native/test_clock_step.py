@@ -42,9 +42,9 @@ def spool(folder, clock="TSC", properties=None, ticks=None):
 def test_the_recorded_step_is_that_of_the_run_its_events_and_its_ensembles(tmp_path, through):
     path = spool(tmp_path / "run", properties={"clock_step_ticks": str(STEP_TICKS)})
     run = ensembles.open(path if through == "spools" else collect(path, tmp_path / "trace.h5")[0])
-    assert run.clock_step_s == pytest.approx(1e-8, rel=1e-6)
+    assert run.info.clock_step_s == pytest.approx(1e-8, rel=1e-6)
     writes = run.select(op="write")
-    assert writes[writes.duration > 0].clock_step_s == run.clock_step_s
+    assert writes[writes.duration > 0].clock_step_s == run.info.clock_step_s
     assert writes.ensemble().sample.resolution_s == run.ensemble(op="write").sample.resolution_s
     assert writes.ensemble().sample.resolution_s == pytest.approx(1e-8, rel=1e-6)
     # 4 KiB a call: a step of a call is 256 steps of a MiB.
@@ -56,21 +56,21 @@ def test_ticks_of_a_recorder_that_did_not_state_a_step_are_found(tmp_path):
     true_ticks = TICKS_PER_NS * rng.lognormal(np.log(900), 0.08, 20_000)
     ticks = STEP_TICKS * np.floor(true_ticks / STEP_TICKS).astype(np.int64)
     run = ensembles.open(spool(tmp_path / "run", ticks=ticks))
-    assert run.clock_step_s is None
+    assert run.info.clock_step_s is None
     assert len(run.ensemble(op="write").modes()) == 1
 
 
 @pytest.mark.parametrize("told", ["", "x", "0", "99999999"])
 def test_a_step_that_makes_no_sense_is_not_believed(tmp_path, told):
     run = ensembles.open(spool(tmp_path / "run", properties={"clock_step_ticks": told}))
-    assert run.clock_step_s is None
+    assert run.info.clock_step_s is None
 
 
 def test_the_system_s_clock_is_estimated(tmp_path):
     """It shows whole nanoseconds, rounded from a counter that the recorder does not know."""
     ticks = 1000 * np.random.default_rng(1).integers(3, 9, 200)
     run = ensembles.open(spool(tmp_path / "run", "MONOTONIC", ticks=ticks))
-    assert run.clock_step_s is None
+    assert run.info.clock_step_s is None
     assert run.ensemble(op="write").sample.resolution_s == pytest.approx(1e-6)
 
 

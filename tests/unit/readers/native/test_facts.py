@@ -63,26 +63,30 @@ def run(request, directory) -> ensembles.Run:
 
 
 def test_facts_of_files_are_those_of_all_processes_and_the_first_one_is_believed(run):
-    assert run.file_facts == {
+    assert run.info.file_facts == {
         "/scratch/a": {"hint.cb_nodes": "4", "lustre.lov": "00", "hint.striping_unit": "1"},
         "/link/c": {"mount": "/scratch"},
     }
 
 
 def test_versions_user_and_environment_are_kept(run):
-    assert (run.user, run.mpi_version, run.libc_version) == ("ann", "Open MPI v4.1.4", "glibc 2.36")
-    assert run.environment == {"ROMIO_HINTS": "/home/ann/hints=x", "OMP_NUM_THREADS": ""}
+    assert (run.info.user, run.info.mpi_version, run.info.libc_version) == (
+        "ann",
+        "Open MPI v4.1.4",
+        "glibc 2.36",
+    )
+    assert run.info.environment == {"ROMIO_HINTS": "/home/ann/hints=x", "OMP_NUM_THREADS": ""}
 
 
 def test_nodes_with_fewer_processors_than_tasks_are_known(run):
-    assert (run.processors, run.oversubscribed) == ({"node0": 1}, {"node0": 2})
+    assert (run.info.processors, run.info.oversubscribed) == ({"node0": 1}, {"node0": 2})
 
 
 def test_every_node_has_its_mounts(run):
-    assert list(run.mounts) == ["node0", "node1"]
-    assert run.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
-    assert run.mounts["node0"][3].point == "/with blank"
-    assert run.mounts["node1"] == (Mount("/", "xfs", "/dev/sda", 0),)
+    assert list(run.info.mounts) == ["node0", "node1"]
+    assert run.info.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
+    assert run.info.mounts["node0"][3].point == "/with blank"
+    assert run.info.mounts["node1"] == (Mount("/", "xfs", "/dev/sda", 0),)
 
 
 @pytest.mark.parametrize(
@@ -98,15 +102,15 @@ def test_every_node_has_its_mounts(run):
     ],
 )
 def test_a_file_lies_on_the_deepest_mount_above_it(run, path, kind):
-    assert run.filesystem_of(path).type == kind
+    assert run.info.filesystem_of(path).type == kind
 
 
 def test_without_mounts_the_file_system_is_not_known(tmp_path):
     spool(tmp_path / "run/0.spool", 0, {})
     run = ensembles.open(tmp_path / "run")
-    assert run.filesystem_of("/scratch/a") is None
-    assert run.striping_of("/scratch/a") is None
-    assert (run.user, run.environment, run.mounts) == ("", {}, {})
+    assert run.info.filesystem_of("/scratch/a") is None
+    assert run.info.striping_of("/scratch/a") is None
+    assert (run.info.user, run.info.environment, run.info.mounts) == ("", {}, {})
 
 
 def test_kinds_of_texts_are_those_of_the_header():
@@ -248,5 +252,5 @@ def test_files_with_the_same_hints_are_counted_together(tmp_path):
     both = {"hint.cb_nodes": "4"}
     spool(directory / "0.spool", 0, {1: both, 2: both, 3: {"mount": "/scratch"}})
     run = ensembles.open(directory)
-    assert hints_of(run, run.file_facts) == [{"hints": {"cb_nodes": "4"}, "files": 2}]
+    assert hints_of(run, run.info.file_facts) == [{"hints": {"cb_nodes": "4"}, "files": 2}]
     assert hints_of(run, []) == []

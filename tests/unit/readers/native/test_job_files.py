@@ -57,8 +57,8 @@ def spools(made: Path) -> ensembles.Run:
 def assert_equal(run: ensembles.Run, other: ensembles.Run) -> None:
     assert run.files == other.files
     assert run.calls == other.calls
-    assert (run.tasks, run.threads, run.notes) == (other.tasks, other.threads, other.notes)
-    assert run.processes == other.processes
+    assert (run.tasks, run.info.threads, run.notes) == (other.tasks, other.info.threads, other.notes)
+    assert run.info.processes == other.info.processes
     ours, theirs = run.events, other.events
     for name, column in theirs.columns.items():
         np.testing.assert_array_equal(ours.columns[name], column, err_msg=name)
@@ -87,7 +87,7 @@ def test_spool_beside_the_job_file_goes_before_it(made, job):
     spool(job / "alpha-0.spool", [more, made_events(100, seed=9)], rank=0, tasks=3, pid=100, state=RUNNING)
     run = ensembles.open(job)
     assert np.bincount(run.events.rank).tolist() == [EVENTS + 110, EVENTS + 1100, EVENTS + 2100]
-    assert [process.ended for process in run.processes] == [False, True, True]
+    assert [process.ended for process in run.info.processes] == [False, True, True]
 
 
 def test_damaged_spool_beside_the_job_file_is_told_and_the_job_file_read(made, job):

@@ -34,10 +34,10 @@ REASONS = {"budget": 30, "file_system_full": 5, "unknown": 5}
 
 def test_reasons_are_summed_and_what_is_not_known_is_said(run: Path) -> None:
     opened = en.open(run)
-    assert opened.dropped_events == 40
-    assert opened.dropped_by_reason == REASONS
-    assert list(opened.dropped_by_reason) == list(REASONS)  # the commonest first, those not known last
-    assert opened.calls_on_other_paths == 12
+    assert opened.info.dropped_events == 40
+    assert opened.info.dropped_by_reason == REASONS
+    assert list(opened.info.dropped_by_reason) == list(REASONS)  # the commonest first, those not known last
+    assert opened.info.calls_on_other_paths == 12
 
 
 def test_every_reason_of_the_recorder_has_words() -> None:
@@ -76,9 +76,9 @@ def test_trace_files_keep_them(run: Path, tmp_path: Path) -> None:
     before = en.open(run)
     collect(str(run), str(tmp_path / "out.h5"))
     stored = en.open(tmp_path / "out.h5")
-    assert stored.dropped_by_reason == before.dropped_by_reason
-    assert list(stored.dropped_by_reason) == list(REASONS)
-    assert stored.calls_on_other_paths == 12
+    assert stored.info.dropped_by_reason == before.info.dropped_by_reason
+    assert list(stored.info.dropped_by_reason) == list(REASONS)
+    assert stored.info.calls_on_other_paths == 12
     assert stored.notes == before.notes
 
 
@@ -87,7 +87,11 @@ def test_a_trace_file_that_was_written_before_says_nothing_of_them(run: Path, tm
     with h5py.File(tmp_path / "out.h5", "r+", libver=("v110", "v110")) as file:
         del file["losses"]
     stored = en.open(tmp_path / "out.h5")
-    assert (stored.dropped_events, stored.dropped_by_reason, stored.calls_on_other_paths) == (40, {}, 0)
+    assert (stored.info.dropped_events, stored.info.dropped_by_reason, stored.info.calls_on_other_paths) == (
+        40,
+        {},
+        0,
+    )
 
 
 def test_damaged_numbers_are_not_believed(run: Path) -> None:
@@ -95,7 +99,7 @@ def test_damaged_numbers_are_not_believed(run: Path) -> None:
     with open(run / "a.spool", "r+b") as file:
         os.pwrite(file.fileno(), b"\xff" * LOSSES.size, position)
     opened = en.open(run)
-    assert (opened.dropped_by_reason, opened.calls_on_other_paths) == ({"unknown": 40}, 0)
+    assert (opened.info.dropped_by_reason, opened.info.calls_on_other_paths) == ({"unknown": 40}, 0)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import ensembles as en
 
 def ranks_by_pid(run: en.Run) -> dict[int, list[int]]:
     ranks: dict[int, list[int]] = {}
-    for process in run.processes:
+    for process in run.info.processes:
         ranks.setdefault(process.pid, []).append(process.rank)
     return ranks
 
@@ -30,7 +30,7 @@ def test_recorded_ranks_are_kept(tmp_path: Path) -> None:
         add(tmp_path, 100 + rank, rank=rank, tasks=3)
     run = en.open(tmp_path)
     assert ranks_by_pid(run) == {100: [0], 101: [1], 102: [2]}
-    assert (run.tasks, run.threads, run.notes) == (3, 3, [])
+    assert (run.tasks, run.info.threads, run.notes) == (3, 3, [])
 
 
 def test_ranks_without_a_spool_are_told(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_run_in_which_nobody_made_a_call_has_one_task(tmp_path: Path) -> None:
     add(tmp_path, 100, events=0)
     add(tmp_path, 200, events=0)
     run = en.open(tmp_path)
-    assert (run.tasks, len(run.events), len(run.processes)) == (1, 0, 2)
+    assert (run.tasks, len(run.events), len(run.info.processes)) == (1, 0, 2)
 
 
 def test_calls_outside_the_ranks_come_after_them_with_a_note(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_forked_children_of_a_rank_have_threads_of_their_own(tmp_path: Path) -> 
     spool(tmp_path / "parent.spool", parent, rank=0, pid=100, first_realtime_ns=UNIX_NS)
     spool(tmp_path / "child.spool", [made_events(40, 3)], rank=0, pid=101, first_realtime_ns=UNIX_NS + 10**6)
     run = en.open(tmp_path)
-    assert (run.tasks, run.threads) == (1, 3)
+    assert (run.tasks, run.info.threads) == (1, 3)
     assert np.bincount(run.events.thread).tolist() == [20, 30, 40]
     of_child = run.events[run.events.thread == 2]
     assert sorted(of_child.requested) == sorted(made_events(40, 3)["requested"])
@@ -118,7 +118,7 @@ def test_a_process_that_went_on_as_another_program_has_not_been_killed(tmp_path:
     add(tmp_path, 100, rank=0, start=9)
     run = en.open(tmp_path)
     assert run.notes == []
-    assert all(process.ended for process in run.processes)
+    assert all(process.ended for process in run.info.processes)
 
 
 def test_many_killed_processes_are_one_note(tmp_path: Path) -> None:
@@ -132,5 +132,5 @@ def test_lost_calls_are_told_with_their_number(tmp_path: Path) -> None:
     add(tmp_path, 100, rank=0, dropped_events=70)
     add(tmp_path, 101, rank=1, dropped_events=7)
     run = en.open(tmp_path)
-    assert run.dropped_events == 77
+    assert run.info.dropped_events == 77
     assert any("77 calls of 2 processes were not recorded" in note for note in run.notes)

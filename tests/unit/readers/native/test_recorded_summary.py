@@ -63,8 +63,8 @@ def cell(count: int = 3, block: int = 1, moved: int = 1536) -> bytes:
 
 def test_a_summary_laid_out_by_hand_is_read(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "by-hand", cell()))
-    assert (run.mode, run.notes, len(run.events), run.threads) == ("profile", [], 0, 1)
-    assert not run.has_all_events
+    assert (run.mode, run.notes, len(run.events), run.info.threads) == ("profile", [], 0, 1)
+    assert not run.info.has_all_events
     summary = run.summary
     rows = {name: column.tolist() for name, column in summary.cells.items()}
     # The event that was not added yet has no ordinal, and so its own cell.
@@ -106,4 +106,4 @@ def test_a_process_killed_while_it_added_a_call_is_told(tmp_path: Path) -> None:
 
 def test_calls_that_a_trace_holds_for_the_summary_only_are_dropped_events(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "s", cell(), mode=b"trace", state=0))
-    assert (run.dropped_events, run.lost_calls, run.summary.count) == (1, 0, 4)
+    assert (run.info.dropped_events, run.info.lost_calls, run.summary.count) == (1, 0, 4)

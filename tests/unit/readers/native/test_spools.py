@@ -73,7 +73,12 @@ def test_bytes_laid_out_by_hand_are_read(
         "start": 200,
         "duration": 30,
     }
-    assert (run.tasks, run.origin_unix_ns, run.excluded_calls, run.processes[0].pid) == (5, UNIX_NS, 9, 77)
+    assert (run.tasks, run.info.origin_unix_ns, run.info.excluded_calls, run.info.processes[0].pid) == (
+        5,
+        UNIX_NS,
+        9,
+        77,
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 1364, 1365, 40_000])
@@ -155,7 +160,7 @@ def test_the_origin_is_the_start_of_the_first_process(tmp_path: Path) -> None:
     spool(tmp_path / "a.spool", [made_events(1, first_ticks=1000)], rank=0, first_realtime_ns=UNIX_NS + 50)
     spool(tmp_path / "b.spool", [made_events(1, first_ticks=1000)], rank=1, first_realtime_ns=UNIX_NS)
     run = en.open(tmp_path)
-    assert run.origin_unix_ns == UNIX_NS
+    assert run.info.origin_unix_ns == UNIX_NS
     assert run.events.start[0] - run.events.start[1] == 50
 
 
@@ -174,12 +179,12 @@ def test_a_path_that_is_no_utf8_is_kept_byte_for_byte(tmp_path: Path) -> None:
 
 def test_unknown_and_missing_properties_do_not_matter(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "s", properties={"colour": "blue", "job": "42"}, rank=0))
-    assert (run.job, run.mode, run.command) == ("42", "", ())
+    assert (run.info.job, run.mode, run.info.command) == ("42", "", ())
 
 
 def test_arguments_are_told_apart(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "s", properties={"command": "solver\x1f-o\x1fa b"}, rank=0))
-    assert run.command == ("solver", "-o", "a b")
+    assert run.info.command == ("solver", "-o", "a b")
 
 
 def test_calls_and_files_without_a_name_are_told(tmp_path: Path) -> None:

@@ -48,10 +48,14 @@ def made(tmp_path_factory, coder) -> Path:
         spool(paths[-1], [], **told, pid=100 + rank, properties={"mode": "profile"})
     run = ensembles.open(folder / "trace")
     numbers = {number: NUMBERS.get(call, 0) for number, call in enumerate(run.calls)}
-    rows = {path.name: rows_of(run.ranks, rank) for rank, path in enumerate(paths)}
+    rows = {path.name: rows_of(run.reading.ranks, rank) for rank, path in enumerate(paths)}
     (folder / "job").mkdir()
     collect_spools(
-        coder, paths, folder / "job/job.ensio", packed_summary(run.summary, numbers, run.origin_unix_ns), rows
+        coder,
+        paths,
+        folder / "job/job.ensio",
+        packed_summary(run.summary, numbers, run.info.origin_unix_ns),
+        rows,
     )
     return folder
 
@@ -61,7 +65,7 @@ def assert_same(run: ensembles.Run, other: ensembles.Run) -> None:
     for name, column in theirs.items():
         np.testing.assert_allclose(ours[name], column, rtol=1e-12, err_msg=name)
     for name, column in other.ranks.to_arrays().items():
-        np.testing.assert_array_equal(run.ranks.to_arrays()[name], column, err_msg=name)
+        np.testing.assert_array_equal(run.reading.ranks.to_arrays()[name], column, err_msg=name)
 
 
 def changed(made: Path, folder: Path, change) -> Path:
@@ -74,7 +78,7 @@ def changed(made: Path, folder: Path, change) -> Path:
 
 def test_summary_and_ranks_are_those_of_the_events(made):
     run, traced = ensembles.open(made / "job"), ensembles.open(made / "trace")
-    assert (run.mode, run.notes, run.has_all_events) == ("profile", [], False)
+    assert (run.mode, run.notes, run.info.has_all_events) == ("profile", [], False)
     assert run.summary.count == len(traced.events) == RANKS * EVENTS
     assert_same(run, traced)
     assert_same(ensembles.open(made / "job/job.ensio"), traced)
@@ -102,8 +106,8 @@ def test_a_spool_beside_it_adds_only_what_came_later(made, tmp_path):
     )
     run = ensembles.open(tmp_path)
     assert run.summary.count == RANKS * EVENTS + 10
-    assert run.ranks.count[run.ranks.rank == 1].sum() == EVENTS + 10
-    assert run.ranks.count[run.ranks.rank == 2].sum() == EVENTS
+    assert run.reading.ranks.count[run.reading.ranks.rank == 1].sum() == EVENTS + 10
+    assert run.reading.ranks.count[run.reading.ranks.rank == 2].sum() == EVENTS
 
 
 def test_two_job_files_in_a_directory_add_up(made, tmp_path):
@@ -124,7 +128,7 @@ def test_two_job_files_in_a_directory_add_up(made, tmp_path):
         position = end
     (tmp_path / "job-2.ensio").write_bytes(renamed)
     run = ensembles.open(tmp_path)
-    assert run.summary.count == 2 * RANKS * EVENTS == run.ranks.count.sum()
+    assert run.summary.count == 2 * RANKS * EVENTS == run.reading.ranks.count.sum()
 
 
 def test_a_damaged_summary_is_told_and_the_rows_of_ranks_are_read(made, tmp_path):
@@ -134,7 +138,7 @@ def test_a_damaged_summary_is_told_and_the_rows_of_ranks_are_read(made, tmp_path
     run = ensembles.open(changed(made, tmp_path, damage))
     assert run.summary.count == 0
     assert any("job.ensio is damaged" in note and "do not include the calls" in note for note in run.notes)
-    assert run.ranks.count.sum() == RANKS * EVENTS
+    assert run.reading.ranks.count.sum() == RANKS * EVENTS
 
 
 @pytest.mark.parametrize("member", ["summary", "summary_coded", "summary_bytes"])
@@ -166,7 +170,7 @@ def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
     (folder / "job.ensio").write_bytes(content[:at] if cut else content)
     try:
         run = ensembles.open(folder / "job.ensio")
-        found, rows = run.summary.count, int(run.ranks.count.sum())
+        found, rows = run.summary.count, int(run.reading.ranks.count.sum())
     except EnsioError:
         return
     assert (found, rows) == (RANKS * EVENTS, RANKS * EVENTS) or run.notes

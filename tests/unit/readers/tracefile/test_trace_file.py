@@ -136,7 +136,7 @@ def test_a_collected_file_is_read_from_then_on(rich: Path, tmp_path: Path) -> No
     assert [path.name for path in rich.iterdir()] == ["trace.h5"]
     again = en.open(rich)
     assert_equal_runs(again, en.Run(str(kept), open_run_directory(str(kept))))
-    assert again.processes == first.processes
+    assert again.info.processes == first.info.processes
 
 
 def test_a_file_of_an_unfinished_run_does_not_hide_what_came_later(tmp_path: Path) -> None:

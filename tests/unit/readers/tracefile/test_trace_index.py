@@ -150,7 +150,10 @@ def test_other_columns_alone_need_no_index(trace: Path) -> None:
 def test_parts_together_are_the_whole(trace: Path, most: int) -> None:
     run = en.open(trace)
     request = ReadRequest(500, ("start", "duration"), is_ordered=False)
-    parts = [list(run.source.chunks(part, DamageReport())) for part in divide(run.source, request, most)]
+    parts = [
+        list(run.reading.source.chunks(part, DamageReport()))
+        for part in divide(run.reading.source, request, most)
+    ]
     assert len(parts) == min(most, CHUNKS)
     assert max(len(chunk) for part in parts for chunk in part) <= 500
     starts = np.concatenate([chunk.start for part in parts for chunk in part])

@@ -169,7 +169,7 @@ def test_ensembles_and_phases_number_phases_alike(
     monkeypatch.setattr(from_run, "IN_MEMORY", 0)
     monkeypatch.setattr(from_run, "SOME_EVENTS", 800)
     run = en.open(run_path / name)
-    assert not run.knows_phases
+    assert not run.reading.knows_phases
     first = run.ensemble(op="write", phase="3-4")
     assert first.n == np.count_nonzero((writes.phase == 3) | (writes.phase == 4))
     assert "detected in 2 of 12 tasks" in run.phases.sentence

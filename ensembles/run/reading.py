@@ -1,0 +1,316 @@
+"""How the events of a run are read: source, executor, memory, and what is kept of passes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import COLUMNS, Events
+from ensembles.model.filters import within_ranges
+from ensembles.model.regions import KINDS
+from ensembles.passes.damage import DamageReport
+from ensembles.passes.executors import Executor, ThreadExecutor
+from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.memory import Budget
+from ensembles.passes.reading import Ranges, ReadRequest, ascending_ranges, sample_size
+from ensembles.passes.spec import Choose, PassSpec, compute_fingerprint
+from ensembles.passes.summary import BY_RANK, RANK_ORDER
+from ensembles.readers.common.source import EventSource
+from ensembles.run.kept import KeptSummaries
+from ensembles.run.read_limits import limits_of
+from ensembles.run.selection import Selection, select_chunks
+from ensembles.run.totals import empty_ranks
+from ensembles.summaries.ranktable import RankTable
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.sampled_ranks import ExtraSummary
+
+
+class RunReading:
+    """The part of a run that readers, writers, executors and commands need, and users seldom.
+
+    Parameters
+    ----------
+    run : Run
+    source : EventSource
+        Reads the events (`ensembles.readers`).
+
+    Attributes
+    ----------
+    source : EventSource
+        The reader of the events.
+    executor : Executor
+        Makes the passes over the events (`ensembles.passes.executors`).
+    budget : Budget
+        Memory that a pass may take.
+    reopen : callable or None
+        Opens the run in a worker process, given its path and its memory in bytes. `ensembles.open` sets it.
+    kept : KeptSummaries
+        Results of passes that were made before.
+    """
+
+    def __init__(self, run: Run, source: EventSource) -> None:
+        self._run = run
+        self.source = source
+        self.executor: Executor = ThreadExecutor()
+        self.budget = Budget.default()
+        self.reopen: Callable[[str, int], Run] | None = None
+        self._open_token = uuid4().hex
+        self.kept = KeptSummaries(run)
+        self._is_damaged = False
+
+    @property
+    def knows_phases(self) -> bool:
+        """Whether phases have been detected already, so that `Run.phases` makes no pass."""
+        return "phases" in self._run.__dict__
+
+    def find_phases(self, some: Events | None = None, beside: ExtraSummary | None = None) -> Phases:
+        """Detect the phases and keep them in `Run.phases`, of a run that keeps all calls.
+
+        Parameters
+        ----------
+        some, beside
+            As for `ensembles.structure.phases.detect.detect_phases`.
+
+        Returns
+        -------
+        Phases
+
+        Raises
+        ------
+        EnsioError
+            As `Run.phases`; also if the run does not keep every call.
+        """
+        from ensembles.structure.phases.detect import detect_phases
+
+        phases = self._run.__dict__["phases"] = detect_phases(self._run, some=some, beside=beside)
+        return phases
+
+    @property
+    def has_phases(self) -> bool:
+        """Whether phases can be found: all calls are events, or the program named some."""
+        return self._run.info.keeps_all_calls or bool((self._run.regions.kind == KINDS.index("phase")).any())
+
+    @property
+    def most_events(self) -> int:
+        """Upper bound of the number of events, known without reading them."""
+        return self.source.capacity
+
+    def some_ranks(self, most_events: int, least_ranks: int = 3, among: Ranges | None = None) -> Events:
+        """Read all events of some ranks, evenly spaced among all ranks.
+
+        Parameters
+        ----------
+        most_events : int
+            Approximate number of events wanted.
+        least_ranks : int
+            Smallest number of ranks, even if they have more events.
+        among : sequence of (int, int), optional
+            Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
+
+        Returns
+        -------
+        Events
+            Sorted by (rank, start).
+
+        Raises
+        ------
+        EnsioError
+            The events do not fit into the memory budget, or a file cannot be read any more.
+        """
+        share = -(-self.most_events * least_ranks // max(self._run.tasks, 1))
+        what = f"all calls of {least_ranks} tasks, which phase detection needs"
+        self.budget.check_events(self._run.path, share, what)
+        ranks = self.source.rank_sizes().rank
+        wanted = sample_size(len(ranks), self.most_events, most_events, least_ranks)
+        if among is not None:
+            ranks = ranks[within_ranges(ranks, among)]
+        places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
+        chosen = ascending_ranges([(rank, rank) for rank in ranks[places].tolist()])
+        request = ReadRequest(is_ordered=False, ranks=chosen)
+        # Damage is not noted, as a pass over all events counts it.
+        return self.joined(self.source.chunks(request, DamageReport())).sorted()
+
+    def noting(self, request: ReadRequest) -> Iterator[Events]:
+        """Iterate over requested events, and note the damage at the end."""
+        damage = DamageReport()
+        yield from self.source.chunks(request, damage)
+        self.note_damage(damage)
+
+    def joined(self, chunks: Iterable[Events]) -> Events:
+        """Join chunks of events of this run."""
+        parts = list(chunks) or [Events.empty(self._run.calls, self._run.files)]
+        joined = parts[0] if len(parts) == 1 else Events.concatenate(parts)
+        joined.clock_step_s = self._run.info.clock_step_s
+        return joined
+
+    def note_damage(self, damage: DamageReport) -> None:
+        """Add the damage that a pass found to the notes of the run.
+
+        Parameters
+        ----------
+        damage : DamageReport
+            Counts of the whole pass.
+        """
+        for sentence in damage.sentences:
+            self._is_damaged = True
+            self.source.metadata.note(sentence)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether every process has ended, and no damage was found in the events that were read."""
+        return self.source.is_complete and not self._is_damaged
+
+    def fill(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
+        """Fill summaries for `Run.summarize`, from what is kept and in one pass."""
+        found = SummaryGroup(requests, self._run)
+        missing = self.kept.restore(requests, selection, found)
+        if missing:
+            filled = self._pass(missing, selection)
+            self.kept.keep(missing, selection, filled)
+            found.summaries |= filled.summaries
+        return found
+
+    def _pass(self, requests: Mapping[str, SummaryRequest], selection: Selection | None) -> SummaryGroup:
+        """Fill summaries with the events."""
+        empty, limits = SummaryGroup(requests, self._run), limits_of(self._run, selection)
+        columns, requires = empty.columns, empty.requires
+        if columns is not None and (selection is not None or requires is BY_RANK):
+            columns |= {"rank", "start"} | {*(() if selection is None else selection.columns)}
+        if selection is not None and selection.ordinals is not None:
+            # To count ordinals, all columns of whole ranks are concatenated.
+            columns, requires = None, max(requires, RANK_ORDER)
+        group = self.executor.summarize(
+            self._run,
+            PassSpec(
+                path=os.path.abspath(self._run.path),
+                open_token=self._open_token,
+                fingerprint=compute_fingerprint(self._run),
+                reopen=self.reopen,
+                requests=requests,
+                columns=None if columns is None else tuple(name for name in COLUMNS if name in columns),
+                choose=None if selection is None else self._choose(selection),
+                requires=requires,
+                budget=self.budget,
+                ranks=limits.ranks,
+                times_ns=limits.times_ns,
+                contents=limits.contents,
+            ),
+        )
+        if group.left_out_ranks:
+            self.source.metadata.note(
+                f"{group.left_out_ranks:,} tasks made more calls than fit into memory at once, and the order "
+                "of their calls was not examined: give more memory (--memory)"
+            )
+        return group
+
+    def is_read_whole(self, selection: Selection) -> bool:
+        """Whether all events have to be read to find those of a selection for this run."""
+        return limits_of(self._run, selection).are_none
+
+    def _choose(self, selection: Selection) -> Choose:
+        """Make the function that reduces chunks of this run to the selected events."""
+        phases = None if selection.phases is None else self._run.phases
+        return partial(select_chunks, selection, None if phases is None else phases.phase_index)
+
+    def chosen_by(self, selection: Selection) -> Events:
+        """Read the events of a selection.
+
+        Parameters
+        ----------
+        selection : Selection
+            From `Selection.for_run` of this run.
+
+        Returns
+        -------
+        Events
+            Sorted by (rank, start).
+        """
+        if "events" in self._run.__dict__:
+            return selection.apply(self._run.events)
+        # Sorted here; only the count of ordinals needs the order of completion before.
+        chosen = self.joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
+
+        def ask(name: str) -> np.ndarray | None:
+            if name == "phase":
+                return None if self._run.phases is None else self._run.phases.phase_index(chosen)
+            # Both were sorted stably, so that events of equal rank and start are in one order.
+            return selection.apply(self._run.events).ordinal if self._run.info.keeps_all_calls else None
+
+        return chosen.with_derived(ask)
+
+    def chunks_for(self, selection: Selection, max_events: int | None = None) -> Iterator[Events]:
+        """Iterate over the events of a selection for this run, in the order of ranks.
+
+        Parameters
+        ----------
+        selection : Selection
+            From `Selection.for_run` of this run.
+        max_events : int, optional
+            Largest number of events read at a time. Default: as the memory budget allows.
+
+        Yields
+        ------
+        Events
+        """
+        return self._chunks_for(selection, max_events, True)
+
+    def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
+        limits = limits_of(self._run, selection)
+        request = ReadRequest(
+            max_events or self.budget.chunk_events,
+            is_ordered=is_ordered,
+            ranks=limits.ranks,
+            times_ns=limits.times_ns,
+            contents=limits.contents,
+        )
+        return self._choose(selection)(self.noting(request), self.budget, self._run.path)
+
+    @property
+    def has_summary(self) -> bool:
+        """Whether `Run.summary` is stored with the run, and need not be computed from the events."""
+        return "summary" in self._run.__dict__ or self.source.summary() is not None
+
+    @cached_property
+    def ranks(self) -> RankTable:
+        """Sums over the calls of each rank by function.
+
+        They include calls that are not events.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more, or holds neither all events nor sums by rank.
+        """
+        ranks = self.source.ranks()
+        if ranks is None and not self._run.info.has_all_events:
+            raise EnsioError(
+                f"{self._run.path} holds no data by rank: if an older ensio wrote it, collect the run again; "
+                "the sums that another tool made over all ranks cannot be divided"
+            )
+        if ranks is None:
+            ranks = self._run.summarize(empty_ranks)
+        return ranks
+
+    @property
+    def needs_pass_for_ranks(self) -> bool:
+        """Whether `ranks` would make a pass over the events."""
+        return "ranks" not in self.__dict__ and self._run.info.has_all_events and self.source.ranks() is None
+
+    def keep_ranks(self, ranks: RankTable) -> None:
+        """Keep the sums of a pass over all events as `ranks`, which then makes no pass.
+
+        Parameters
+        ----------
+        ranks : RankTable
+            Filled with all events of this run.
+        """
+        self.__dict__["ranks"] = ranks
