@@ -138,10 +138,7 @@ def _steps(steps: dict[str, Any] | None) -> str:
                 f"{row['collective_calls']:,}",
                 f"{row['tasks']:,}",
                 seconds_text(row["time_s"]),
-                *(
-                    f"{100 * row[key] / row['time_s']:.1f} %" if row["time_s"] else ""
-                    for key in ("communication_s", "storage_s", "entry_s", "others_storage_s")
-                ),
+                *("" if share is None else f"{100 * share:.1f} %" for share in row["shares"].values()),
             )
             for row in steps["rows"]
         ]

@@ -39,8 +39,7 @@ def screen_text(found: Diagnosis) -> str:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
     lines = []
     if small:
-        least = f"{100 * found.SMALL_SHARE:.0f} %"
-        lines.append(_wrapped(f"below {least} of the run each, at most (--verbose): {', '.join(small)}"))
+        lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
     if found.findings and found.unexplained_s is not None:
         lines.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
     if found.findings:

@@ -213,7 +213,17 @@ class RunReading:
         return group
 
     def is_read_whole(self, selection: Selection) -> bool:
-        """Whether all events have to be read to find those of a selection for this run."""
+        """Tell whether all events have to be read to find those of a selection.
+
+        Parameters
+        ----------
+        selection : Selection
+            From `Selection.for_run` of this run.
+
+        Returns
+        -------
+        bool
+        """
         return limits_of(self._run, selection).are_none
 
     def _choose(self, selection: Selection) -> Choose:

@@ -32,6 +32,10 @@ NO_STORAGE = (
 )
 
 
+STEPS = ("communication", "storage", "entry", "others_storage")
+"""Steps of a collective call, as in the names of attributes and columns."""
+
+
 @dataclass(frozen=True)
 class StepTimes:
     """Where the tasks of the calls of one function spent their time.
@@ -66,8 +70,9 @@ class StepTimes:
     others_storage_s: float
 
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
+        """A dict with the names of the attributes, and ``shares`` of the time by step."""
+        shares = {step: getattr(self, f"{step}_s") / self.time_s if self.time_s else None for step in STEPS}
+        return asdict(self) | {"shares": shares}
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ static uint32_t drop_reason; /* ENSIO_DROPPED_...: why the last request for a wi
 /* The first window has room for the texts of many files. Most processes need a few pages of it. */
 #define FIRST_POPULATED_BYTES (16 << 10)
 #define MORE_POPULATED_BYTES (8 << 10)
+#define TEXT_OF_ENDS_BYTES 1024
 
 #define LARGE_PAGE_BYTES (2 << 20)
 #define TEXT_WINDOW_BYTES 65536
@@ -475,18 +476,17 @@ static uint64_t bytes_of_entry(uint32_t length)
     return (sizeof(struct ensio_text) + length + 7) / 8 * 8;
 }
 
-/* Allocates what a text of this length needs in the first window: 0, or -1 without space. */
+/* Allocates what a text of this length needs in the first window: 0, or -1 without space. Some room is allocated ahead:
+ * what a process says of its end must not depend on where the last page ends when the disk is full. */
 static int populate_first(uint32_t length)
 {
     const uint64_t end = ENSIO_SPOOL_TEXT_BYTES + ensio_spool->text_bytes + bytes_of_entry(length);
-    const uint64_t wanted = round_up(end, MORE_POPULATED_BYTES);
-    if (end <= file.first_populated)
-        return 0;
-    if (wanted > ENSIO_SPOOL_BYTES ||
-        ensio_raw_populate((char *)ensio_spool + file.first_populated, wanted - file.first_populated) != 0)
-        return -1;
-    file.first_populated = wanted;
-    return 0;
+    const uint64_t ahead = round_up(end + TEXT_OF_ENDS_BYTES, MORE_POPULATED_BYTES);
+    const uint64_t wanted = ahead < ENSIO_SPOOL_BYTES ? ahead : ENSIO_SPOOL_BYTES;
+    if (wanted > file.first_populated &&
+        ensio_raw_populate((char *)ensio_spool + file.first_populated, wanted - file.first_populated) == 0)
+        file.first_populated = wanted;
+    return end <= file.first_populated ? 0 : -1;
 }
 
 /* Appends an entry to those of a window, if there is room. */

@@ -95,7 +95,7 @@ def _kept_open(case: Case, rows: np.ndarray, time_ns: np.ndarray, at_most_s: flo
     idle_s = max(case.span_s - case.most_s(case.rows["time_ns"]), 0.0)
     likely = saved * min(idle_s / max(gain_s, 1e-12), 1.0)
     count = int(case.rows["n"][rows].sum())
-    if count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
+    if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
         return None
     if case.gain_s(likely) < FROM_SHARE["warning"] * case.span_s:
         raise NotApplicable(

@@ -72,7 +72,7 @@ def test_help_imports_no_heavy_package(command: str) -> None:
         ("files", READING),
         ("ranks", READING),
         ("phases", READING),
-        ("rate", TESTING),
+        ("rate", READING),
         ("modes", TESTING),
     ],
 )

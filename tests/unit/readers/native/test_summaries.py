@@ -64,7 +64,7 @@ def assert_same(run: ensembles.Run, other: ensembles.Run) -> None:
     ours, theirs = run.summary.to_arrays(), other.summary.to_arrays()
     for name, column in theirs.items():
         np.testing.assert_allclose(ours[name], column, rtol=1e-12, err_msg=name)
-    for name, column in other.ranks.to_arrays().items():
+    for name, column in other.reading.ranks.to_arrays().items():
         np.testing.assert_array_equal(run.reading.ranks.to_arrays()[name], column, err_msg=name)
 
 

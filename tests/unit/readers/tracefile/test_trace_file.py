@@ -27,10 +27,12 @@ from ensembles.writers.tracefile.tracefile import write_trace_file
 
 
 def assert_equal_runs(run: en.Run, other: en.Run) -> None:
-    for name in ("tasks", "threads", "origin_unix_ns", "calls", "files", "processes", "hosts", "mode", "job"):
+    for name in ("tasks", "calls", "files", "mode"):
         assert getattr(run, name) == getattr(other, name), name
-    for name in ("program", "command", "dropped_events", "excluded_calls", "start"):
-        assert getattr(run, name) == getattr(other, name), name
+    for name in ("threads", "origin_unix_ns", "processes", "hosts", "job", "program", "command", "start"):
+        assert getattr(run.info, name) == getattr(other.info, name), name
+    for name in ("dropped_events", "excluded_calls"):
+        assert getattr(run.info, name) == getattr(other.info, name), name
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(run.events, name), getattr(other.events, name), err_msg=name)
     for name, column in by_thread(run).items():
