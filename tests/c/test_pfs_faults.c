@@ -41,8 +41,8 @@ static void node_serialisation_lets_one_or_two_go_first(void)
     four_calls(NODE "fault.node-serialisation 1\none_at_a_time_share 0\ntwo_at_a_time_share 1\n", in_pairs);
 }
 
-/* Nodes share the target; the first caller on a node gets the node's whole share, then the next: the modes R/4, R/2, 3R/4
- * and R. The first caller is drawn. */
+/* Nodes share the target; the first caller on a node gets the node's whole share, then the next: the modes R/4, R/2,
+ * 3R/4 and R. The first caller is drawn. */
 static void who_goes_first_gets_the_share_of_the_node(void)
 {
     enum { NODES = 64 };
@@ -274,8 +274,9 @@ static void background_load_comes_in_bursts(void)
     free(model);
 }
 
-/* Calls of one request that come together are served in an order that is drawn: with very unequal shares nearly one after
- * the other, so that the first ends long before the last. Large calls have equal shares, and all the work takes as long. */
+/* Calls of one request that come together are served in an order that is drawn: with very unequal shares nearly one
+ * after the other, so that the first ends long before the last. Large calls have equal shares, and all the work takes
+ * as long. */
 static void unequal_shares_average_out_in_large_calls(void)
 {
     enum { TASKS = 16 };
