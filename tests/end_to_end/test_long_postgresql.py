@@ -108,4 +108,4 @@ def test_a_database_that_is_killed_recovers_to_the_same(made, plain, mode):
     if mode == "trace":
         log = service.run().select(call="pwrite", file="*/pg_wal/*")
         assert len(log) >= wal_writes
-        assert len(service.run().processes) >= 10
+        assert len(service.run().info.processes) >= 10
