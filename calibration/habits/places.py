@@ -14,7 +14,7 @@ from pathlib import Path
 from ensembles.workloads.simulation.live_model import shared_model
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("ENSIO_BUILD", ROOT / "build"))
+BUILD = ROOT / "build"
 MOUNT = BUILD / "bin" / "ensio-pfs-fuse"
 BLKIO, CPU = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup/cpu")
 _MOST_SHARES = 200_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ensembles.run import kept
-from ensembles.run.run import Run
+from ensembles.run.reading import RunReading
 
 from .answers import ANSWERS, Answer, NotThereError, _executed
 from .commands import lines_of
@@ -42,13 +42,13 @@ def passes(monkeypatch, tmp_path):
     monkeypatch.setattr(kept, "SETTLED_NS", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     made: list[list[str]] = []
-    whole = Run._pass
+    whole = RunReading._pass
 
-    def counted(run, requests, selection):
+    def counted(reading, requests, selection):
         made.append(sorted(requests))
-        return whole(run, requests, selection)
+        return whole(reading, requests, selection)
 
-    monkeypatch.setattr(Run, "_pass", counted)
+    monkeypatch.setattr(RunReading, "_pass", counted)
     return made
 
 

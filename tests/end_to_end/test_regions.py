@@ -188,7 +188,7 @@ def test_what_the_program_says_is_no_layer_to_choose(recorder, capfd):
     done = recorder.execute(program, 1, cwd=recorder.folder, environment={"ENSIO_LAYERS": "posix,program"})
     assert done.stderr.startswith(b'ensio: ENSIO_LAYERS names "program", which is not a layer')
     listed = done.stderr.partition(b"(the layers are ")[2]
-    assert listed == b"posix, stdio, mpiio, mpisync, hdf5, netcdf and pnetcdf).\n"
+    assert listed == b"posix, stdio, mpiio, mpisync, hdf5, netcdf, pnetcdf and mpimsg).\n"
     assert len(ensembles.open(recorder.run).select(layer="posix", call="write")) == 6 + 1
     assert occurrences(ensembles.open(recorder.run)) == {"outer": 3, "inner": 6, "left open": 1}
     # The command refuses it too, and tells the same layers.

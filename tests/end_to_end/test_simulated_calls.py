@@ -237,7 +237,9 @@ def test_profile_is_the_summary_of_the_trace(tmp_path):
     for name, column in expected.longest[1].columns.items():
         np.testing.assert_array_equal(found.longest[1].columns[name], column, name)
     for name in RANK_COLUMNS:
-        np.testing.assert_array_equal(getattr(profile.ranks, name), getattr(trace.ranks, name), name)
+        np.testing.assert_array_equal(
+            getattr(profile.reading.ranks, name), getattr(trace.reading.ranks, name), name
+        )
     assert profile.regions.names == trace.regions.names
     np.testing.assert_array_equal(profile.regions.start, trace.regions.start)
 

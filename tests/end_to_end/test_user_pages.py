@@ -87,14 +87,15 @@ def block(name: str, first: str) -> str:
 
 def test_ways_to_record(recorded, tmp_path):
     every = commands("recording.md")
-    assert len(every) == 9
+    assert len(every) == 10
     for name in ("app", "app.o"):
         shutil.copy(recorded / name, tmp_path)
-    preload, relink, start, flags, pkgconfig, check, extend, second, profile = every
+    preload, relink, start, flags, pkgconfig, check, extend, second, profile, messages = every
     shell(preload, tmp_path)
     assert calls_of(tmp_path / "run")["write"] == 108
     shell(extend, tmp_path)
     assert "8 tasks" in shell(second, tmp_path)
+    shell(messages, tmp_path)
     for number, link in enumerate((relink, flags, pkgconfig)):
         shell(link, tmp_path)
         shell(start.replace("/run", f"/relinked{number}"), tmp_path)
@@ -267,7 +268,7 @@ def test_passes_over_large_runs_agree(folder):
     for command in (line for line in every if "--scheduler" not in line):
         shell(command, folder)
         sizes.append((folder / "report.html").stat().st_size)
-    assert len(sizes) == 5
+    assert len(sizes) == 8
     assert max(sizes) - min(sizes) < 0.01 * sizes[0]
 
 
