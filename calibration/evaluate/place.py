@@ -30,7 +30,7 @@ FILES = {"serialised-metadata": "header"}
 
 
 def place_is_right(cause: str, where: dict[str, Any], finding: dict[str, Any]) -> bool:
-    """Tell whether a finding names the right operation, tasks, target and file.
+    """Check whether a finding names the right operation, tasks, target and file.
 
     Parameters
     ----------

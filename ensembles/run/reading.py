@@ -213,7 +213,7 @@ class RunReading:
         return group
 
     def is_read_whole(self, selection: Selection) -> bool:
-        """Tell whether all events have to be read to find those of a selection.
+        """Check whether all events have to be read to find those of a selection.
 
         Parameters
         ----------

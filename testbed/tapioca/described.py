@@ -1,6 +1,6 @@
 """Described writes: what each task is going to write, before any of it is written.
 
-TAPIOCA is told all writes of a program at once (``TAPIOCA_Init`` of the paper), MPI-IO one collective call
+TAPIOCA gets all writes of a program at once (``TAPIOCA_Init`` of the paper), MPI-IO one collective call
 at a time. Both read the same table here: a row is one variable of one task.
 """
 

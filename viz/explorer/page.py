@@ -168,7 +168,7 @@ class Explorer:
         self._draw()
 
     def _choices(self) -> list[Select]:
-        """Create the choices of the run, and of the run beside it."""
+        """Create the choices of the run, and of the second run."""
         numbered: list[str | tuple[Any, str]] = [
             (str(number), shown.run.path) for number, shown in enumerate(self.runs)
         ]

@@ -34,7 +34,7 @@ def _is_of_layer(calls: Sequence[Call]) -> np.ndarray:
 
 
 def has_message_layer(chunk: Events) -> bool:
-    """Tell whether any of these events are of the layer mpimsg, which is recorded on request only."""
+    """Check whether any of these events are of the layer mpimsg, which is recorded on request only."""
     return bool(_is_of_layer(chunk.calls)[chunk.call].any())
 
 
