@@ -16,6 +16,7 @@ import ensembles
 from ensembles.readers.native.spool import read_spool
 
 TASKS = 3
+DURATION = r" +[0-9.]+ [mµn]?s"
 SHIFT = 256  # takes the numbers of stdio, 64 to 95, to the block of its id, 320 to 383
 
 
@@ -85,7 +86,7 @@ def counted(run: ensembles.Run) -> dict[str, tuple[int, int]]:
 
 def table_of(banner: str) -> dict[str, list[str]]:
     """Count, bytes and errors of each function in a full banner."""
-    rows = re.findall(r"^# (\w+) +(\d+) +(\d+) +[0-9.]+ +[0-9.]+ +[0-9.]+ +(\d+)$", banner, re.MULTILINE)
+    rows = re.findall(rf"^# (\w+) +(\d+)(?: +([0-9.]+ [KMG]?i?B))?{3 * DURATION} +(\d+)$", banner, re.MULTILINE)
     return {name: rest for name, *rest in rows}
 
 

@@ -242,14 +242,15 @@ static void spread_calls(struct input *input)
         row_of[i] = (int32_t)take_byte(input) % 6 - 1, bits[i] = take_byte(input) % 3;
     struct chunk *chunk = some_chunk(input, calls);
     const size_t n = chunk->count;
-    struct fuzz_buffer arrays[10] = {
+    struct fuzz_buffer arrays[11] = {
         fuzz_buffer_of(chunk->start, 8 * n, "q"), fuzz_buffer_of(chunk->duration, 8 * n, "q"),
         fuzz_buffer_of(chunk->call, 2 * n, "H"),  fuzz_buffer_of(row_of, 4 * calls, "i"),
         fuzz_buffer_of(chunk->rank, 4 * n, "I"),  fuzz_buffer_of(chunk->depth, n, "B"),
         fuzz_buffer_of(chunk->moved, 8 * n, "q"), fuzz_buffer_of(chunk->carried, n, "B"),
-        fuzz_buffer_of(bits, calls, "B"),         fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
-    PyObject *views[10];
-    for (int i = 0; i < 10; i++)
+        fuzz_buffer_of(bits, calls, "B"),         fuzz_buffer_of(NULL, 8 * rows * cells, "q"),
+        fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
+    PyObject *views[11];
+    for (int i = 0; i < 11; i++)
         views[i] = arrays[i].view;
     if (given & 1)
         views[4] = Py_None;
@@ -259,12 +260,15 @@ static void spread_calls(struct input *input)
         views[6] = views[7] = views[8] = Py_None;
     if (given & 8)
         views[9] = Py_None;
+    if (given & 16)
+        views[10] = Py_None;
     PyObject *result =
         call("spread_calls", &spreads,
-             Py_BuildValue("OOOOOLOOOOiiLOL", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
-                           views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells));
+             Py_BuildValue("OOOOOLOOOOiiLOLO", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
+                           views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells,
+                           views[10]));
     Py_XDECREF(result);
-    release_all(arrays, 10);
+    release_all(arrays, 11);
 }
 
 static void count_seconds(struct input *input)

@@ -25,7 +25,7 @@ INDENT = "    "
 HOME = "/home/you/ensio"
 MARK = "<<<< next command >>>>"
 MACHINE = re.compile(
-    r"^(?:# )?(?:command|program|hosts|job|MPI|files on|start|node I/O|excluded|recorded|slowest|"
+    r"^(?:# )?(?:command|program|hosts|job|MPI|processors|files on|start|node I/O|excluded|recorded|slowest|"
     r"Most in phase)\b"
 )
 CONTINUED = re.compile(r" {11}\S")
