@@ -18,8 +18,9 @@ MOST_BYTES = 1 << 18
 MOST_KEY_PARTS = 8
 MOST_BRACKETS = 32
 
-# Every text matches a sequence of these tokens, valid TOML or not. What follows a repetition is optional, so none is ever
-# tried again: time is linear. (Possessive repetitions of groups would say so, but Python 3.11 loses its place in them.)
+# Every text matches a sequence of these tokens, valid TOML or not. What follows a repetition is optional, so
+# none is ever tried again: time is linear. (Possessive repetitions of groups would say so, but Python 3.11
+# loses its place in them.)
 _TOKENS = re.compile(
     r'''(?P<text>"""(?:[^\\"]+|\\.|"(?!""))*(?:"{3,5})?'''
     r"""|'''(?:[^']+|'(?!''))*(?:'{3,5})?)"""

@@ -86,7 +86,9 @@ def counted(run: ensembles.Run) -> dict[str, tuple[int, int]]:
 
 def table_of(banner: str) -> dict[str, list[str]]:
     """Count, bytes and errors of each function in a full banner."""
-    rows = re.findall(rf"^# (\w+) +(\d+)(?: +([0-9.]+ [KMG]?i?B))?{3 * DURATION} +(\d+)$", banner, re.MULTILINE)
+    rows = re.findall(
+        rf"^# (\w+) +(\d+)(?: +([0-9.]+ [KMG]?i?B))?{3 * DURATION} +(\d+)$", banner, re.MULTILINE
+    )
     return {name: rest for name, *rest in rows}
 
 

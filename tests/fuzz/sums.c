@@ -243,11 +243,11 @@ static void spread_calls(struct input *input)
     struct chunk *chunk = some_chunk(input, calls);
     const size_t n = chunk->count;
     struct fuzz_buffer arrays[11] = {
-        fuzz_buffer_of(chunk->start, 8 * n, "q"), fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-        fuzz_buffer_of(chunk->call, 2 * n, "H"),  fuzz_buffer_of(row_of, 4 * calls, "i"),
-        fuzz_buffer_of(chunk->rank, 4 * n, "I"),  fuzz_buffer_of(chunk->depth, n, "B"),
-        fuzz_buffer_of(chunk->moved, 8 * n, "q"), fuzz_buffer_of(chunk->carried, n, "B"),
-        fuzz_buffer_of(bits, calls, "B"),         fuzz_buffer_of(NULL, 8 * rows * cells, "q"),
+        fuzz_buffer_of(chunk->start, 8 * n, "q"),   fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+        fuzz_buffer_of(chunk->call, 2 * n, "H"),    fuzz_buffer_of(row_of, 4 * calls, "i"),
+        fuzz_buffer_of(chunk->rank, 4 * n, "I"),    fuzz_buffer_of(chunk->depth, n, "B"),
+        fuzz_buffer_of(chunk->moved, 8 * n, "q"),   fuzz_buffer_of(chunk->carried, n, "B"),
+        fuzz_buffer_of(bits, calls, "B"),           fuzz_buffer_of(NULL, 8 * rows * cells, "q"),
         fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
     PyObject *views[11];
     for (int i = 0; i < 11; i++)
@@ -262,11 +262,10 @@ static void spread_calls(struct input *input)
         views[9] = Py_None;
     if (given & 16)
         views[10] = Py_None;
-    PyObject *result =
-        call("spread_calls", &spreads,
-             Py_BuildValue("OOOOOLOOOOiiLOLO", views[0], views[1], views[2], views[3], views[4], in_row, views[5],
-                           views[6], views[7], views[8], shift, level, (long long)first, views[9], (long long)cells,
-                           views[10]));
+    PyObject *result = call("spread_calls", &spreads,
+                            Py_BuildValue("OOOOOLOOOOiiLOLO", views[0], views[1], views[2], views[3], views[4], in_row,
+                                          views[5], views[6], views[7], views[8], shift, level, (long long)first,
+                                          views[9], (long long)cells, views[10]));
     Py_XDECREF(result);
     release_all(arrays, 11);
 }
