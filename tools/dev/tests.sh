@@ -154,7 +154,7 @@ try_alone() {
     failed=$(grep -E '^(FAILED|ERROR) ' "$log/pytest.log" | sed -E 's/^(FAILED|ERROR) //; s/ - .*//' | sort -u)
     (($(wc -l <<<"$failed") <= 3)) || return 1
     say "once more, alone: ${failed//$'\n'/, }"
-    python -m pytest --last-failed --last-failed-no-failures none tests/corpus tests/unit tests/end_to_end --nbmake notebooks |
+    python -m pytest --last-failed --last-failed-no-failures none tests/corpus tests/unit tests/end_to_end |
         tee "$log/pytest-alone.log" || return 1
     unsteady=${failed//$'\n'/, }
 }
@@ -165,7 +165,8 @@ run_all_tests() {
     say "C tests"
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/unit tests/end_to_end --nbmake notebooks |
+    python -m pytest --numprocesses 3 --dist loadfile tests/corpus tests/unit tests/end_to_end \
+        --junitxml="$log/pytest.xml" | # the time of each test
         tee "$log/pytest.log" || pytest_status=$?
     if ((pytest_status == 1)); then
         try_alone && pytest_status=0
