@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from project import ROOT
 
-from testbed.reproduce.fitted import FITTED
+from testbed.reproduce.fitted import FITS
 
 MODELS = sorted((ROOT / "testbed" / "models").glob("*.toml"))
 SETTINGS = (ROOT / "testbed" / "pfsmodel" / "settings.h").read_text()
@@ -64,17 +64,16 @@ def test_the_patch_takes_strided_readahead_away_and_nothing_else():
 
 
 def test_the_fitted_numbers_are_those_that_the_files_mark():
-    """Each key of the list is in a file, in a line or below a comment that says (fitted)."""
+    """Each key of the lists has (fitted) in its line, and no other key has it."""
     folders = (ROOT / "testbed" / "models", ROOT / "testbed" / "tapioca" / "machines")
-    for files in FITTED.values():
-        for name, keys in files.items():
-            if name.endswith("(pattern)"):
-                continue
-            (text,) = [path.read_text() for folder in folders for path in folder.glob(f"{name}.toml")]
-            blocks = re.split(r"\n\n", text)
-            for key in keys:
-                (block,) = [block for block in blocks if re.search(rf"^{key} = ", block, re.MULTILINE)]
-                assert "fitted)" in block, (name, key)
+    marked = {}
+    for path in (path for folder in folders for path in folder.glob("*.toml")):
+        if path.stem == "franklin-patched":  # Franklin without a fault: a test of its own says so
+            continue
+        keys = re.findall(r"^(\w+) = \S+ +#.*\(fitted\)", path.read_text(), re.MULTILINE)
+        if keys:
+            marked[path.stem] = set(keys)
+    assert marked == {name: set(keys) for fit in FITS for name, keys in fit.numbers.items()}
 
 
 def test_archer_has_nothing_that_is_fitted():
