@@ -60,8 +60,8 @@ def phase_tables(run: Run) -> tuple[MomentsTable | None, MomentsTable | None]:
     if not requests:
         return None, None
     found = run.summarize(requests)
-    table = _phases(phases, found["table"].totals()) if phases is not None and "table" in found else None
-    return table, _steps(run, found["steps"]) if "steps" in found else None
+    table = _phases(phases, found["table"].totals()) if phases is not None and "table" in requests else None
+    return table, _steps(run, found["steps"]) if "steps" in requests else None
 
 
 def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
