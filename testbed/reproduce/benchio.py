@@ -26,7 +26,7 @@ def figures(runs: Runs) -> Iterator[Figure]:
     share = 100 * archer[MANY]["mpiio"] / MOST_GB_PER_S
     yield near(CASE, "largest rate of MPI-IO, of the maximum", "predicted", 50, share, "%")
     # Four targets write 2 GB/s together, as stated.
-    narrow = _rates(runs, runs.variant("archer", stripe_count=4), MANY)
+    narrow = _rates(runs, "archer", MANY, "--set", "stripes=4")
     gain = archer[MANY]["mpiio"] / narrow["mpiio"]
     what = "stripes on all targets, relative to 4 (faster)"
     yield Figure(CASE, what, "by construction", np.nan, gain, 1.5, np.inf, "")
@@ -44,7 +44,8 @@ def figures(runs: Runs) -> Iterator[Figure]:
     yield near(CASE, what, "by construction", 1, scaling["hdf5"] / scaling["mpiio"], "", 0.1)
 
 
-def _rates(runs: Runs, model: str, tasks: int) -> dict[str, float]:
+def _rates(runs: Runs, model: str, tasks: int, *options: str) -> dict[str, float]:
     """Return the largest rate of the repetitions by layer, GB/s."""
-    made = runs.simulate("benchio", model, "--sizes", "paper", "--tasks", str(tasks), "--repetitions", "3")
+    options = ("--sizes", "paper", "--tasks", str(tasks), "--repetitions", "3", *options)
+    made = runs.simulate("benchio", model, *options)
     return {layer: tasks * BLOCK_GB / min(made.phase_times_s(layer)) for layer in ("mpiio", "hdf5")}

@@ -6,6 +6,12 @@ import tomllib
 import pytest
 from project import ROOT
 
+import ensembles
+from ensembles.model.errors import EnsioError
+from ensembles.workloads.patterns.plan import expand
+from ensembles.workloads.patterns.reading import read_pattern
+from ensembles.workloads.simulation.models import read_model
+from ensembles.workloads.simulation.simulate import simulate
 from testbed.reproduce.fitted import FITS
 
 MODELS = sorted((ROOT / "testbed" / "models").glob("*.toml"))
@@ -74,6 +80,21 @@ def test_the_fitted_numbers_are_those_that_the_files_mark():
         if keys:
             marked[path.stem] = set(keys)
     assert marked == {name: set(keys) for fit in FITS for name, keys in fit.numbers.items()}
+
+
+@pytest.mark.parametrize(("stripes", "targets"), [(0, 48), (4, 4)])
+def test_a_file_lies_on_as_many_targets_as_its_hint_says(tmp_path, stripes, targets):
+    pattern = read_pattern(ROOT / "testbed" / "patterns" / "benchio.toml")
+    plan = expand(pattern, {"tasks": 2, "repetitions": 1, "hdf5": 0, "stripes": stripes})
+    simulate(plan, read_model("archer"), tmp_path)
+    striping = ensembles.open(tmp_path).info.striping_of("/simulated/benchio-mpiio.dat")
+    assert striping is not None
+    assert striping.stripe_count == targets
+
+
+def test_a_hint_for_stripes_that_is_no_number_is_refused():
+    with pytest.raises(EnsioError, match='striping_factor must be a whole number, not "-1"'):
+        read_model("archer").striped({"striping_factor": "-1"})
 
 
 def test_archer_has_nothing_that_is_fitted():
