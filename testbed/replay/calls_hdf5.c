@@ -1,7 +1,7 @@
 /* The calls of parallel HDF5: a file that all tasks open together, with datasets of bytes and small attributes, the
- * metadata, at its root. One dataset is open at a time. Offsets of transfers count through all datasets, as if they lay one
- * behind the other; the offset of a dataset is that of its first byte. Hints "hdf5.KEY" are settings of the file and its
- * datasets. */
+ * metadata, at its root. One dataset is open at a time. Offsets of transfers count through all datasets, as if they lay
+ * one behind the other; the offset of a dataset is that of its first byte. Hints "hdf5.KEY" are settings of the file
+ * and its datasets. */
 #define _GNU_SOURCE
 #include "calls.h"
 

@@ -17,7 +17,7 @@ Kind = Literal["predicted", "fitted", "by construction"]
                      compared was chosen with the result in view
 ``by construction``  it follows from a number or a cause that the paper states and the model takes over
 
-A number that another row has in other units (a rate and the time of the same bytes) is no row.
+A number that another row has in other units (a rate and the time of the same bytes) has no row.
 """
 
 TOLERANCE = 0.3

@@ -22,8 +22,8 @@ _MB, _GB = 1e6, 1e9
 def figures(runs: Runs) -> Iterator[Figure]:
     """Yield run times, rates of the whole run, and rates of single records.
 
-    The metadata are those of the pattern, counted in the public kernel. Sustained rates are no rows: they are
-    the run times again. "Worst case" is the slowest record.
+    The metadata are those of the pattern, counted in the public kernel. Sustained rates have no rows: they
+    are the run times again. "Worst case" is the slowest record.
     """
     made = {pattern: runs.simulate(pattern, "franklin") for pattern in LADDER_S}
     for pattern, paper_s in LADDER_S.items():

@@ -27,7 +27,7 @@ excludes the contrary.
 | fitted | a number or a rule of a model was chosen so that this one comes out |
 | by construction | it follows from a number or a cause that the paper states and the model takes over |
 
-A number that another row has in other units is no row: 310 s for the bytes of GCRM are also 1.1 GB/s. Rates
+A number that another row has in other units has no row: 310 s for the bytes of GCRM are also 1.1 GB/s. Rates
 of IOR with two, four and eight calls are compared as decreases of the phase time, since "splitting a call
 changes nothing" is within 30 % of each rate too.
 

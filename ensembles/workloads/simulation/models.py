@@ -70,7 +70,7 @@ class Model:
         Raises
         ------
         EnsioError
-            It is no whole number, or too large.
+            It is not a whole number, or too large.
         """
         text = hints.get("striping_factor", "0").strip()
         if not text.isdecimal():

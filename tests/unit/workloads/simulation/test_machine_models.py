@@ -74,7 +74,7 @@ def test_the_fitted_numbers_are_those_that_the_files_mark():
     folders = (ROOT / "testbed" / "models", ROOT / "testbed" / "tapioca" / "machines")
     marked = {}
     for path in (path for folder in folders for path in folder.glob("*.toml")):
-        if path.stem == "franklin-patched":  # Franklin without a fault: a test of its own says so
+        if path.stem == "franklin-patched":  # Franklin without a fault, as another test says
             continue
         keys = re.findall(r"^(\w+) = \S+ +#.*\(fitted\)", path.read_text(), re.MULTILINE)
         if keys:
@@ -92,7 +92,7 @@ def test_a_file_lies_on_as_many_targets_as_its_hint_says(tmp_path, stripes, targ
     assert striping.stripe_count == targets
 
 
-def test_a_hint_for_stripes_that_is_no_number_is_refused():
+def test_a_hint_for_stripes_that_is_not_a_number_is_refused():
     with pytest.raises(EnsioError, match='striping_factor must be a whole number, not "-1"'):
         read_model("archer").striped({"striping_factor": "-1"})
 
