@@ -25,6 +25,7 @@ const struct layer hdf5_layer = {
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_DATASET "data"
 #define DATASET "data-%012" PRId64 /* by the offset of the first byte */
 #define DATASET_NAME_BYTES 32
 #define ATTRIBUTE_BYTES 8 /* of an attribute whose size the plan does not give */
@@ -84,7 +85,7 @@ static int make_close(struct call_target *target, long count)
 static void enter_dataset(struct hdf5_file *file, const struct plan_operation *operation, char *name)
 {
     file->begin = operation->offset;
-    snprintf(name, DATASET_NAME_BYTES, DATASET, file->begin);
+    snprintf(name, DATASET_NAME_BYTES, file->begin ? DATASET : FIRST_DATASET, file->begin);
 }
 
 static int make_dataset_create(struct call_target *target, long count)

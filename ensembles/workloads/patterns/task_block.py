@@ -383,7 +383,8 @@ def _numbers_of_calls(part: np.ndarray) -> np.ndarray:
     """Number the calls of each task, which are sorted by task."""
     rank = part[_RANK]
     new = np.concatenate([[True], rank[1:] != rank[:-1]]) if len(rank) else np.zeros(0, bool)
-    return np.arange(len(rank)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    numbers: np.ndarray = np.arange(len(rank)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    return numbers
 
 
 def _callers(
