@@ -16,10 +16,10 @@ _HEAD = """# Numbers of the papers and of simulated runs
     ./dev reproduce
     ./dev reproduce --case ior --seeds 3
 
-`./dev reproduce --write` writes this page. The models were simulated with {seeds} seeds. A row has a number of
-a paper, the median of the simulated ones, and the range of 90 % of the seeds. It is met if the median is
-within the tolerance. That is ± 30 %, unless the row has another. Some numbers are in a paper in words only, such as
-"narrower" or "similar". Their tolerance excludes the contrary.
+`./dev reproduce --write` writes this page. The models were simulated with {seeds} seeds. A row has a
+number of a paper, the median of the simulated ones, and the range of 90 % of the seeds. It is met if the
+median is within the tolerance. That is ± 30 %, unless the row has another. Some numbers are in a paper
+in words only, such as "narrower" or "similar". Their tolerance excludes the contrary.
 
 | kind | meaning |
 |---|---|
@@ -28,7 +28,8 @@ within the tolerance. That is ± 30 %, unless the row has another. Some numbers 
 | by construction | it follows from a number or a cause that the paper states and the model takes over |
 
 A number that another row has in other units has no row. Rates of IOR with two, four and eight calls are
-compared as decreases of the phase time. Within 30 % of each rate is also that splitting a call changes nothing.
+compared as decreases of the phase time. Within 30 % of each rate is also that splitting a call changes
+nothing.
 
 """
 
