@@ -13,8 +13,8 @@ from bokeh.models import (
     NoOverlap,
     NumeralTickFormatter,
     Range1d,
-    Span,
 )
+from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
 from ensembles.model.units import bytes_text, count_text
@@ -128,11 +128,11 @@ def scaling(
         )
         items.append(legend_item(plain(label), line, dots))
     horizontal_legend(fig, items)
-    source = "the highest of these runs" if found.maximum_is_measured else "as given"
+    origin = "the highest of these runs" if found.maximum_is_measured else "as given"
     runs = count_text(sum(len(point.runs) for point in found.points), "run")
     subtitle(
         fig,
-        f"Dashed: the maximum, {_rate_text(found.maximum_bytes_per_s)}, {source}. Bars: lowest to highest "
+        f"Dashed: the maximum, {_rate_text(found.maximum_bytes_per_s)}, {origin}. Bars: lowest to highest "
         f"rate of repeated runs; {runs} in all.",
     )
     for note in found.notes:
@@ -155,11 +155,11 @@ def _add_shares(fig: figure, share: float) -> None:
         y_range_name="share",
         axis_label="share of the maximum",
         axis_label_text_font_style="normal",
-        formatter=NumeralTickFormatter(format="0 %"),
         minor_tick_line_color=None,
         major_label_policy=NoOverlap(min_distance=4),
     )
     fig.add_layout(axis, "right")
+    fig.yaxis[1].formatter = NumeralTickFormatter(format="0 %")
     fig.add_layout(
         Span(
             location=1,

@@ -27,7 +27,8 @@ def test_a_case_study_comes_out_as_in_the_paper_or_has_a_reason(case, tmp_path):
     assert outside <= set(OUTSIDE), [row.cells() for row in rows if row.name in outside - set(OUTSIDE)]
     mine = {name for name in OUTSIDE if name[0] == case.CASE}
     assert mine <= {row.name for row in rows}
-    assert len(mine - outside) <= 1, f"these are reproduced now: {mine - outside}"
+    # Rows at the edge of their tolerance (two of GCRM) are met with some seeds.
+    assert len(mine - outside) <= 2, f"these are reproduced now: {mine - outside}"
     # The page has the same rows of the same kinds; which are met may differ between three seeds and twenty.
     of_page = [(row.case, row.what, row.kind) for row in rows_of_page() if row.case == case.CASE]
     assert of_page == [kept(row)[:3] for row in rows]
