@@ -31,6 +31,7 @@ from ensembles.viz.ranks import ranks
 from ensembles.viz.rate import rate
 from ensembles.viz.report import write_report
 from ensembles.viz.save import save
+from ensembles.viz.scaling import scaling
 from ensembles.viz.size_duration import size_duration
 from ensembles.viz.sizer import sizer
 from ensembles.viz.splitting import splitting
@@ -61,6 +62,7 @@ __all__ = [
     "ranks",
     "rate",
     "save",
+    "scaling",
     "size_duration",
     "sizer",
     "splitting",

@@ -51,7 +51,7 @@ from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
 from ensembles.viz.report_links import evidence_links
-from ensembles.viz.report_phases import layer_sentences, phase_table
+from ensembles.viz.report_phases import layer_sentences, phase_tables
 from ensembles.viz.report_tables import (
     call_colours,
     call_table,
@@ -357,6 +357,7 @@ def report_html(
         pictures["surroundings"] = surroundings(samples, x_range=x_range)
     script, divisions = embed_pictures(pictures, _LINKED)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
+    phases, steps = (None, None) if information is None else phase_tables(run)
     sections = {*pictures, *(["phases"] if information is not None else [])}
     sections |= {f"ensemble-{ensemble.name}" for ensemble in shown}
     return (
@@ -384,7 +385,8 @@ def report_html(
             diagnosis=diagnosis,
             requests=request_table(run, summaries.requests),
             sites=site_table(run, summaries.sites),
-            phases=None if information is None else phase_table(run),
+            phases=phases,
+            steps=steps,
             layers=layer_sentences(information),
             storage=storage_of(information),
             surroundings="surroundings" in pictures,

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
+from ensembles.structure.collective_steps import step_table
 from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
+from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import percent_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
-    from ensembles.structure.phases.table import PhaseTable
 
 _MOST_PHASES = 40
 
 
-def phase_table(run: Run) -> MomentsTable | None:
-    """Tabulate the phases, those with most time lost to imbalance if there are many.
+def phase_tables(run: Run) -> tuple[MomentsTable | None, MomentsTable | None]:
+    """Tabulate the phases, and the steps of collective calls.
 
     Parameters
     ----------
@@ -29,24 +34,72 @@ def phase_table(run: Run) -> MomentsTable | None:
 
     Returns
     -------
-    MomentsTable or None
-        None: not all calls are events, there are more than `ensembles.run.headline.MOST_EVENTS` events, or
-        the run is one phase.
+    phases : MomentsTable or None
+        Those with most time lost to imbalance if there are many. None: the run is one phase.
+    steps : MomentsTable or None
+        None: there are no collective calls of MPI-IO.
+
+    Both are None if not all calls are events, or if there are more than `ensembles.run.headline.MOST_EVENTS`
+    events.
 
     Raises
     ------
     EnsioError
         A file of the run can no longer be read.
     """
-    if (
-        not run.info.keeps_all_calls
-        or run.reading.most_events > MOST_EVENTS
-        or run.phases is None
-        or run.phases.count < 2
-    ):
-        return None
+    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS:
+        return None, None
     phases = run.phases
-    totals = run.summarize(partial(_table_of, phases)).totals()
+    requests = {}
+    if phases is not None and phases.count > 1:
+        requests["table"] = SummaryRequest(partial(_table_of, phases), PhaseTable.columns)
+    if run.info.has_all_events and any(
+        call.layer == "mpiio" and call.name.endswith("_all") for call in run.calls
+    ):
+        requests["steps"] = SummaryRequest(ignoring_run(CollectiveSteps))
+    if not requests:
+        return None, None
+    found = run.summarize(requests)
+    table = _phases(phases, found["table"].totals()) if phases is not None and "table" in requests else None
+    return table, _steps(run, found["steps"]) if "steps" in requests else None
+
+
+def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
+    """Tabulate where the tasks of collective calls spent their time, as ``ensio phases`` does."""
+    steps = step_table(found, run.info.clock_error_ns)
+    if steps is None:
+        return None
+    if steps.refused:
+        return MomentsTable((), (), f"The steps of collective calls are not known: {steps.refused}.")
+    headers = ("collective call", "calls", "tasks", "time", "communication", "storage", "entry", "others")
+    rows = [
+        (
+            row.call,
+            f"{row.collective_calls:,}",
+            f"{row.tasks:,}",
+            seconds_text(row.time_s),
+            *(percent_text(share) if share is not None else "" for share in row.to_json()["shares"].values()),
+        )
+        for row in steps.rows
+    ]
+    note = (
+        "Steps of collective calls, summed over tasks. Storage: the task is in a storage call. Entry: it "
+        "waits for tasks that have not entered yet. Others: it waits for the storage calls of others. "
+        "Communication: the rest, in which tasks exchange data."
+    )
+    independent = sum(row.independent_calls for row in steps.rows)
+    if independent:
+        note += f" In {count_text(independent, 'call')} tasks did not wait for each other."
+    if steps.unmatched_calls:
+        note += (
+            f" {count_text(steps.unmatched_calls, 'collective call')} could not be matched, because some "
+            "tasks call the function on the file more often than others."
+        )
+    return MomentsTable(headers, rows, note)
+
+
+def _phases(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
+    """Tabulate the phases, those with most time lost to imbalance if there are many."""
     shown = sorted(totals, key=lambda entry: -entry.lost_s)[:_MOST_PHASES]
     rows, hover = [], {}
     for entry in sorted(shown, key=lambda entry: entry.phase):
@@ -82,8 +135,6 @@ def phase_table(run: Run) -> MomentsTable | None:
 
 
 def _table_of(phases: Phases, _: Any) -> PhaseTable:
-    from ensembles.structure.phases.table import PhaseTable
-
     return PhaseTable(phases)
 
 

@@ -1,5 +1,7 @@
-/* The calls of parallel HDF5: a file that all tasks open together, with one dataset of bytes, "data", and small
- * attributes, the metadata, at its root. Hints "hdf5.KEY" are settings of the file and the dataset. */
+/* The calls of parallel HDF5: a file that all tasks open together, with datasets of bytes and small attributes, the
+ * metadata, at its root. One dataset is open at a time. Offsets of transfers count through all datasets, as if they lay
+ * one behind the other; the offset of a dataset is that of its first byte. Hints "hdf5.KEY" are settings of the file
+ * and its datasets. */
 #define _GNU_SOURCE
 #include "calls.h"
 
@@ -18,17 +20,21 @@ const struct layer hdf5_layer = {
 #include "file_data.h"
 #include "hdf5_settings.h"
 
+#include <inttypes.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DATASET "data"
+#define FIRST_DATASET "data"
+#define DATASET "data-%012" PRId64 /* by the offset of the first byte */
+#define DATASET_NAME_BYTES 32
 #define ATTRIBUTE_BYTES 8 /* of an attribute whose size the plan does not give */
 #define ATTRIBUTE_NAME_BYTES 32
 
 struct hdf5_file {
     hid_t file;      /* negative: closed */
     hid_t dataset;   /* negative: closed */
+    int64_t begin;   /* of the dataset that is open */
     long attributes; /* written so far */
 };
 
@@ -76,14 +82,22 @@ static int make_close(struct call_target *target, long count)
     return done(target, H5Fclose(file));
 }
 
+static void enter_dataset(struct hdf5_file *file, const struct plan_operation *operation, char *name)
+{
+    file->begin = operation->offset;
+    snprintf(name, DATASET_NAME_BYTES, file->begin ? DATASET : FIRST_DATASET, file->begin);
+}
+
 static int make_dataset_create(struct call_target *target, long count)
 {
     struct hdf5_file *file = target->file->hdf5;
     hsize_t bytes = (hsize_t)target->operation->bytes;
     hid_t space = H5Screate_simple(1, &bytes, NULL);
     hid_t properties = hdf5_dataset_properties(target->plan);
+    char name[DATASET_NAME_BYTES];
+    enter_dataset(file, target->operation, name);
     target->made += count;
-    file->dataset = H5Dcreate2(file->file, DATASET, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    file->dataset = H5Dcreate2(file->file, name, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, properties, H5P_DEFAULT);
     H5Pclose(properties);
     H5Sclose(space);
     return done(target, file->dataset);
@@ -92,8 +106,10 @@ static int make_dataset_create(struct call_target *target, long count)
 static int make_dataset_open(struct call_target *target, long count)
 {
     struct hdf5_file *file = target->file->hdf5;
+    char name[DATASET_NAME_BYTES];
+    enter_dataset(file, target->operation, name);
     target->made += count;
-    file->dataset = H5Dopen2(file->file, DATASET, H5P_DEFAULT);
+    file->dataset = H5Dopen2(file->file, name, H5P_DEFAULT);
     return done(target, file->dataset);
 }
 
@@ -106,8 +122,8 @@ static int make_dataset_close(struct call_target *target, long count)
     return done(target, H5Dclose(dataset));
 }
 
-/* The pieces of an operation as a selection of the dataset's bytes. */
-static int select_pieces(hid_t space, const struct plan_operation *operation)
+/* The pieces of an operation as a selection of the bytes of the dataset that begins there. */
+static int select_pieces(hid_t space, const struct plan_operation *operation, int64_t first)
 {
     if (operation->bytes == 0)
         return H5Sselect_none(space);
@@ -122,7 +138,7 @@ static int select_pieces(hid_t space, const struct plan_operation *operation)
         planes = 1;
     }
     for (int64_t plane = 0; plane < planes; plane++) {
-        int64_t at = operation->offset + plane * operation->plane_stride;
+        int64_t at = operation->offset - first + plane * operation->plane_stride;
         hsize_t begin = (hsize_t)at;
         if (H5Sselect_hyperslab(space, plane ? H5S_SELECT_OR : H5S_SELECT_SET, &begin, &stride, &pieces, &length) < 0)
             return -1;
@@ -139,7 +155,7 @@ static int transfer(struct call_target *target, int writes, H5FD_mpio_xfer_t ter
     hid_t space = H5Dget_space(dataset);
     hid_t properties = H5Pcreate(H5P_DATASET_XFER);
     H5Pset_dxpl_mpio(properties, terms);
-    int returned = select_pieces(space, target->operation);
+    int returned = select_pieces(space, target->operation, target->file->hdf5->begin);
     if (returned >= 0) {
         target->made++;
         returned = writes ? H5Dwrite(dataset, H5T_NATIVE_UCHAR, memory, space, properties, target->data)

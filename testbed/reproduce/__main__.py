@@ -24,6 +24,7 @@ from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import HEADERS, Figure, rows_of, summary
 from testbed.reproduce.fitted import told
 from testbed.reproduce.not_reproduced import NOT_REPRODUCED, OUTSIDE
+from testbed.reproduce.page import kept, write_page
 from testbed.reproduce.runs import Runs
 
 CASES = {
@@ -69,7 +70,12 @@ def main() -> int:
     parser.add_argument(
         "--keep", metavar="DIR", help="keep the runs in DIR, some 400 MB a seed (default: remove them)"
     )
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/reference/reproduction.md too, which has all cases"
+    )
     args = parser.parse_args()
+    if args.write and args.case:
+        parser.error("the page has all cases: leave out --case")
     cases = args.case or list(CASES)
     work = partial(figures_of, cases=[case for case in cases if case not in SAME], keep=args.keep)
     seeds = range(args.seed, args.seed + args.seeds)
@@ -79,16 +85,16 @@ def main() -> int:
     rows = rows_of([figures + once for figures in by_seed])
     print(tabulate([row.cells() for row in rows], HEADERS, disable_numparse=True))
     print()
-    print("\n".join(summary(rows)))
-    print(told(rows))
+    sentences = [*summary(rows), *told([kept(row) for row in rows])]
+    print("\n".join(sentences))
     outside = [row.name for row in rows if not row.met]
     print("\nNot reproduced:")
     missed = [(*name, OUTSIDE.get(name, "no reason is known")) for name in outside]
-    for case, what, why in [
-        *missed,
-        *(entry for entry in NOT_REPRODUCED if not args.case or entry[0].lower() in args.case),
-    ]:
+    missed += [entry for entry in NOT_REPRODUCED if not args.case or entry[0].lower() in args.case]
+    for case, what, why in missed:
         print(textwrap.fill(f"{case}: {what}: {why}", 100, initial_indent="  ", subsequent_indent="      "))
+    if args.write:
+        write_page(rows, sentences, missed, seeds)
     return 0 if set(outside) <= set(OUTSIDE) else 1
 
 

@@ -25,24 +25,27 @@ def figures(runs: Runs) -> Iterator[Figure]:
     archer = {tasks: _rates(runs, "archer", tasks) for tasks in (FEW, MANY)}
     share = 100 * archer[MANY]["mpiio"] / MOST_GB_PER_S
     yield near(CASE, "largest rate of MPI-IO, of the maximum", "predicted", 50, share, "%")
-    narrow = _rates(runs, runs.variant("archer", stripe_count=4), MANY)
+    # Four targets write 2 GB/s together, as stated.
+    narrow = _rates(runs, "archer", MANY, "--set", "stripes=4")
     gain = archer[MANY]["mpiio"] / narrow["mpiio"]
     what = "stripes on all targets, relative to 4 (faster)"
-    yield Figure(CASE, what, "predicted", np.nan, gain, 1.5, np.inf, "")
+    yield Figure(CASE, what, "by construction", np.nan, gain, 1.5, np.inf, "")
     scaling = {layer: archer[MANY][layer] / archer[FEW][layer] for layer in ("mpiio", "hdf5")}
     what = "growth with tasks by HDF5 on Lustre, relative to MPI-IO (less)"
-    yield Figure(CASE, what, "predicted", np.nan, scaling["hdf5"] / scaling["mpiio"], 0, 0.8, "")
+    yield Figure(CASE, what, "predicted", np.nan, scaling["hdf5"] / scaling["mpiio"], 0, 0.98, "")
 
+    # Nothing distinguishes the libraries where shared stripes cost nothing.
     rates = {tasks: _rates(runs, "healthy", tasks) for tasks in (FEW, 8 * FEW)}
     what = "time by HDF5 without lock conflicts, relative to MPI-IO (similar)"
     relative = rates[8 * FEW]["mpiio"] / rates[8 * FEW]["hdf5"]
-    yield Figure(CASE, what, "predicted", np.nan, relative, 0.95, 1.3, "")
+    yield Figure(CASE, what, "by construction", np.nan, relative, 0.95, 1.3, "")
     scaling = {layer: rates[8 * FEW][layer] / rates[FEW][layer] for layer in ("mpiio", "hdf5")}
     what = "growth with tasks by HDF5 without lock conflicts, relative to MPI-IO (identical)"
-    yield near(CASE, what, "predicted", 1, scaling["hdf5"] / scaling["mpiio"], "", 0.1)
+    yield near(CASE, what, "by construction", 1, scaling["hdf5"] / scaling["mpiio"], "", 0.1)
 
 
-def _rates(runs: Runs, model: str, tasks: int) -> dict[str, float]:
+def _rates(runs: Runs, model: str, tasks: int, *options: str) -> dict[str, float]:
     """Return the largest rate of the repetitions by layer, GB/s."""
-    made = runs.simulate("benchio", model, "--sizes", "paper", "--tasks", str(tasks), "--repetitions", "3")
+    options = ("--sizes", "paper", "--tasks", str(tasks), "--repetitions", "3", *options)
+    made = runs.simulate("benchio", model, *options)
     return {layer: tasks * BLOCK_GB / min(made.phase_times_s(layer)) for layer in ("mpiio", "hdf5")}

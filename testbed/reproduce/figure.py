@@ -11,9 +11,13 @@ import numpy as np
 Kind = Literal["predicted", "fitted", "by construction"]
 """Where a simulated number comes from.
 
-``predicted``        no number of the model was chosen with this number of the paper in view
-``fitted``           a number of the model marked (fitted) was chosen so that this one comes out
-``by construction``  it follows from a number that the paper states and the model takes over
+``predicted``        no number or rule of the model was chosen with this number of the paper in view, and
+                     the paper's words define what is compared
+``fitted``           a number or a rule of the model was chosen so that this one comes out, or what is
+                     compared was chosen with the result in view
+``by construction``  it follows from a number or a cause that the paper states and the model takes over
+
+A number that another row has in other units (a rate and the time of the same bytes) has no row.
 """
 
 TOLERANCE = 0.3
@@ -146,7 +150,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
         mine = [row for row in rows if row.first.kind == kind]
         if mine:
             met = sum(row.met for row in mine)
-            told.append(f"{kind}: {met} of {len(mine)} within tolerance")
+            share = f" ({100 * met / len(mine):.0f} %)" if kind == "predicted" else ""
+            told.append(f"{kind}: {met} of {len(mine)} within tolerance{share}")
     return told
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ensembles import Ensemble
 from ensembles.run.run import Run
 from testbed.reproduce.figure import Figure, near
 from testbed.reproduce.runs import Runs
@@ -27,8 +26,6 @@ def figures(runs: Runs) -> Iterator[Figure]:
     made = {machine: runs.simulate("madbench", machine) for machine in TIMES_S}
     for machine, paper_s in TIMES_S.items():
         yield near(CASE, f"run on {machine}", "fitted", paper_s, made[machine].span_s)
-    ratio = made["franklin"].span_s / made["franklin-patched"].span_s
-    yield near(CASE, "ratio of the runs with and without the fault", "fitted", 4.2, ratio, "")
 
     reads_s, patched_s = (_reads_s(made[name].run) for name in ("franklin", "franklin-patched"))
     slow = [ordinal for ordinal, durations_s in reads_s.items() if (durations_s > SLOW_S).mean() > 0.05]
@@ -46,29 +43,32 @@ def figures(runs: Runs) -> Iterator[Figure]:
     harmed_s = np.concatenate([reads_s[ordinal] for ordinal in HARMED])
     yield near(CASE, "slowest read", "fitted", 500, float(harmed_s.max()))
     fastest_s = float(harmed_s[harmed_s > READ_PEAK_S].min())
-    yield near(CASE, "fastest of the slow reads", "predicted", SLOW_S, fastest_s)
+    yield near(CASE, "fastest of the slow reads", "fitted", SLOW_S, fastest_s)
 
     whole_s, whole_patched_s = (np.concatenate(list(of.values())) for of in (reads_s, patched_s))
-    peak_s = max(Ensemble(whole_s[whole_s < SLOW_S]).modes().modes, key=lambda mode: mode.weight).t_s
-    yield near(CASE, "peak of the reads that are not slow", "predicted", READ_PEAK_S, peak_s)
+    # "Centered around the peak at 15 seconds".
+    centre_s = float(np.median(whole_s[whole_s < SLOW_S]))
+    yield near(CASE, "centre of the reads that are not slow", "predicted", READ_PEAK_S, centre_s)
+    # The model of the patch has no fault of reads, and neither has Jaguar's, whose writes are Franklin's.
     last, patched = (np.median(np.concatenate([of[k] for k in range(9, 17)])) for of in (reads_s, patched_s))
     what = "reads of the last phase, ratio to the patched run"
-    yield near(CASE, what, "predicted", 1, float(last / patched), "")
+    yield near(CASE, what, "by construction", 1, float(last / patched), "")
     share = 100 * float((whole_patched_s > SLOW_S).mean())
-    yield Figure(CASE, "slow reads of the patched run", "predicted", np.nan, share, 0, 1, "%")
+    yield Figure(CASE, "slow reads of the patched run", "by construction", np.nan, share, 0, 1, "%")
     jaguar_s = np.concatenate(list(_reads_s(made["jaguar"].run).values()))
     share = 100 * float((jaguar_s > SLOW_S).mean())
-    yield Figure(CASE, "slow reads on Jaguar", "predicted", np.nan, share, 0, 1, "%")
+    yield Figure(CASE, "slow reads on Jaguar", "by construction", np.nan, share, 0, 1, "%")
     spread = _upper(whole_s) / _upper(jaguar_s)
     what = "spread of the reads on Franklin, relative to Jaguar (much larger)"
-    yield Figure(CASE, what, "predicted", np.nan, spread, 2, np.inf, "")
+    yield Figure(CASE, what, "by construction", np.nan, spread, 2, np.inf, "")
     writes_s = {name: made[name].run.select(op="write").duration / 1e9 for name in ("franklin", "jaguar")}
     alike = _upper(writes_s["franklin"]) / _upper(writes_s["jaguar"])
-    yield near(CASE, "spread of the writes on Franklin, relative to Jaguar", "predicted", 1, alike, "")
+    yield near(CASE, "spread of the writes on Franklin, relative to Jaguar", "by construction", 1, alike, "")
+    # That the rest of a burst is a burst again was put into the model for these peaks.
     for machine in ("franklin", "jaguar"):
         peaks = len(made[machine].run.ensemble(op="write").modes().modes)
         what = f"peaks of the writes on {machine}"
-        yield Figure(CASE, what, "predicted", WRITE_PEAKS, peaks, WRITE_PEAKS, WRITE_PEAKS, "")
+        yield Figure(CASE, what, "fitted", WRITE_PEAKS, peaks, WRITE_PEAKS, WRITE_PEAKS, "")
 
 
 def _upper(durations_s: np.ndarray) -> float:

@@ -19,8 +19,11 @@ static struct file *file_of(const struct simulation *simulation, const struct pl
 void hdf5_place_dataset(struct simulation *simulation, const struct plan_operation *operation)
 {
     struct file *file = file_of(simulation, operation);
-    if (file->data_start)
-        return; /* another task has created it */
+    if (file->data_start) { /* another task has created it, or it is a further dataset, behind the last one */
+        if (operation->offset + operation->bytes > file->data_bytes)
+            file->data_bytes = operation->offset + operation->bytes;
+        return;
+    }
     const int64_t unit = plan_hint_number(&simulation->plan, "hdf5.alignment", 1);
     const int64_t threshold = plan_hint_number(&simulation->plan, "hdf5.alignment_threshold", 1);
     file->data_start = HEAD_BYTES;

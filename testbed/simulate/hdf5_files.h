@@ -1,4 +1,4 @@
-/* hdf5_files.h: the layout of an HDF5 file: its head, its metadata, and its only dataset. */
+/* hdf5_files.h: the layout of an HDF5 file: its head, its metadata, and its datasets. */
 #ifndef ENSIO_SIMULATE_HDF5_FILES_H
 #define ENSIO_SIMULATE_HDF5_FILES_H
 
@@ -9,7 +9,7 @@
 /* The offset of an operation's data in the file. */
 int64_t data_offset(const struct simulation *simulation, const struct plan_operation *operation);
 
-/* Creates a dataset after the existing data, aligned according to the hints. */
+/* Creates a dataset after the existing data; the first one is aligned according to the hints. */
 void hdf5_place_dataset(struct simulation *simulation, const struct plan_operation *operation);
 
 /* The position and length of the metadata that a step reads or writes. */

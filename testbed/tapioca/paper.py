@@ -1,6 +1,7 @@
 """The numbers of the TAPIOCA paper, and what the model has for them.
 
-Two numbers of Theta are fitted, to the rates at 1:1 and 1:8 of table I. All others are predicted.
+Two numbers of Theta are fitted, to the rates at 1:1 and 1:8 of table I, and a rule to its other rows: windows
+of a round lie side by side in the file. Gains and shares of the peak are predicted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ BUFFER_STRIPE_GB_PER_S = {
 }
 """Table I: rate by the ratio of buffer and stripe."""
 FITTED_RATIOS = ((1, 8), (1, 1))
+"""Rows of table I to which the numbers of Theta are fitted. The order of windows is fitted to the others."""
 BUFFERS_MIB = (4, 8, 16)
 """Buffers of table I; its rates are averages over them."""
 PARTICLES = (5_000, 10_000, 25_000, 50_000, 100_000)

@@ -7,8 +7,9 @@ import pytest
 
 from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import Figure, Row, near, rows_of, summary
-from testbed.reproduce.fitted import count, told
+from testbed.reproduce.fitted import FITS, told
 from testbed.reproduce.not_reproduced import OUTSIDE
+from testbed.reproduce.page import PAGE, Kept, kept, rows_of_page
 from testbed.reproduce.runs import Runs
 
 SEEDS = (20100604, 20100605, 20100606)
@@ -26,13 +27,35 @@ def test_a_case_study_comes_out_as_in_the_paper_or_has_a_reason(case, tmp_path):
     assert outside <= set(OUTSIDE), [row.cells() for row in rows if row.name in outside - set(OUTSIDE)]
     mine = {name for name in OUTSIDE if name[0] == case.CASE}
     assert mine <= {row.name for row in rows}
-    assert len(mine - outside) <= 1, f"these are reproduced now: {mine - outside}"
+    # Rows at the edge of their tolerance (two of GCRM) are met with some seeds.
+    assert len(mine - outside) <= 2, f"these are reproduced now: {mine - outside}"
+    # The page has the same rows of the same kinds; which are met may differ between three seeds and twenty.
+    of_page = [(row.case, row.what, row.kind) for row in rows_of_page() if row.case == case.CASE]
+    assert of_page == [kept(row)[:3] for row in rows]
 
 
-def test_fitted_numbers_are_a_third_of_the_rows_at_most():
-    rows = [Row(near("case", str(i), "predicted", 1.0, 1.0), np.ones(1)) for i in range(60)]
-    assert 3 * count() <= len(rows)
-    assert told(rows) == f"{count()} numbers of the models are fitted; 60 rows of 60 come out with them"
+def test_the_page_counts_the_fitted_numbers_and_the_rows_that_they_explain():
+    rows = rows_of_page()
+    assert {row.case for row in rows} == {case for fit in FITS for case in fit.cases}
+    text = PAGE.read_text()
+    assert all(f"* {sentence}\n" in text for sentence in told(rows))
+    predicted = [row.is_met for row in rows if row.kind == "predicted"]
+    assert f"* predicted: {sum(predicted)} of {len(predicted)} within tolerance" in text
+    assert all(f"* {row.case}, {row.what}: " in text for row in rows if not row.is_met)
+
+
+@pytest.mark.parametrize("fit", FITS, ids=lambda fit: fit.machines)
+def test_more_rows_come_out_than_numbers_are_fitted(fit):
+    assert fit.explained(rows_of_page()) > fit.count()
+
+
+def test_what_follows_by_construction_or_is_missed_is_not_explained_by_fitted_numbers():
+    (fit,) = [each for each in FITS if each.machines == "Santos Dumont"]
+    kinds = [("predicted", True), ("fitted", True), ("by construction", True), ("predicted", False)]
+    rows = [Kept("SDumont", str(place), *kind) for place, kind in enumerate(kinds)]
+    assert fit.explained([*rows, Kept("IOR", "of another machine", "predicted", True)]) == 2
+    (sentence,) = told(rows)
+    assert sentence.startswith("Santos Dumont: 2 fitted numbers and rules explain 2 ")
 
 
 def test_no_tolerance_includes_that_nothing_happens():

@@ -102,7 +102,7 @@ class Checks:
         rows, operation = block.rows, block.operation
         writes = self._writes[operation] & (rows[:, _BYTES] > 0)
         rooms = self._makes_room[operation]
-        np.maximum.at(self.ends, rows[rooms, _FILE], rows[rooms, _BYTES])
+        np.maximum.at(self.ends, rows[rooms, _FILE], rows[rooms, _OFFSET] + rows[rooms, _BYTES])
         regions = _regions(block, writes)
         length = regions.size // (regions.pieces * regions.planes)
         reach = (regions.planes - 1) * regions.plane_stride + (regions.pieces - 1) * regions.stride + length

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text
 from ensembles.workloads.patterns.calls import EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.pattern import Operation, evaluate_count
@@ -62,6 +63,8 @@ class BlockState:
         self.state = {key: np.zeros(tasks, dtype=np.int8) for key in keys}
         self.position = {key: np.zeros(tasks, dtype=np.int64) for key in keys}
         self.opened = {key: np.zeros(tasks, dtype=np.int64) for key in keys}
+        self.datasets: dict[int, list[int]] = {}  # by file: where its datasets begin, and the end of the last
+        self.next_dataset: dict[int, int] = {}
 
     def block(self) -> Block:
         """Expand all calls of these tasks; raises as `Expansion.block`."""
@@ -86,12 +89,31 @@ class BlockState:
             for group in _taking_turns(phase.operations):
                 if group[0].call == EXCHANGE:
                     parts += self._received(group[0], names, step)
-                for operation, call in _turns(group, names):
-                    part = self._made(operation, names, step, call)
-                    if part.size:
-                        parts.append(part)
+                parts += self._group(group, names, step)
         self._refuse_posted(before)
         return parts
+
+    def _group(self, group: list[Operation], names: Mapping[str, Number], step: int) -> Iterator[np.ndarray]:
+        """Yield the calls of an operation, or of operations whose calls take turns."""
+        turns = _turns(group, names)
+        if turns is None:
+            yield self._made(group[0], names, step, None)
+            return
+        before = {key: state.copy() for key, state in self.state.items()}
+        for operation in group if turns else ():
+            yield self._made(operation, names, step, range(1))
+        # If no turn leaves a trace, all further turns can be expanded at once.
+        stays = all((self.state[key] == state).all() for key, state in before.items())
+        if stays and not any(_depends_on_turn(operation) for operation in group):
+            made = [self._made(operation, names, step, turns[1:], False) for operation in group]
+            part = np.concatenate(made, axis=1)
+            number = np.concatenate([_numbers_of_calls(each) for each in made])
+            place = np.repeat(np.arange(len(made)), [each.shape[1] for each in made])
+            yield part[:, np.lexsort((place, number, part[_RANK]))]
+            return
+        for call in turns[1:]:
+            for operation in group:
+                yield self._made(operation, names, step, range(call, call + 1))
 
     def _refuse_posted(self, step: int) -> None:
         """Reject requests that are not complete at the end of a step, when their memory is used again."""
@@ -105,10 +127,15 @@ class BlockState:
                 )
 
     def _made(
-        self, operation: Operation, names: Mapping[str, Number], step: int, call: int | None = None
+        self,
+        operation: Operation,
+        names: Mapping[str, Number],
+        step: int,
+        calls: range | None,
+        follows_state: bool = True,
     ) -> np.ndarray:
-        """Return all calls of an operation, or its call with this number."""
-        values = _callers(operation, names, self.first, self.end, call)
+        """Return all calls of an operation, or those with these numbers."""
+        values = _callers(operation, names, self.first, self.end, calls)
         ranks = values["rank"]
         assert isinstance(ranks, np.ndarray)
         part = np.empty((11, len(ranks)), dtype=np.int64)
@@ -120,18 +147,21 @@ class BlockState:
         part[_PIECES], part[_STRIDE], part[_PLANES], part[_PLANE_STRIDE] = 1, 0, 1, 0
         part[_FILE] = -1
         if operation.file:
-            self._on_file(operation, values, part)
+            self._on_file(operation, values, part, follows_state)
         elif operation.call == EXCHANGE:
             part[_OFFSET], part[_BYTES] = self._peers(operation, values, ranks)
         else:
             self._sizes(operation, values, part)
         return part
 
-    def _on_file(self, operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> None:
+    def _on_file(
+        self, operation: Operation, values: Mapping[str, Number], part: np.ndarray, follows_state: bool
+    ) -> None:
         kind, key = operation.kind, operation.file
         assert key is not None
         task = part[_RANK] - self.first
-        self._follow_state(operation, key, task)
+        if follows_state:
+            self._follow_state(operation, key, task)
         if kind.names_file:
             part[_FILE] = self._named(operation, key, values, part[_RANK])
             if kind.after is not None:
@@ -146,6 +176,7 @@ class BlockState:
             _refuse_where(offset < 0, offset, part, operation.values["offset"], "the offset is below 0")
         elif kind.moves or not operation.values:
             offset[:] = self.position[key][task]
+        self._follow_datasets(operation, part)
         if kind.moves_position:
             reach = int(offset.max()) + int(size.max()) * len(size)
             _refuse_where(
@@ -180,6 +211,32 @@ class BlockState:
             )
         if kind.after is not None:
             state[task] = kind.after
+
+    def _follow_datasets(self, operation: Operation, part: np.ndarray) -> None:
+        """Lay the datasets of HDF5 files one behind the other; to create or open one gets its first byte."""
+        layer, _, call = operation.call.partition(".")
+        if layer != "hdf5":
+            return
+        file = int(part[_FILE][0])  # the tasks of a block open and create together
+        if call == "create":
+            self.datasets[file] = [0]
+        if call in ("create", "open"):
+            self.next_dataset[file] = 0
+        if call not in ("dataset_create", "dataset_open"):
+            return
+        begins, number = self.datasets.setdefault(file, [0]), self.next_dataset.get(file, 0)
+        sizes = part[_BYTES][part[_RANK] == part[_RANK][0]]
+        if call == "dataset_create":
+            number = len(begins) - 1
+            begins += (begins[-1] + np.cumsum(sizes)).tolist()
+        elif number + len(sizes) >= len(begins):
+            there = count_text(len(begins) - 1, "dataset")
+            raise EnsioError(
+                f"{operation.where}: {self.expansion.files[file]} has {there}, and the tasks open "
+                f"{number + len(sizes)}: create as many"
+            )
+        part[_OFFSET] = np.resize(begins[number : number + len(sizes)], part.shape[1])
+        self.next_dataset[file] = number + len(sizes)
 
     def _named(
         self, operation: Operation, key: str, values: Mapping[str, Number], ranks: np.ndarray
@@ -302,11 +359,10 @@ def _taking_turns(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
     yield group
 
 
-def _turns(group: list[Operation], names: Mapping[str, Number]) -> Iterator[tuple[Operation, int | None]]:
-    """Yield each operation with the number of a call, in the order of the turns; None: all calls."""
+def _turns(group: list[Operation], names: Mapping[str, Number]) -> range | None:
+    """Return the numbers of the turns in which these operations make their calls; None: one operation."""
     if len(group) == 1:
-        yield group[0], None
-        return
+        return None
     counts = [evaluate_count(operation.times, names, "times") for operation in group]
     for operation, times in zip(group, counts, strict=True):
         if times != counts[0]:
@@ -314,9 +370,21 @@ def _turns(group: list[Operation], names: Mapping[str, Number]) -> Iterator[tupl
                 f"{operation.where}: makes {times} calls, and the operation with which it takes turns "
                 f"{counts[0]}: give both the same times"
             )
-    for call in range(counts[0]):
-        for operation in group:
-            yield operation, call
+    return range(counts[0])
+
+
+def _depends_on_turn(operation: Operation) -> bool:
+    """Whether a call depends on those before it by more than their number, or is not made in each turn."""
+    kind = operation.kind
+    return kind.moves_position or kind.sets_position or bool(operation.when.parted("call")[1])
+
+
+def _numbers_of_calls(part: np.ndarray) -> np.ndarray:
+    """Number the calls of each task, which are sorted by task."""
+    rank = part[_RANK]
+    new = np.concatenate([[True], rank[1:] != rank[:-1]]) if len(rank) else np.zeros(0, bool)
+    numbers: np.ndarray = np.arange(len(rank)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    return numbers
 
 
 def _callers(
@@ -324,18 +392,18 @@ def _callers(
     names: Mapping[str, Number],
     first: int,
     end: int,
-    only: int | None = None,
+    only: range | None = None,
 ) -> dict[str, Number]:
     """Return the values of the names with `rank` and `call` for each call, sorted by rank."""
-    times = evaluate_count(operation.times, names, "times") if only is None else 1
+    numbers = range(evaluate_count(operation.times, names, "times")) if only is None else only
     ranks = np.arange(first, end, dtype=np.int64)
     for_task, for_call = operation.when.parted("call")
     if for_task:
         ranks = ranks[holds(for_task, {**names, "rank": ranks}, len(ranks))]
-    call: Number = only or 0
-    if times != 1:
-        call = np.tile(np.arange(times, dtype=np.int64), len(ranks))
-        ranks = np.repeat(ranks, times)
+    call: Number = numbers.start
+    if len(numbers) != 1:
+        call = np.tile(np.arange(numbers.start, numbers.stop, dtype=np.int64), len(ranks))
+        ranks = np.repeat(ranks, len(numbers))
     if for_call and len(ranks):
         makes = holds(for_call, {**names, "rank": ranks, "call": call}, len(ranks))
         ranks = ranks[makes]

@@ -59,6 +59,24 @@ class Model:
         """Return the same machine with another number of tasks on a node."""
         return replace(self, parameters={**self.parameters, _TASKS_PER_NODE: tasks})
 
+    def striped(self, hints: Mapping[str, str]) -> Model:
+        """Return the same machine with the number of targets of a file that a hint of MPI-IO asks for.
+
+        Parameters
+        ----------
+        hints : mapping of str to str
+            With ``striping_factor``, a whole number; 0: as the machine does.
+
+        Raises
+        ------
+        EnsioError
+            It is not a whole number, or too large.
+        """
+        text = hints.get("striping_factor", "0").strip()
+        if not text.isdecimal():
+            raise EnsioError(f'the hint striping_factor must be a whole number, not "{text}"')
+        return self.with_settings({"stripe_count": int(text)}, "striping_factor") if int(text) else self
+
     def divided_by(self, divisor: int) -> Model:
         """Divide the sizes of caches, windows and stripes of a machine.
 

@@ -104,6 +104,7 @@ def simulate(
     """
     if "tasks_per_node" not in plan.parameters:
         plan = replace(plan, tasks_per_node=model.tasks_per_node)
+    model = model.striped(plan.hints)
     # In the folder of the result, because /tmp may be too small.
     with tempfile.TemporaryDirectory(prefix=".ensio-simulate-", dir=directory) as scratch:
         folder = Path(scratch)
@@ -147,6 +148,7 @@ def simulated_span_s(plan: Plan, model: Model, seed: int = 0) -> float:
     """
     if "tasks_per_node" not in plan.parameters:
         plan = replace(plan, tasks_per_node=model.tasks_per_node)
+    model = model.striped(plan.hints)
     with tempfile.TemporaryDirectory(prefix="ensio-simulate-") as scratch:
         folder = Path(scratch)
         plan_path, settings_path, output = folder / "plan", folder / "settings", folder / "output"

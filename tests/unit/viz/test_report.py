@@ -56,6 +56,33 @@ def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path)
     assert "slowest call 500 ms pwrite of rank 0 at 200 ms, data.out" in text
 
 
+def test_report_shows_the_steps_of_collective_calls_that_phases_finds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, page = str(tmp_path / "run"), tmp_path / "a.html"
+    words = ["simulate", "benchio", "--fs", "healthy", "--sizes", "laptop", "--set", "hdf5=0", "-o", run]
+    assert main(words) == 0
+    assert main(["report", run, "-o", str(page)]) == 0
+    capsys.readouterr()
+    assert main(["phases", run, "--json"]) == 0
+    (step,) = json.loads(capsys.readouterr().out)["collective_steps"]["rows"]
+    assert step["call"] == "MPI_File_write_all"
+    _, _, table = page.read_text(encoding="utf-8").partition("<h2>Steps of collective calls</h2>")
+    table, _, _ = table.partition("</section>")
+    headers = re.findall(r"<th>([^<]*)</th>", table)
+    assert headers[4:] == ["communication", "storage", "entry", "others"]
+    cells = re.findall(r"<td>([^<]*)</td>", table)
+    assert cells[:3] == [step["call"], str(step["collective_calls"]), str(step["tasks"])]
+    shown = [float(cell.removesuffix(" %").removeprefix("< ")) for cell in cells[4:8]]
+    assert shown == pytest.approx([100 * share for share in step["shares"].values()], abs=0.51)
+    assert sum(shown) == pytest.approx(100, abs=2)
+
+
+def test_report_of_calls_that_are_not_collective_has_no_steps(run_path: Path, tmp_path: Path) -> None:
+    assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
+    assert "Steps of collective calls" not in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
 def test_report_and_info_count_nested_transfers_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,6 +177,73 @@ def test_every_layer_has_its_calls_and_files(expanded):
     assert plan.needed_bytes() == 96 + 4 * 10 + 100
 
 
+DATASETS = """
+title = "Three datasets in one file"
+layer = "hdf5"
+
+[parameters]
+tasks = 2
+
+[files.array]
+path = "array.h5"
+
+[[phases]]
+name = "write"
+operations = [
+    {call = "create", file = "array"},
+    {call = "dataset_create", file = "array", times = 3, size = "8 * (call + 1)"},
+    {call = "write_all", file = "array", times = 3, alternates = true, offset = "AT", size = 4},
+    {call = "dataset_close", file = "array", times = 3, alternates = true},
+    {call = "close", file = "array"},
+]
+
+[[phases]]
+name = "read"
+operations = [
+    {call = "open", file = "array"},
+    {call = "dataset_open", file = "array"},
+    {call = "dataset_close", file = "array"},
+    {call = "dataset_open", file = "array"},
+    {call = "dataset_close", file = "array"},
+    {call = "close", file = "array"},
+]
+""".replace("AT", "4 * (call * (call + 1) + rank)")
+
+
+def test_datasets_of_a_file_lie_one_behind_the_other(tmp_path):
+    """The calls of three turns, and where the datasets of 8, 16 and 24 bytes begin."""
+    path = tmp_path / "datasets.toml"
+    path.write_text(DATASETS)
+    plan = expand(read_pattern(path))
+    own = (plan.column("rank") == 1) & (plan.column("step") == 0)
+    made = zip(
+        (plan.calls[call] for call in plan.column("call")[own]), plan.column("offset")[own], strict=True
+    )
+    assert [(call.removeprefix("hdf5."), offset) for call, offset in made] == [
+        ("create", 0),
+        ("dataset_create", 0),
+        ("write_all", 4),
+        ("dataset_close", 0),
+        ("dataset_create", 8),
+        ("write_all", 12),
+        ("dataset_close", 0),
+        ("dataset_create", 24),
+        ("write_all", 28),
+        ("dataset_close", 0),
+        ("close", 0),
+    ]
+    opened = plan.column("call") == plan.calls.index("hdf5.dataset_open")
+    assert plan.column("offset")[opened].tolist() == [0, 8, 0, 8]
+    assert plan.needed_bytes() == 48
+
+
+def test_a_dataset_that_does_not_exist_is_not_opened(tmp_path):
+    path = tmp_path / "datasets.toml"
+    path.write_text(DATASETS.replace("times = 3", "times = 1"))
+    with pytest.raises(EnsioError, match=r"array\.h5 has 1 dataset, and the tasks open 2: create as many"):
+        expand(read_pattern(path))
+
+
 def test_paper_takes_its_values_and_the_command_line_goes_before(expanded):
     assert expanded(paper=True).parameters["block_bytes"] == 240
     assert expanded(paper=True, overrides={"block_bytes": "2 * tasks * 3"}).parameters["block_bytes"] == 24
