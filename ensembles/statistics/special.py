@@ -50,5 +50,5 @@ def _compiled_module() -> ModuleType | None:
     except (ImportError, AttributeError):
         return None
     finally:
-        # Whoever imports the package gets the real one.
+        # Later imports of the package get the real one.
         del sys.modules[_PACKAGE]
