@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 _PLAIN = frozenset((type(None), bool, int, float, str))
-"""Types of defaults that are remembered: nobody can change them."""
+"""Types of defaults that are remembered: values that cannot be changed."""
 
 
 def remember_defaults() -> None:
@@ -32,7 +32,7 @@ def remember_defaults() -> None:
 def _remember_overridden() -> None:
     from bokeh.core.has_props import HasProps
 
-    collect = HasProps._overridden_defaults.__func__
+    collect = vars(HasProps)["_overridden_defaults"].__func__
     known: dict[type, dict[str, Any]] = {}
 
     def overridden(cls: type) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _remember_overridden() -> None:
             found = known[cls] = collect(cls)
         return found
 
-    HasProps._overridden_defaults = classmethod(overridden)
+    setattr(HasProps, "_overridden_defaults", classmethod(overridden))  # noqa: B010
 
 
 def _remember_themed() -> None:
@@ -64,7 +64,7 @@ def _remember_themed() -> None:
                 known[key] = found
         return found
 
-    Property.themed_default = themed_default
+    setattr(Property, "themed_default", themed_default)  # noqa: B010
 
 
 def _remember_unstable() -> None:
@@ -81,15 +81,15 @@ def _remember_unstable() -> None:
             found = known[key] = examine(self, obj)
         return found
 
-    PropertyDescriptor.has_unstable_default = has_unstable_default
+    setattr(PropertyDescriptor, "has_unstable_default", has_unstable_default)  # noqa: B010
 
 
 def _import_without_signatures() -> None:
     from bokeh.model import Model
 
     describe = Model.__dict__["parameters"]
-    Model.parameters = classmethod(lambda cls: [])
+    setattr(Model, "parameters", classmethod(lambda cls: []))  # noqa: B010
     try:
         import bokeh.models  # noqa: F401
     finally:
-        Model.parameters = describe
+        setattr(Model, "parameters", describe)  # noqa: B010

@@ -146,7 +146,7 @@ class RunReading:
         self.note_damage(damage)
 
     def joined(self, chunks: Iterable[Events]) -> Events:
-        """Join chunks of events of this run, which nobody else uses."""
+        """Join chunks of events of this run, and empty them."""
         parts = list(chunks) or [Events.empty(self._run.calls, self._run.files)]
         joined = parts[0] if len(parts) == 1 else Events.concatenate(parts, empties_parts=True)
         joined.clock_step_s = self._run.info.clock_step_s
