@@ -12,6 +12,7 @@ INCLUDE = "libtrace/include"
 HEADERS = [str(path) for folder in ("ensembles", INCLUDE) for path in sorted(Path(folder).rglob("*.h"))]
 SOURCES = """
     _compiled
+    diagnosis/_evidence
     readers/common/_sorted
     readers/native/_columns
     readers/native/_decode

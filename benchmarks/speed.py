@@ -106,7 +106,9 @@ class Used:
 def use(ensio: Path, arguments: list[str], script: str = "") -> Used:
     """Run a command or a script, and return its processor time, time by the clock and peak memory."""
     program = [str(ensio.parent / "python"), "-c", script] if script else [str(ensio)]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    # ./dev bench sets ENSIO_CACHE=0, with which ensio collect keeps nothing either.
+    unset = ("PYTHONDONTWRITEBYTECODE", "ENSIO_CACHE")
+    environment = {key: value for key, value in os.environ.items() if key not in unset}
     begin = time.perf_counter()
     child = subprocess.Popen(
         [*program, *arguments],

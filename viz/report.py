@@ -34,7 +34,7 @@ from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.longest_calls import LongestCalls
+from ensembles.summaries.longest_calls import LongestCalls, OutlinedCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
@@ -196,8 +196,8 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
 
 
-def _longest_of(run: Run) -> LongestCalls:
-    return LongestCalls(_OUTLINED, run.calls, run.files)
+def _longest_of(run: Run) -> OutlinedCalls:
+    return OutlinedCalls(_OUTLINED, run.calls, run.files)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:

@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the report."""
+    from ensembles.cli.bokeh_defaults import remember_defaults
+
+    remember_defaults()
     from ensembles.viz.report import write_report
 
     if args.other is None:

@@ -112,8 +112,9 @@ def dunn_pairs(values: Sequence[np.ndarray]) -> dict[tuple[int, int], tuple[floa
     O. J. Dunn, "Multiple comparisons using rank sums", Technometrics 6, 1964. The variance is corrected for
     ties.
     """
-    from scipy.special import ndtr
     from scipy.stats import rankdata
+
+    from ensembles.statistics.special import ndtr
 
     values = [group[np.isfinite(group)] for group in values]
     ranks = rankdata(np.concatenate(values))

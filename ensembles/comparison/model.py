@@ -93,7 +93,7 @@ class Effects:
 
     def half_width(self, level: float) -> np.ndarray:
         """Return half the width of the intervals with the confidence level 1 − `level`; nan: unknown."""
-        from scipy.special import stdtrit
+        from ensembles.statistics.special import stdtrit
 
         with np.errstate(invalid="ignore"):
             half = stdtrit(np.maximum(self.freedom, 1e-3), 1 - level / 2) * self.error
@@ -198,7 +198,7 @@ def separation_p(gap: float) -> float:
     float
         Of a move beyond what the variation `ASSUMED_SPREAD` between runs explains; 1 if durations overlap.
     """
-    from scipy.special import ndtr
+    from ensembles.statistics.special import ndtr
 
     return float(2 * ndtr(-max(gap, 0.0) / _assumed_error()))
 
@@ -319,7 +319,7 @@ def _prior_freedom(variance: np.ndarray, freedom: np.ndarray, block: np.ndarray)
 
 
 def _t_test(value: np.ndarray, error: np.ndarray, freedom: np.ndarray, grain: np.ndarray) -> np.ndarray:
-    from scipy.special import stdtr
+    from ensembles.statistics.special import stdtr
 
     apart = np.abs(value) - grain
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -352,7 +352,7 @@ def runs_needed(spread: float, margin: float, level: float, same_level: float) -
     >>> runs_needed(0.05, 0.1, 0.05, 0.1), runs_needed(0.05, 0.7, 0.05, 0.1)
     (5, 2)
     """
-    from scipy.special import ndtri, stdtrit
+    from ensembles.statistics.special import ndtri, stdtrit
 
     n = np.arange(2, _MOST_RUNS + 1)
     error, freedom = spread * np.sqrt(2 / n), 2.0 * (n - 1)

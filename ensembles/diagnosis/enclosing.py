@@ -31,6 +31,11 @@ class Enclosing:
     def __init__(self) -> None:
         self._held: Rows | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether calls are held back."""
+        return self._held is not None
+
     def complete(self, rows: Rows, last: bool = False) -> Rows:
         """Return the rows whose enclosing calls are all known, with what was found.
 

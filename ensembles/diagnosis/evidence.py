@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.model.events import OPS, Events, is_io_of_calls, op_of_calls
+from ensembles import _compiled
+from ensembles.model.events import Call, Events, is_io_of_calls, of_calls
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import RANK_ORDER, Summary
-from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows, previous_of_group
+from ensembles.summaries.keyed_sums import KeyedSums
 from ensembles.summaries.nesting import Nesting
 
 if TYPE_CHECKING:
@@ -25,7 +27,21 @@ MOST_QUARTERED = 24
 
 _TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses", "extents")
 
-_READ, _WRITE = OPS.index("read"), OPS.index("write")
+_IO, _READ, _WRITE = 1, 2, 4
+
+_SUMMED_COLUMNS = ("rank", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
+_CALL = ("phase", "rank", "call", "size", "depth")
+_SUMS = ("n", "time_ns", "bytes")
+_FOUND = {
+    "calls": (*_CALL, *_SUMS, "repeats", "start_ns", "end_ns", "log_ns"),
+    "quarters": (*_CALL, "quarter", *_SUMS, "log_ns"),
+    "ends": (*_CALL, "ragged", *_SUMS, "log_ns"),
+    "order": (*_CALL, "jumps", *_SUMS, "log_ns"),
+    "durations": ("call", "size", "bin", "n"),
+    "uses": ("file", "rank", "bytes", "read", "low", "high"),
+    "targets": ("call", "size", "target", "rank", *_SUMS, "least_ns", "log_ns"),
+}
+"""Rows of numbers of each table that `_compiled.sum_evidence` returns."""
 
 
 def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
@@ -34,6 +50,17 @@ def phases_of_calls(phases: Phases | None, chunk: Events) -> np.ndarray:
         return np.zeros(len(chunk), np.int64)
     make = phases.phase_index
     return chunk.remembered(("phase", id(phases)), lambda events: np.maximum(make(events), 0))
+
+
+@of_calls
+def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
+    """Return which functions are I/O, read and write: bits of uint8, shape (len(calls),)."""
+    ops = {"read": _READ, "write": _WRITE}
+    kinds = [
+        _IO * is_io + ops.get(call.op, 0)
+        for call, is_io in zip(calls, is_io_of_calls(calls).tolist(), strict=True)
+    ]
+    return np.array(kinds, np.uint8)
 
 
 def size_classes(requested: np.ndarray) -> np.ndarray:
@@ -55,9 +82,10 @@ class Evidence(Summary):
     Attributes
     ----------
     calls : KeyedSums
-        By ``phase`` (0: none), ``rank``, ``call``, ``size`` (class) and ``depth`` (0 or 1): ``n``, ``bytes``,
-        ``time_ns`` without recorded inner calls, ``log_ns`` (sum of logarithms of durations), ``repeats``
-        (calls like the one before: same function, same file), ``start_ns`` and ``end_ns``.
+        By ``phase`` (0: none), ``rank``, ``call``, ``size`` (binary digits: 0 for no byte, 21 for 1 MiB) and
+        ``depth`` (0 or 1): ``n``, ``bytes``, ``time_ns`` without recorded inner calls, ``log_ns`` (sum of
+        logarithms of durations), ``repeats`` (calls like the one before: same function, same file),
+        ``start_ns`` and ``end_ns``.
     quarters : KeyedSums
         As `calls`, also by ``quarter`` of the time that a task spends in the phase: ``n``, ``log_ns``,
         ``time_ns`` and ``bytes``. Empty if there are more than `MOST_QUARTERED` phases.
@@ -108,88 +136,28 @@ class Evidence(Summary):
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
-        io = _chosen(is_io_of_calls(chunk.calls)[chunk.call])
-        rank, call = chunk.rank[io].astype(np.int64), chunk.call[io].astype(np.int64)
-        if not len(rank):
-            return
-        own_ns = chunk.duration if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
-        file, log2 = chunk.file[io].astype(np.int64), np.log2(np.maximum(chunk.duration[io], 1))
-        phase = phases_of_calls(self._phases, chunk)[io]
-        size, moved = size_classes(chunk.requested[io]), np.maximum(chunk.moved[io], 0)
-        group, first = groups_of_rows([rank, call])
-        before = previous_of_group(group, len(first))
-        again = ((before >= 0) & (file[before] == file)).astype(np.int64)
-        rows: dict[str, Any] = {
-            "phase": phase,
-            "rank": rank,
-            "call": call,
-            "size": size,
-            "depth": (chunk.depth[io] > 0).astype(np.int64),
-            "n": np.ones(len(rank), np.int64),
-            "bytes": moved,
-            "time_ns": own_ns[io],
-            "log_ns": log2 * np.log(2),
-            "least_ns": own_ns[io],
-            "repeats": again,
-            "start_ns": chunk.start[io],
-            "end_ns": chunk.start[io] + chunk.duration[io],
-        }
-        self.calls.add(rows)
-        if self._phases is None or self._phases.count <= MOST_QUARTERED:
-            self.quarters.add(rows | {"quarter": _quarters(phase, rank, rows["start_ns"])})
-        rows["bin"] = (log2 * BINS_PER_OCTAVE).astype(np.int64)
-        self.durations.add(rows)
-        op, offset = op_of_calls(chunk.calls)[call], chunk.offset[io]
-        order = order_by_start(chunk)
-        place = None
-        if order is not None:
-            place = np.empty(len(chunk), np.int64)
-            place[order] = np.arange(len(chunk))
-            place = place[io]
-        placed = _chosen(((op == _READ) | (op == _WRITE)) & (offset >= 0) & (moved > 0))
-        rows = {
-            name: column[placed]
-            for name, column in rows.items()
-            if name not in ("repeats", "depth", "end_ns")
-        }
-        self._add_placed(
-            rows, file[placed], offset[placed], op[placed] == _READ, place if place is None else place[placed]
+        own_ns = None if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
+        phase = phases_of_calls(self._phases, chunk)
+        columns = [getattr(chunk, name) for name in _SUMMED_COLUMNS]
+        found = _compiled.sum_evidence(
+            *map(np.ascontiguousarray, (*columns, phase)),
+            np.log2(np.maximum(chunk.duration, 1)),
+            kinds_of_calls(chunk.calls),
+            self.stripes,
+            own_ns,
+            order_by_start(chunk),
+            None if self._phases is not None and self._phases.count > MOST_QUARTERED else b"1",
         )
-
-    def _add_placed(
-        self,
-        rows: dict[str, Any],
-        file: np.ndarray,
-        offset: np.ndarray,
-        read: np.ndarray,
-        place: np.ndarray | None,
-    ) -> None:
-        """Add transfers with known offsets; `place`: where they are in the order of rank and start."""
-        if not len(file):
-            return
-        end = offset + rows["bytes"]
-        stripe, count, first, listed = self.stripes[np.minimum(file, len(self.stripes) - 1)].T
-        known = np.flatnonzero(stripe > 0)
-        self.uses.add({"file": file, "rank": rows["rank"], "bytes": rows["bytes"]})
-        if len(known):
-            width, low, high = stripe[known], offset[known], end[known]
-            mine = {name: column[known] for name, column in rows.items()}
-            self.ends.add(mine | {"ragged": (low % width != 0).astype(np.int64) + (high % width != 0)})
-            number = low // width
-            single = (count[known] == 1) | (number == (high - 1) // width)
-            single &= listed[known] > 0
-            target = (first[known] + number % np.maximum(count[known], 1)) % np.maximum(listed[known], 1)
-            at = np.flatnonzero(single)
-            self.targets.add({name: column[at] for name, column in mine.items()} | {"target": target[at]})
-        if not read.any():
-            return
-        reads = _chosen(read) if place is None else np.flatnonzero(read)[np.argsort(place[read])]
-        mine = {name: column[reads] for name, column in rows.items()}
-        file, low, high = file[reads], offset[reads], end[reads]
-        self.extents.add(mine | {"file": file, "low": low, "high": high})
-        group, first = groups_of_rows([mine["rank"], file])
-        before = previous_of_group(group, len(first))
-        self.order.add(mine | {"jumps": ((before < 0) | (low != high[before])).astype(np.int64)})
+        for table, names, data in zip(_FOUND, _FOUND.values(), found, strict=True):
+            numbers = np.frombuffer(data, np.int64).reshape(len(names), -1)
+            rows = dict(zip(names, numbers, strict=True))
+            if "log_ns" in rows:
+                rows["log_ns"] = rows["log_ns"].view(np.float64)
+            getattr(self, table).add_summed(rows)
+            if table == "uses":
+                reads = np.flatnonzero(rows["read"])
+                rows = {name: row[reads] for name, row in rows.items()}
+                self.extents.add_summed(rows | {"bytes": rows["read"]})
 
     @staticmethod
     def bin_ns(number: np.ndarray) -> np.ndarray:
@@ -209,22 +177,6 @@ class Evidence(Summary):
             for table in _TABLES
             for name, column in getattr(self, table).columns().items()
         }
-
-
-def _quarters(phase: np.ndarray, rank: np.ndarray, start_ns: np.ndarray) -> np.ndarray:
-    """Return in which quarter of the starts of its task and phase each call begins: 0 to 3."""
-    group, first = groups_of_rows([phase, rank])
-    low, high = start_ns[first], start_ns[first]
-    np.minimum.at(low, group, start_ns)
-    np.maximum.at(high, group, start_ns)
-    span = (high - low + 1).astype(np.float64)
-    quarter: np.ndarray = ((start_ns - low[group]) / span[group] * 4).astype(np.int64)
-    return quarter
-
-
-def _chosen(mask: np.ndarray) -> np.ndarray | slice:
-    """Return what selects the rows of a mask; all rows by a slice, which copies nothing."""
-    return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
 def stripes_of(run: Run) -> np.ndarray:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.diagnosis.enclosing import Enclosing, Rows
-from ensembles.diagnosis.evidence import phases_of_calls
+from ensembles.diagnosis.evidence import kinds_of_calls, phases_of_calls
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.summaries.keyed_sums import KeyedSums
@@ -26,6 +27,10 @@ MOST_METADATA_BYTES = 1 << 16
 
 _MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE = 1, 2, 4, 8
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
+
+_SUMMED_COLUMNS = ("rank", "call", "file", "offset", "moved", "start", "duration")
+_FOUND = ("file", "phase", "rank", "call", "n", "bytes", "time_ns", "low", "start_ns", "high", "end_ns")
+"""Rows of numbers that `_compiled.sum_file_uses` returns."""
 
 
 class FileUses(Summary):
@@ -68,6 +73,9 @@ class FileUses(Summary):
             return
         self._calls = tuple(chunk.calls)
         phase = phases_of_calls(self._phases, chunk)
+        if not (self._enclosing.waits or chunk.depth.any()):
+            self._add_outer(chunk, phase)
+            return
         rows = {name: getattr(chunk, name).astype(np.int64) for name in self.columns}
         self._add(rows | {"phase": phase, "flags": _flags_of(chunk.calls)[chunk.call]}, last=False)
 
@@ -83,6 +91,16 @@ class FileUses(Summary):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns of `table`."""
         return self.table.columns()
+
+    def _add_outer(self, chunk: Events, phase: np.ndarray) -> None:
+        """Add events of which none is inside another."""
+        columns = [getattr(chunk, name) for name in _SUMMED_COLUMNS]
+        found = _compiled.sum_file_uses(
+            *map(np.ascontiguousarray, (*columns, phase)), kinds_of_calls(chunk.calls)
+        )
+        numbers = np.frombuffer(found, np.int64).reshape(len(_FOUND), -1)
+        kind = np.full(numbers.shape[1], PLAIN, np.int64)
+        self.table.add_summed({"kind": kind, **dict(zip(_FOUND, numbers, strict=True))})
 
     def _add(self, rows: Rows, last: bool) -> None:
         rows = self._enclosing.complete(rows, last)

@@ -88,14 +88,38 @@ def write_cached(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> boo
     return False
 
 
-@contextmanager
-def _opened_folder(create: bool) -> Iterator[int]:
-    """Open the folder; raise OSError if there is none, or it is not this user's alone."""
+def may_have_cache() -> bool:
+    """Whether there is a folder for cached files, or one can probably be made.
+
+    Returns
+    -------
+    bool
+        False: what would be written need not be made.
+    """
+    try:
+        place = os.path.join(_base(), _FOLDER)
+    except FileNotFoundError:
+        return False
+    if os.path.lexists(place):
+        return os.path.isdir(place)
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    return os.path.isdir(place) and os.access(place, os.W_OK)
+
+
+def _base() -> str:
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
     if not os.path.isabs(base):
         raise FileNotFoundError(base)
+    return base
+
+
+@contextmanager
+def _opened_folder(create: bool) -> Iterator[int]:
+    """Open the folder; raise OSError if there is none, or it is not this user's alone."""
+    base = _base()
     path = os.path.join(base, _FOLDER)
     if create:
         for each in (base, path):

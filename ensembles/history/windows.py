@@ -113,7 +113,7 @@ def judge_windows(
 def _test(
     series: Series, before: Sequence[int], rows: np.ndarray, margin: float, level: float, confirm: bool
 ) -> list[Tested]:
-    from scipy.special import stdtr, stdtrit
+    from ensembles.statistics.special import stdtr, stdtrit
 
     old, new = series.value[np.asarray(before)], series.value[rows]
     found = []

@@ -301,13 +301,16 @@ class Events:
         return cls({name: np.empty(0, dtype) for name, dtype in COLUMNS.items()}, calls, files)
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Events]) -> Events:
+    def concatenate(cls, parts: Sequence[Events], empties_parts: bool = False) -> Events:
         """Join the events of several parts of one run.
 
         Parameters
         ----------
         parts : sequence of Events
             At least one; all have the same `calls` and `files`.
+        empties_parts : bool
+            The parts are of no use afterwards: each of their columns is dropped when it has been joined, so
+            that not all of them are in memory twice. Phases and ordinals are not joined then.
 
         Returns
         -------
@@ -326,9 +329,15 @@ class Events:
             for part in parts
         ):
             raise ValueError("events of different runs cannot be joined: their calls or files differ")
-        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
+        columns = {}
+        for name in COLUMNS:
+            columns[name] = np.concatenate([getattr(part, name) for part in parts])
+            for part in parts if empties_parts else ():
+                delattr(part, name)
         whole = cls(columns, first.calls, first.files, first.sites)
         whole.clock_step_s = first.clock_step_s
+        if empties_parts:
+            return whole
 
         def ask(name: str) -> np.ndarray | None:
             derived = [values for part in parts if (values := part._derived(name)) is not None]

@@ -61,5 +61,10 @@ def slowest_of(events: Events, most: float) -> Events:
     """
     io = np.flatnonzero(is_io_of_calls(events.calls)[events.call])
     wanted = wanted_calls(most, len(io))
-    order = np.lexsort((events.start[io], events.rank[io], -events.duration[io]))
+    duration = events.duration[io]
+    if 0 < wanted < len(io):  # Only as many as can be among them are sorted.
+        least = np.partition(duration, len(io) - wanted)[len(io) - wanted]
+        io = io[duration >= least]
+        duration = events.duration[io]
+    order = np.lexsort((events.start[io], events.rank[io], -duration))
     return events[io[order[:wanted]]]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.files.names import split_launch
-from ensembles.files.user_cache import is_switched_off, read_cached, write_cached
+from ensembles.files.user_cache import is_switched_off, may_have_cache, read_cached, write_cached
 from ensembles.model.errors import EnsioError
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.kept import (
@@ -182,8 +182,8 @@ class KeptSummaries:
 
     def _identity_now(self) -> bytes | None:
         """Return what identifies the files of the run and their content; None: they are not cached."""
-        if self._run.reading.reopen is None:
-            return None  # the events are not those of the path
+        if self._run.reading.reopen is None or not may_have_cache():
+            return None  # the events are not those of the path, or there is no place for results
         path, launch = split_launch(self._run.path)
         source = self._run.reading.source
         memory = min(self._run.reading.budget.memory_bytes, _PHASE_BYTES)

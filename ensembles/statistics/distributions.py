@@ -39,7 +39,7 @@ def chi_square_exceeds(value: float, freedom: float) -> float:
     (0.05, 0.05)
     """
     if freedom != int(freedom) or not 1 <= freedom <= _MOST_TERMS or not 0 <= value < _MOST_VALUE:
-        from scipy.special import chdtrc
+        from ensembles.statistics.special import chdtrc
 
         return float(chdtrc(freedom, value))
     half = value / 2

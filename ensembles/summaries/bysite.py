@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
-from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.keyed_sums import groups_of_rows
 from ensembles.summaries.nesting import Nesting
 from ensembles.summaries.runtotals import counted_elsewhere
@@ -111,6 +111,9 @@ class BySite(Summary):
         if not len(chunk):
             return
         inner_ns = self._nesting.inner_ns(chunk)
+        if inner_ns is None and not chunk.site.any():
+            self._add_without_sites(chunk)
+            return
         site, number = chunk.site.astype(np.int64), chunk.call.astype(np.int64)
         group, first = groups_of_rows([site, number])
         moved = np.where(counted_elsewhere(chunk), 0, np.maximum(chunk.moved, 0))
@@ -139,6 +142,22 @@ class BySite(Summary):
             bytes_ = bytes_ if call.op in _TRANSFERS else 0
             totals = SiteCalls(count, errors, bytes_, whole_ns, exclusive_ns, most_ns)
             self.rows.setdefault((place, call), SiteCalls()).add(totals)
+
+    def _add_without_sites(self, chunk: Events) -> None:
+        """Add events of unknown sites, none of them inside another one, by the sums of the chunk."""
+        sums = compute_call_sums(chunk)
+        for function in sums.present.tolist():
+            call = chunk.calls[function]
+            time_ns = int(sums.time_ns[function])
+            totals = SiteCalls(
+                int(sums.count[function]),
+                int(sums.errors[function]),
+                int(sums.counted[function]) if call.op in _TRANSFERS else 0,
+                time_ns,
+                time_ns,
+                int(sums.longest_ns[function]),
+            )
+            self.rows.setdefault((0, call), SiteCalls()).add(totals)
 
     def merge(self, other: BySite) -> None:
         """Add a summary of other threads of the same run."""

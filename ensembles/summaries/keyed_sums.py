@@ -47,19 +47,37 @@ class KeyedSums:
         self._parts: list[dict[str, np.ndarray]] = []
         self._new_rows = 0
         """Rows of all parts but the first."""
+        self._is_sorted = True
+        """Whether the rows of each part are sorted, and differ in their keys."""
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
         """Add rows: arrays of one length, for each key and value."""
         if len(columns[self.keys[0]]):
-            self._parts.append(self._grouped(columns))
-            if len(self._parts) > 1:
-                self._new_rows += len(self._parts[-1][self.keys[0]])
-            if self._new_rows > max(_LEAST_ROWS, len(self._parts[0][self.keys[0]])):
-                self.columns()
+            self._append(self._grouped(columns))
+
+    def add_summed(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Add few rows, such as sums over a chunk. They are kept as they are until many have come.
+
+        Parameters
+        ----------
+        columns : mapping of str to ndarray
+            As for `add`; keys are int64. The arrays must not change afterwards.
+        """
+        if len(columns[self.keys[0]]):
+            self._is_sorted = False
+            self._append({name: columns[name] for name in (*self.keys, *self._ways)})
+
+    def _append(self, part: dict[str, np.ndarray]) -> None:
+        self._parts.append(part)
+        if len(self._parts) > 1:
+            self._new_rows += len(part[self.keys[0]])
+        if self._new_rows > max(_LEAST_ROWS, len(self._parts[0][self.keys[0]])):
+            self.columns()
 
     def merge(self, other: KeyedSums) -> None:
         """Add the rows of another table."""
         self._parts += other._parts
+        self._is_sorted &= other._is_sorted
         self.columns()
 
     def condense(self) -> None:
@@ -69,10 +87,10 @@ class KeyedSums:
     def columns(self) -> dict[str, np.ndarray]:
         """Return the columns, with rows sorted by their keys."""
         names = (*self.keys, *self._ways)
-        if len(self._parts) > 1:
+        if len(self._parts) > 1 or not self._is_sorted:
             joined = {name: np.concatenate([part[name] for part in self._parts]) for name in names}
             self._parts = [self._grouped(joined)]
-        self._new_rows = 0
+        self._new_rows, self._is_sorted = 0, True
         return dict(self._parts[0]) if self._parts else {name: np.empty(0, np.int64) for name in names}
 
     def _grouped(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.events import COLUMNS, Call, Events, is_io_of_calls
 from ensembles.model.slowest_calls import slowest_of
 from ensembles.passes.summary import ANY_ORDER, Summary
 
@@ -34,6 +34,8 @@ class LongestCalls(Summary):
     """
 
     requires = ANY_ORDER
+    has_sites = True
+    """Whether the calls have their call sites."""
 
     def __init__(self, most: int, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
         self._most = most
@@ -42,10 +44,16 @@ class LongestCalls(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        if len(chunk):
-            mine = slowest_of(chunk, len(chunk))
-            self.io_calls += len(mine)
-            self._keep(mine[: self._most])
+        if not len(chunk):
+            return
+        is_io = is_io_of_calls(chunk.calls)[chunk.call]
+        self.io_calls += int(np.count_nonzero(is_io))
+        if self._most and len(self.events) == self._most:
+            # Most chunks have no call that is long enough.
+            is_io &= chunk.duration >= self.events.duration[-1]
+        candidates = np.flatnonzero(is_io)
+        if len(candidates):
+            self._keep(slowest_of(chunk[candidates], self._most))
 
     def merge(self, other: LongestCalls) -> None:
         """Add a summary of other events of the same run."""
@@ -55,12 +63,27 @@ class LongestCalls(Summary):
     def _keep(self, more: Events) -> None:
         if not len(more):
             return
-        copied = Events(
-            {name: getattr(more, name).copy() for name in COLUMNS}, more.calls, more.files, more.sites
-        )
+        columns = {name: getattr(more, name).copy() for name in COLUMNS}
+        if self.has_sites:
+            copied = Events(columns, more.calls, more.files, more.sites)
+        else:
+            copied = Events(columns | {"site": np.zeros_like(columns["site"])}, more.calls, more.files)
         joined = Events.concatenate([self.events, copied]) if len(self.events) else copied
         self.events = slowest_of(joined, self._most)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns of the calls by name."""
         return self.events.columns
+
+
+class OutlinedCalls(LongestCalls):
+    """The same calls without their call sites, as pictures show them; results are kept.
+
+    Parameters
+    ----------
+    most, calls, files
+        As of `LongestCalls`.
+    """
+
+    has_sites = False
+    results = ("events", "io_calls")

@@ -51,8 +51,7 @@ def moving_ns(chunk: Events) -> np.ndarray:
     ndarray of int64, shape (n,)
         Time from the entry of the call in ns: its duration, or the flight of the request that it posted.
     """
-    moving: np.ndarray = np.maximum(chunk.duration, chunk.flight)
-    return moving
+    return chunk.remembered(moving_ns, lambda events: np.maximum(events.duration, events.flight))
 
 
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:

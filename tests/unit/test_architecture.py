@@ -31,7 +31,7 @@ ALLOWED = {
     "ensemble": "model summaries passes statistics structure",
     "run": "model files summaries passes readers writers structure ensemble",
     "comparison": "model passes summaries statistics run ensemble",
-    "diagnosis": "model summaries passes statistics run structure ensemble",
+    "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
     "history": "model passes summaries statistics structure readers run comparison diagnosis",
     "workloads": "model files recorder passes summaries readers writers run",
     "api": "model recorder run ensemble comparison diagnosis",

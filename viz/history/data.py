@@ -177,7 +177,7 @@ def _phases(records: list[RunRecord]) -> list[Line]:
 
 def _line(name: str, value_s: np.ndarray) -> Line:
     """Add the prediction interval of each run from the runs before it, on the log scale."""
-    from scipy.special import stdtrit
+    from ensembles.statistics.special import stdtrit
 
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log2(np.where(value_s > 0, value_s, np.nan))

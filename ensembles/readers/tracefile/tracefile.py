@@ -125,11 +125,16 @@ class _Open:
         for place in range(0, len(numbers), most_chunks):
             some, rest = numbers[place : place + most_chunks], numbers[place + most_chunks :]
             rows = sum(high - low for low, high in index.spans_of(some))
-            out = None if reused is None else {name: reused.taken()[name][:rows] for name in names}
+            out = None
+            if reused is not None:
+                memory = reused.taken()
+                out = {name: memory[name][:rows] for name in names}
+                del memory
             columns = self.read(some, out)
             if sorting is not None:
                 # What lies between is not wanted, and calls may go on until the next that is.
                 columns = sorting.put(columns, index.order_key(int(rest[0])) if len(rest) else None)
+            out = None
             yield columns
             del columns  # ReusedColumns can reuse their memory
 

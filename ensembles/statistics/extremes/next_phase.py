@@ -161,7 +161,7 @@ def predict_next(log_s: np.ndarray, level: float = 0.9) -> NextPhase | None:
 
 def _quantiles(errors: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return quantiles of one more error: order statistics, and Student's t beyond them."""
-    from scipy.special import stdtrit
+    from ensembles.statistics.special import stdtrit
 
     n = len(errors)
     ordered = np.sort(errors)

@@ -39,7 +39,7 @@ def shapiro_wilk_p(values: np.ndarray) -> float:
     >>> shapiro_wilk_p(values) > 0.05, shapiro_wilk_p(np.exp(2 * values)) < 1e-6
     (True, True)
     """
-    from scipy.special import ndtr, ndtri
+    from ensembles.statistics.special import ndtr, ndtri
 
     n = len(values)
     if n < LEAST:

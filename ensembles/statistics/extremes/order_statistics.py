@@ -141,7 +141,7 @@ def chance_below_longest(calls: float, tasks: float, rank: np.ndarray) -> np.nda
     >>> chance_below_longest(19, 1, np.array([1.0])).round(3).tolist()
     [0.95]
     """
-    from scipy.special import gammaln
+    from ensembles.statistics.special import gammaln
 
     rank = np.minimum(np.asarray(rank, dtype=np.float64), calls)
     n = float(calls)

@@ -115,7 +115,7 @@ _MOST_PHASES = 128
 
 def _likelihood(number: np.ndarray, n: np.ndarray, slow: np.ndarray, fast: np.ndarray) -> np.ndarray:
     """Return likelihoods of beta-binomial distributions, relative to the largest: shape (k,)."""
-    from scipy.special import betaln
+    from ensembles.statistics.special import betaln
 
     some = np.linspace(0, len(n) - 1, min(len(n), _MOST_PHASES)).astype(np.int64)
     pairs, often = np.unique(np.column_stack([number[some], n[some]]), axis=0, return_counts=True)

@@ -94,7 +94,7 @@ class PhaseMaxima:
 
     def _student(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of one more log maximum, if these are normal."""
-        from scipy.special import stdtrit
+        from ensembles.statistics.special import stdtrit
 
         between, within, effective = self._variances
         if between + within <= 0:
@@ -240,7 +240,7 @@ def effective_number(values: np.ndarray) -> float:
     p = len(values)
     if p < 8 or np.ptp(values) == 0:
         return float(p)
-    from scipy.special import ndtri
+    from ensembles.statistics.special import ndtri
 
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     scores = ndtri((np.cumsum(count) - 0.5 * count) / p)[place.reshape(-1)]
@@ -268,7 +268,7 @@ def _longest_drawn(calls: np.ndarray, tasks: int, level: np.ndarray) -> np.ndarr
     The r longest calls are all left out with probability ``(n - r)! (n - N)! / ((n - r - N)! n!)``. The
     rank is one more than the largest r of which this probability is at least the level.
     """
-    from scipy.special import gammaln
+    from ensembles.statistics.special import gammaln
 
     n = np.broadcast_to(np.asarray(calls, dtype=np.float64), np.broadcast_shapes(calls.shape, level.shape))
     low, high = np.zeros(n.shape), n - tasks + 1

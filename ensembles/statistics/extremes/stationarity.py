@@ -105,7 +105,7 @@ def unsettled(*series: np.ndarray) -> str | None:
 
 def _means(values: np.ndarray) -> np.ndarray:
     """Return normal scores, averaged in stretches with equal numbers of phases."""
-    from scipy.special import ndtri
+    from ensembles.statistics.special import ndtri
 
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     scores = ndtri((np.cumsum(count) - 0.5 * count) / len(values))[place.reshape(-1)]
@@ -114,7 +114,7 @@ def _means(values: np.ndarray) -> np.ndarray:
 
 def _chances(means: np.ndarray) -> np.ndarray:
     """Return p-values: the last stretches compared with those before them, and a trend."""
-    from scipy.special import stdtr
+    from ensembles.statistics.special import stdtr
 
     n = len(means)
     students = []

@@ -418,7 +418,7 @@ class Smoother:
     """
 
     def __init__(self, cells: LogCells, at: np.ndarray, bandwidth: float) -> None:
-        from scipy.special import ndtr
+        from ensembles.statistics.special import ndtr
 
         reach = _REACH * bandwidth
         low = max(int(np.searchsorted(cells.edges, at[0] - reach)) - 1, 0)

@@ -212,7 +212,7 @@ def _stretch(phases: int, level: float) -> float:
     """Return the factor by which percentiles of so many resampled phases are too near; 0 phases: calls."""
     if not phases:
         return 1.0
-    from scipy.special import ndtri, stdtrit
+    from ensembles.statistics.special import ndtri, stdtrit
 
     end = 0.5 + 0.5 * level
     return float(stdtrit(phases - 1, end) / ndtri(end) * np.sqrt(phases / (phases - 1)))

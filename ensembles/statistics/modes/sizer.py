@@ -77,7 +77,7 @@ def compute_sizer(sample: CountedDurations, level: float = 0.95) -> Sizer:
     at = np.linspace(cells.edges[0], cells.edges[-1], POSITIONS)
     bandwidth = np.geomspace(max(span / POSITIONS, np.median(cells.widths)), max(span / 3, 0.05), BANDWIDTHS)
     middle = 0.5 * (cells.edges[1:] + cells.edges[:-1])
-    from scipy.special import ndtri
+    from ensembles.statistics.special import ndtri
 
     phases = resampled_phases(sample)
     groups = None

@@ -124,7 +124,7 @@ def estimate_dependence(
 
 def _normal_scores(values: np.ndarray) -> np.ndarray:
     """Return scores of variance 1; all zero if all values are equal."""
-    from scipy.special import ndtri
+    from ensembles.statistics.special import ndtri
 
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(count) - count / 2  # calls below, and half of those that are equal

@@ -62,6 +62,10 @@ def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndar
     return ordinal
 
 
+ORDINAL_COLUMNS = ("rank", "call", "depth", "file", "start")
+"""Columns of events that `compute_ordinals` reads."""
+
+
 class OrdinalCounter:
     """A counter of ordinals over the chunks of a run.
 

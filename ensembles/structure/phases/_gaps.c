@@ -158,4 +158,49 @@ done:
     return result;
 }
 
-PyMethodDef gap_functions[] = {{"mark_gaps", mark_gaps, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* The number of each time between cuts, which rise. Times mostly follow each other, so that most need no search. */
+static void number_times(const int64_t *time, Py_ssize_t times, const int64_t *cut, Py_ssize_t cuts,
+                         const int64_t *number, int64_t *out)
+{
+    Py_ssize_t part = 0;
+    for (Py_ssize_t i = 0; i < times; i++) {
+        const int64_t now = time[i];
+        if ((part > 0 && now < cut[part - 1]) || (part < cuts && now >= cut[part])) {
+            Py_ssize_t low = 0, high = cuts;
+            while (low < high) {
+                const Py_ssize_t middle = low + (high - low) / 2;
+                if (cut[middle] <= now)
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            part = low;
+        }
+        out[i] = number[part];
+    }
+}
+
+static PyObject *numbers_between(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const array_kind wanted[] = {{"time", 8, 0}, {"out", 8, WRITTEN}, {"cuts", 8, 0}, {"number", 8, 0}};
+    Py_buffer views[4] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, 4, 2) != 0)
+        goto done;
+    if (length_of(&views[3]) != length_of(&views[2]) + 1) {
+        PyErr_SetString(PyExc_ValueError, "there must be a number before, between and after the cuts");
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    number_times(views[0].buf, length_of(&views[0]), views[2].buf, length_of(&views[2]), views[3].buf, views[1].buf);
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    release_arrays(views, 4);
+    return result;
+}
+
+PyMethodDef gap_functions[] = {{"mark_gaps", mark_gaps, METH_VARARGS, NULL},
+                               {"numbers_between", numbers_between, METH_VARARGS, NULL},
+                               {NULL, NULL, 0, NULL}};

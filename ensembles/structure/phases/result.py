@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.regions import KINDS, RegionTable
@@ -213,7 +214,14 @@ class Phases:
         """
         if self.named is not None:
             return self.named.phase_index(events)
-        return self.number[np.searchsorted(self.cuts_ns, events.start, side="right")]
+        phase = np.empty(len(events.start), np.int64)
+        _compiled.numbers_between(
+            np.ascontiguousarray(events.start, np.int64),
+            phase,
+            np.ascontiguousarray(self.cuts_ns, np.int64),
+            np.ascontiguousarray(self.number, np.int64),
+        )
+        return phase
 
     def limits(self, wanted: Ranges) -> tuple[Ranges | None, Ranges | None]:
         """Return where the calls of some phases can be.

@@ -209,6 +209,18 @@ def test_a_folder_that_cannot_be_trusted_is_not_used(directory, cache, passes, t
     assert not cache.is_dir() or not list(cache.iterdir())
 
 
+def test_no_place_for_a_folder_is_seen_before_anything_is_prepared(tmp_path, monkeypatch):
+    places = {str(tmp_path / "new" / "folder"): True, os.devnull: False, f"{os.devnull}/below": False}
+    for place, expected in places.items():
+        monkeypatch.setenv("XDG_CACHE_HOME", place)
+        assert user_cache.may_have_cache() is expected
+    assert not (tmp_path / "new").exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert user_cache.write_cached("file", b"1")
+    (tmp_path / "ensio").chmod(0o500)
+    assert user_cache.may_have_cache()
+
+
 def test_a_folder_of_another_user_is_not_used(directory, cache, passes, monkeypatch):
     calls(directory)
     owner = os.geteuid()

@@ -41,6 +41,7 @@ from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.layer_traffic import LayerTraffic
 from ensembles.summaries.layers import LayerTimes
+from ensembles.summaries.longest_calls import OutlinedCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
@@ -118,6 +119,7 @@ MADE = {
     OpenTime: OpenTime,
     Operations: Operations,
     OrdinalSummary: partial(OrdinalSummary, "write", Selection(), Selection(), False, None, False),
+    OutlinedCalls: partial(OutlinedCalls, 20, CALLS, FILES),
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
     RankTable: partial(RankTable, CALLS),

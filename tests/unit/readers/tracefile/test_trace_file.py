@@ -21,8 +21,10 @@ from made_spools import RUNNING, TSC, UNIX_NS, made_events, spool
 
 import ensembles as en
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS
+from ensembles.readers.common import columns
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
+from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile.tracefile import write_trace_file
 
 
@@ -352,3 +354,20 @@ def test_a_forged_file_is_refused_in_one_sentence(tmp_path: Path, whole: bytes, 
         with pytest.raises(en.EnsioError, match=r"trace\.h5 is not a complete trace\.h5") as caught:
             read(en.open(path))
         assert "\n" not in str(caught.value)
+
+
+def test_successive_chunks_share_their_memory(tmp_path, monkeypatch):
+    """The kernel clears and maps new memory page by page, which takes as long as decoding."""
+    synthetic_run(tmp_path / "run", 2, 300_000, seed=1)
+    collect(str(tmp_path / "run"))
+    made = []
+    make = columns.empty_columns
+    monkeypatch.setattr(columns, "empty_columns", lambda *args: made.append(args) or make(*args))
+    run = en.open(tmp_path / "run")
+    chunks, events, places = run.chunks(1 << 17, ("start", "duration")), 0, set()
+    while (chunk := next(chunks, None)) is not None:
+        events += len(chunk)
+        places.add(chunk.start.__array_interface__["data"][0])
+        del chunk
+    assert events == 600_000
+    assert (len(made), len(places)) == (1, 1)

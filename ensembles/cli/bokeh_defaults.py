@@ -1,0 +1,95 @@
+"""What Bokeh would compute again for each object of a page: defaults of properties, and signatures.
+
+For each property of each object that is not set, Bokeh collects the defaults that derived classes override,
+copies the default and checks it, several times until the page is written. When it is imported, it describes
+the signature of each of its classes, for documentation. Both take two fifths of the time of a small report.
+Here, plain defaults are remembered by class, and signatures are left out. Pages are the same.
+
+This is for commands, which end with the page: in other programs Bokeh stays as it is.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+_PLAIN = frozenset((type(None), bool, int, float, str))
+"""Types of defaults that are remembered: values that cannot be changed."""
+
+
+def remember_defaults() -> None:
+    """Let Bokeh remember plain defaults in this process; of another version of Bokeh, perhaps less."""
+    with suppress(ImportError, AttributeError):
+        _remember_overridden()
+    with suppress(ImportError, AttributeError):
+        _remember_themed()
+    with suppress(ImportError, AttributeError):
+        _remember_unstable()
+    with suppress(ImportError, AttributeError):
+        _import_without_signatures()
+
+
+def _remember_overridden() -> None:
+    from bokeh.core.has_props import HasProps
+
+    collect = vars(HasProps)["_overridden_defaults"].__func__
+    known: dict[type, dict[str, Any]] = {}
+
+    def overridden(cls: type) -> dict[str, Any]:
+        found = known.get(cls)
+        if found is None:
+            found = known[cls] = collect(cls)
+        return found
+
+    setattr(HasProps, "_overridden_defaults", classmethod(overridden))  # noqa: B010
+
+
+def _remember_themed() -> None:
+    from bokeh.core.property.bases import Property
+
+    compute = Property.themed_default
+    known: dict[tuple[int, type, str], Any] = {}
+    missing = object()
+
+    def themed_default(self: Any, cls: Any, name: str, theme_overrides: Any, *, no_eval: bool = False) -> Any:
+        if theme_overrides:
+            return compute(self, cls, name, theme_overrides, no_eval=no_eval)
+        # Properties live as long as their classes, so that their identities stay.
+        key = (id(self), cls, name)
+        found = known.get(key, missing)
+        if found is missing:
+            found = compute(self, cls, name, theme_overrides, no_eval=no_eval)
+            default = cls._overridden_defaults().get(name, self._default)
+            if type(default) in _PLAIN and type(found) in _PLAIN:
+                known[key] = found
+        return found
+
+    setattr(Property, "themed_default", themed_default)  # noqa: B010
+
+
+def _remember_unstable() -> None:
+    """Remember which defaults are made anew for each object."""
+    from bokeh.core.property.descriptors import PropertyDescriptor
+
+    examine = PropertyDescriptor.has_unstable_default
+    known: dict[tuple[int, type], bool] = {}
+
+    def has_unstable_default(self: Any, obj: Any) -> bool:
+        key = (id(self), type(obj))
+        found = known.get(key)
+        if found is None:
+            found = known[key] = examine(self, obj)
+        return found
+
+    setattr(PropertyDescriptor, "has_unstable_default", has_unstable_default)  # noqa: B010
+
+
+def _import_without_signatures() -> None:
+    from bokeh.model import Model
+
+    describe = Model.__dict__["parameters"]
+    setattr(Model, "parameters", classmethod(lambda cls: []))  # noqa: B010
+    try:
+        import bokeh.models  # noqa: F401
+    finally:
+        setattr(Model, "parameters", describe)  # noqa: B010
