@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.model.slowest_calls import slowest_of
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -42,10 +43,17 @@ class LongestCalls(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        if len(chunk):
-            mine = slowest_of(chunk, len(chunk))
-            self.io_calls += len(mine)
-            self._keep(mine[: self._most])
+        is_io = is_io_of_calls(chunk.calls)
+        io = np.arange(len(chunk)) if is_io.all() else np.flatnonzero(is_io[chunk.call])
+        self.io_calls += len(io)
+        if len(io) > self._most > 0:
+            # Only calls as long as the last that is kept are ordered.
+            duration = chunk.duration[io]
+            least = int(np.partition(duration, len(io) - self._most)[len(io) - self._most])
+            if len(self.events) == self._most:
+                least = max(least, int(self.events.duration[-1]))
+            io = io[duration >= least]
+        self._keep(slowest_of(chunk[io], self._most))
 
     def merge(self, other: LongestCalls) -> None:
         """Add a summary of other events of the same run."""
