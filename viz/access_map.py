@@ -154,50 +154,23 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
             f"{data.info.how_to_keep_calls}"
         )
     if file is None:
-        default, file = default_map(data, layer)
-        return (None if default is None else _map_of_run(data, *default)), file
+        moved = [row for row in data.by_file(by="bytes") if row.path and row.order("bytes")]
+        if not moved:
+            return None, ""
+        file = moved[0].path
     number = _number(data.files, file, data.path)
-    layer = layer or _layer_of_run(data)
+    layer = layer or layer_of_run(data)
     if layer is None:
         return None, file
-    return _map_of_run(data, number, layer, data.tasks, _span_of(data)), file
+    return data.summarize(
+        ignoring_run(partial(OffsetMap, number, layer, data.tasks, span_of_run(data)))
+    ), file
 
 
-def default_map(
-    run: Run, layer: str | None = None
-) -> tuple[tuple[int, str, int, tuple[int, int]] | None, str]:
-    """Return the arguments of the `OffsetMap` of the file with the most bytes, and its path.
-
-    Parameters
-    ----------
-    run : Run
-    layer : str, optional
-        As for `access_map`.
-
-    Returns
-    -------
-    tuple or None
-        None: no bytes moved.
-    str
-        The file; empty: there is none.
-    """
-    moved = [row for row in run.by_file(by="bytes") if row.path and row.order("bytes")]
-    if not moved:
-        return None, ""
-    path = moved[0].path
-    layer = layer or _layer_of_run(run)
-    if layer is None:
-        return None, path
-    return (_number(run.files, path, run.path), layer, run.tasks, _span_of(run)), path
-
-
-def _span_of(run: Run) -> tuple[int, int]:
+def span_of_run(run: Run) -> tuple[int, int]:
+    """Return the first moment of the calls of a run and the last, ns since its origin."""
     ends = run.summary.cells
     return int(ends["start_ns"].min()), int(ends["end_ns"].max())
-
-
-def _map_of_run(run: Run, number: int, layer: str, tasks: int, span: tuple[int, int]) -> OffsetMap:
-    return run.summarize(ignoring_run(partial(OffsetMap, number, layer, tasks, span)))
 
 
 def _number(files: list[str] | Any, file: str, path: str) -> int:
@@ -207,7 +180,8 @@ def _number(files: list[str] | Any, file: str, path: str) -> int:
     raise EnsioError(f"{path} has no file {plain(file)}: viz.files and ensio files name those that it has")
 
 
-def _layer_of_run(run: Run) -> str | None:
+def layer_of_run(run: Run) -> str | None:
+    """Return the layer whose calls an access map shows: posix, or the one with the most bytes; None: none."""
     cells, calls = run.summary.cells, run.summary.calls
     moved: dict[str, int] = {}
     for number, count in zip(cells["call"].tolist(), cells["moved"].tolist(), strict=True):

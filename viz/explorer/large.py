@@ -28,7 +28,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
-from ensembles.viz.access_map import default_map
+from ensembles.viz.access_map import layer_of_run, span_of_run
 from ensembles.viz.data_for import data_for
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
@@ -102,8 +102,7 @@ class LargeRun(Shown):
         whole = whole_raster(run, ROWS, 2 * CELLS)
         assert whole is not None
         self._whole = whole
-        found, path = default_map(run)
-        self._map = None if found is None else MapOf(*found, path)
+        self._map: MapOf | None = None
         self._base = self._first_base()
         self._background.ask("base", self._read_base)
         return Events.empty(run.calls, run.files)
@@ -214,6 +213,8 @@ class LargeRun(Shown):
     def _read_base(self) -> Iterator[None]:
         """Read what is not kept of the whole run: slowest calls, offsets, and the cube."""
         run = self.run
+        self._map = self._busiest_file()
+        yield
         used = tuple(bins_of_counts(self._base.bins.sum(axis=0)).tolist())
         low, high = self._whole.extent_ns
         cube = SummaryRequest(ignoring_run(partial(_cube, run.tasks, low, high, used)))
@@ -224,7 +225,9 @@ class LargeRun(Shown):
             for name, request in requests_of(run.tasks, self._map).items()
             if name in ("ranks", "longest", "offsets")
         }
-        if not is_known:
+        if is_known:
+            self._cube = known
+        else:
             requests["cube"] = cube
         group: Any = None
         for share, filled in self._portions(requests, Selection()):
@@ -233,9 +236,7 @@ class LargeRun(Shown):
                 self._base = replace(self._base, reading=_reading(share, "slowest calls and offsets"))
                 self.version += 1
             yield
-        if is_known:
-            self._cube = known
-        elif group is not None:
+        if group is not None and not is_known:
             self._cube = group["cube"]
             run.reading.kept.put({cube: self._cube})
         if group is not None:
@@ -250,7 +251,23 @@ class LargeRun(Shown):
                 path="" if self._map is None else self._map.path,
                 reading="",
             )
+        with self._lock:
+            # What was read before has no offsets.
+            self._found.clear()
         self.version += 1
+
+    def _busiest_file(self) -> MapOf | None:
+        """Return the access map of the file with the most bytes; None: no bytes moved."""
+        run = self.run
+        layer = layer_of_run(run)
+        if layer is None:
+            return None
+        named = [number for number, path in enumerate(run.files) if path]
+        if len(named) != 1:
+            moved = run.summarize(not_kept(partial(FileBytes, layer, len(run.files)))).moved
+            named = [int(np.argmax(moved))]
+        path = run.files[named[0]]
+        return MapOf(named[0], layer, run.tasks, span_of_run(run), path) if path else None
 
     def _portions(self, requests: dict[str, SummaryRequest], selection: Selection) -> Iterator[Any]:
         """Fill summaries portion by portion: yield the share of the run that was read, and the group."""

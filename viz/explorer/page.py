@@ -245,10 +245,10 @@ class Explorer:
         except EnsioError as error:
             self._say(str(error))
 
-    def _say(self, sentence: str) -> None:
-        self._message.text = (
-            f'<p role="alert" style="color:#b00020">{html.escape(sentence)}</p>' if sentence else ""
-        )
+    def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
+        """Say what went wrong, and what is missing in what is shown."""
+        alert = f'<p role="alert" style="color:#b00020">{html.escape(sentence)}</p>' if sentence else ""
+        self._message.text = alert + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
     def _choose_run(self, attribute: str, old: str, new: str) -> None:
         run, beside = int(new), self.view.beside
@@ -327,7 +327,7 @@ class Explorer:
                 table.choose_none()
         self._link.data = {"query": [view.query()]}
         runs = [panel.shown for panel in self._panels]
-        self._say(" ".join(note for each in runs for note in (*each.notes, *each.run.notes)))
+        self._say("", [note for each in runs for note in (*each.notes, *each.run.notes)])
 
     def _fill_causes(self) -> None:
         """Fill the tables of findings, phases and call indices."""

@@ -21,6 +21,7 @@ from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.explorer.calls import (
     CELLS,
     ROWS,
@@ -100,6 +101,44 @@ class RankSums(Summary):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``calls``, ``time_ns`` and ``slowest_ns``."""
         return {"calls": self.calls, "time_ns": self.time_ns, "slowest_ns": self.slowest_ns}
+
+
+class FileBytes(Summary):
+    """A mergeable summary: bytes that the calls of a layer read and wrote in each file.
+
+    Parameters
+    ----------
+    layer : str
+    files : int
+        Number of files of the run.
+
+    Attributes
+    ----------
+    moved : ndarray of int64, shape (files,)
+    """
+
+    columns = ("call", "file", "moved")
+    requires = ANY_ORDER
+
+    def __init__(self, layer: str, files: int) -> None:
+        self._layer = layer
+        self.moved = np.zeros(files, np.int64)
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        counted = np.array(
+            [call.layer == self._layer and call.op in DIRECTIONS for call in chunk.calls], bool
+        )
+        bytes_moved = np.where(counted[chunk.call], np.maximum(chunk.moved, 0), 0)
+        self.moved += np.bincount(chunk.file, bytes_moved, len(self.moved)).astype(np.int64)
+
+    def merge(self, other: FileBytes) -> None:
+        """Add a summary of other events of the same run."""
+        self.moved += other.moved
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``moved``."""
+        return {"moved": self.moved}
 
 
 @dataclass(frozen=True)
