@@ -34,6 +34,7 @@ from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown
 from ensembles.viz.explorer.summed import (
+    FileBytes,
     MapOf,
     SummedCalls,
     not_kept,

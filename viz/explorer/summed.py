@@ -13,7 +13,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
-from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.passes.summary import ANY_ORDER, S, Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.histogram import LogHistogram
@@ -181,12 +181,12 @@ def requests_of(tasks: int, offsets: MapOf | None) -> dict[str, SummaryRequest]:
     return {name: SummaryRequest(make) for name, make in makes.items()}
 
 
-def not_kept(make: Callable[[], Summary]) -> Callable[[Any], Summary]:
+def not_kept(make: Callable[[], S]) -> Callable[[Any], S]:
     """Make a factory of a summary, as `ensembles.passes.summary.ignoring_run`, whose results are not kept."""
     return partial(_made, _Unkept(), make)
 
 
-def _made(_: _Unkept, make: Callable[[], Summary], run: Any) -> Summary:
+def _made(_: _Unkept, make: Callable[[], S], run: Any) -> S:
     return make()
 
 

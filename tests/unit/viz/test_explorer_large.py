@@ -18,6 +18,7 @@ from ensembles.viz.explorer import large
 from ensembles.viz.explorer.large import LargeRun
 from ensembles.viz.explorer.page import add_explorer, shown_run
 from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.summed import FileBytes
 from ensembles.viz.explorer.view import View
 from ensembles.viz.single_calls import Window
 from ensembles.workloads.synthetic import synthetic_run
@@ -116,6 +117,25 @@ def test_offsets_are_those_of_the_marked_calls(held: Shown, summed: LargeRun) ->
         assert found.by_rank(op).sum() == whole.by_rank(op).sum()
         mine = summed.marked_calls(view).bytes_in(found)
         assert mine.by_time(op).sum() == held.marked_calls(view).bytes_in(whole).by_time(op).sum()
+
+
+def test_the_access_map_is_of_the_file_with_most_bytes(tmp_path: Path) -> None:
+    from made_runs import run_of
+
+    runs = []
+    for number, size in enumerate((100, 700, 300)):
+        task = [("pwrite", 0.01 * each, 0.001, size) for each in range(20)]
+        runs.append(run_of(tmp_path / f"run{number}", [task] * 2, path=f"/scratch/{number}"))
+    several = en.Events.empty(runs[0].calls, ["", "/scratch/0", "/scratch/1", "/scratch/2"])
+    columns = {name: np.concatenate([getattr(run.events, name) for run in runs]) for name in several.columns}
+    columns["file"] = np.repeat([1, 2, 3], [len(run.events) for run in runs])
+    events = en.Events(columns, several.calls, several.files)
+    summary = FileBytes("posix", 4)
+    for part in (events[:30], events[30:]):
+        other = FileBytes("posix", 4)
+        other.add(part)
+        summary.merge(other)
+    assert summary.moved.tolist() == [0, 4000, 28000, 12000]
 
 
 def test_a_window_has_the_same_single_calls_and_times(held: Shown, summed: LargeRun) -> None:
