@@ -28,7 +28,7 @@ from ensembles.viz.explorer.view import Interval, View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, plain, retitle
 from ensembles.viz.raster_images import share_image
 from ensembles.viz.single_calls import Window, add_calls, call_columns
-from ensembles.viz.style import COLOURS, scaled_ticks, time_unit
+from ensembles.viz.style import COLOURS, LABELS, scaled_ticks, time_unit
 
 _PALE = 0.18
 _FEW_CALLS = 200
@@ -117,7 +117,7 @@ class TraceDiagram:
                 color=COLOURS[name],
                 line_color=None,
             )
-            items.append(legend_item(name, swatch))
+            items.append(legend_item(short_label(name), swatch))
         horizontal_legend(self.figure, items)
 
     def _add(self) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
@@ -234,6 +234,11 @@ class TraceDiagram:
         first = int(np.clip(np.floor(top + 0.5), 0, self._tasks - 1))
         last = int(np.clip(np.ceil(bottom - 0.5), first, self._tasks - 1))
         return Window(int(np.floor(low * 1e9)), int(np.ceil(high * 1e9)), first, last)
+
+
+def short_label(name: str) -> str:
+    """Return the name of a class of operations in the legends of the explorer."""
+    return LABELS[name] if "wait" in name else name
 
 
 def _same_calls(events: Events, others: Events) -> np.ndarray:

@@ -9,7 +9,7 @@ from bokeh.models.annotations import BoxAnnotation, LegendItem
 
 from ensembles.summaries.raster import CLASSES
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select
+from ensembles.viz.explorer.diagram import add_box_select, short_label
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure
 from ensembles.viz.style import COLOURS, time_ticks
@@ -138,7 +138,7 @@ def _widened(axis: Range1d | None, low: float, high: float) -> Range1d:
 
 
 def _label(name: str, counts: np.ndarray) -> str:
-    return f"{name} ({int(counts.sum()):,})"
+    return f"{short_label(name)} ({int(counts.sum()):,})"
 
 
 def _bars(edges_s: np.ndarray, counts: np.ndarray) -> dict[str, np.ndarray]:

@@ -27,7 +27,7 @@ from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
-from ensembles.viz.figures import time_range
+from ensembles.viz.figures import retitle, time_range
 
 _LINK_JS = """
     const old = new URLSearchParams(window.location.search);
@@ -181,8 +181,8 @@ class Explorer:
     def _buttons(self) -> list[Button]:
         return [
             _button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
-            _button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 170),
-            _button("Whole run", "whole", lambda: self._look(_whole), 90),
+            _button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 190),
+            _button("Whole run", "whole", lambda: self._look(_whole), 100),
             _button("Modes of the marked calls", "modes", self._show_modes, 180),
             *(
                 [_button("Compare both runs", "compare", self._show_comparison, 140)]
@@ -507,6 +507,7 @@ def _arranged(panels: Sequence[Panel]) -> list[Any]:
         return list(panels[0].figures)
     for panel in panels:
         panel.diagram.name_run(panel.shown.run.path)
+        retitle(panel.durations.figure, "Durations")  # a longer title would lie under the legend
     first, second = panels
     return [
         first.diagram.figure,
