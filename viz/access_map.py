@@ -159,12 +159,18 @@ def _found(data: Any, file: str | None, layer: str | None) -> tuple[OffsetMap | 
             return None, ""
         file = moved[0].path
     number = _number(data.files, file, data.path)
-    layer = layer or _layer_of_run(data)
+    layer = layer or layer_of_run(data)
     if layer is None:
         return None, file
-    ends = data.summary.cells
-    span = int(ends["start_ns"].min()), int(ends["end_ns"].max())
-    return data.summarize(ignoring_run(partial(OffsetMap, number, layer, data.tasks, span))), file
+    return data.summarize(
+        ignoring_run(partial(OffsetMap, number, layer, data.tasks, span_of_run(data)))
+    ), file
+
+
+def span_of_run(run: Run) -> tuple[int, int]:
+    """Return the first moment of the calls of a run and the last, ns since its origin."""
+    ends = run.summary.cells
+    return int(ends["start_ns"].min()), int(ends["end_ns"].max())
 
 
 def _number(files: list[str] | Any, file: str, path: str) -> int:
@@ -174,7 +180,8 @@ def _number(files: list[str] | Any, file: str, path: str) -> int:
     raise EnsioError(f"{path} has no file {plain(file)}: viz.files and ensio files name those that it has")
 
 
-def _layer_of_run(run: Run) -> str | None:
+def layer_of_run(run: Run) -> str | None:
+    """Return the layer whose calls an access map shows: posix, or the one with the most bytes; None: none."""
     cells, calls = run.summary.cells, run.summary.calls
     moved: dict[str, int] = {}
     for number, count in zip(cells["call"].tolist(), cells["moved"].tolist(), strict=True):

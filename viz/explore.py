@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
 
 if TYPE_CHECKING:
-    from ensembles.viz.explorer.widget import ExplorerWidget
+    from ensembles.viz.explorer.value import ExplorerValue
 
 
-def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
+def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerValue:
     """Explore one or several runs in a notebook: linked pictures and tables, as in ``ensio serve``.
 
     Parameters
@@ -25,14 +25,15 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
 
     Returns
     -------
-    ExplorerWidget
+    ExplorerValue
         The value of a cell. ``marked`` are the calls that are marked with the mouse, ``view`` is what is
         shown.
 
     Raises
     ------
     EnsioError
-        anywidget is not installed, a filter is malformed or has another name, or a run has no calls.
+        Neither anywidget nor jupyter_bokeh is installed, a filter is malformed or has another name, or a run
+        has no calls.
 
     Examples
     --------
@@ -45,16 +46,29 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerWidget:
     from ensembles.viz.explorer.page import shown_runs
     from ensembles.viz.explorer.view import FILTERS, View
 
+    kind = _kind_of_widget()
+    unknown = sorted(set(filters) - set(FILTERS))
+    if unknown:
+        raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
+    shown = shown_runs(runs)
+    return kind(shown, View(filters=filters, beside=1 if len(shown) == 2 else None))
+
+
+def _kind_of_widget() -> Callable[..., ExplorerValue]:
+    """Return the widget that this installation has: of anywidget, else of jupyter_bokeh."""
     try:
         from ensembles.viz.explorer.widget import ExplorerWidget
     except ModuleNotFoundError as error:
         if error.name != "anywidget":
             raise
+    else:
+        return ExplorerWidget
+    try:
+        from ensembles.viz.explorer.bokeh_widget import BokehExplorerWidget
+    except ModuleNotFoundError as error:
+        if error.name != "jupyter_bokeh":
+            raise
         raise EnsioError(
             "anywidget is not installed: pip install 'ensio[notebook]', or ensio serve"
         ) from None
-    unknown = sorted(set(filters) - set(FILTERS))
-    if unknown:
-        raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
-    shown = shown_runs(runs)
-    return ExplorerWidget(shown, View(filters=filters, beside=1 if len(shown) == 2 else None))
+    return BokehExplorerWidget

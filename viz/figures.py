@@ -22,7 +22,7 @@ LEFT_BORDER = 76
 RIGHT_BORDER = 18
 
 _LINE = 90
-_TITLE_LINE = 72
+_TITLE_LINE = 62
 """Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
 
 _LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
@@ -30,6 +30,8 @@ _LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
 
 _LEGEND_ROW, _TEXT_ROW = 25, 18
 """Height of a row of a legend and of a line of text, pixels."""
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|[KMGTP]?i?B)\b)")
 
 _LEAST_SPAN_S = 1e-6
 
@@ -64,6 +66,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     wheel = WheelZoomTool(modifiers={"ctrl": True})
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel
+    fig.border_line_color = None  # a white one shows on dark pages
     fig.toolbar.logo = None
     fig.toolbar.autohide = False
     fig.xgrid.grid_line_color = NEUTRAL["grid"]
@@ -83,8 +86,8 @@ def retitle(fig: figure, title: str) -> None:
 
 
 def _in_lines(title: str) -> str:
-    """Break a title into lines that a narrow figure shows whole."""
-    return "\n".join(textwrap.wrap(title, _TITLE_LINE, break_long_words=False))
+    """Break a title into lines that a narrow figure shows whole, but not between a number and its unit."""
+    return "\n".join(textwrap.wrap(_UNIT.sub("\u00a0", title), _TITLE_LINE, break_long_words=False))
 
 
 def ends(axis: Range) -> tuple[float, float]:

@@ -98,17 +98,23 @@ def rate(
     else:
         first, second = present
         drawn = [
-            _rates(curve, [first], words, shared, f"rate_{first}"),
-            _rates(curve, [second], f"The same of {second}s", shared, f"rate_{second}"),
+            _rates(curve, [first], _of_direction(first, title), shared, f"rate_{first}"),
+            _rates(curve, [second], _of_direction(second, title), shared, f"rate_{second}"),
         ]
     if partial := partial_sentence(data):
         subtitle(drawn[0], partial)
     return column(drawn, sizing_mode="stretch_width", name="rate") if separate else drawn[0]
 
 
+def _of_direction(direction: str, title: str | None) -> str:
+    name = {"write": "Write", "read": "Read"}[direction]
+    return f"{title} ({direction})" if title else f"{name} rate of all tasks; the area is the bytes moved"
+
+
 def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:
     edges_s = curve.edges_ns * 1e-9
-    fig = new_figure(title, height=260, x_range=x_range, name=name)
+    # A zoom scales the rates to those in view.
+    fig = new_figure(title, height=260, x_range=x_range, name=name, window_axis="x")
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=1)

@@ -351,7 +351,7 @@ def report_html(
             calls=summaries.outlined,
             x_range=x_range,
         )
-        pictures["rate"] = rate(summaries.rate, x_range=x_range)
+        pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
     samples = run.surroundings()
     if len(samples):
         pictures["surroundings"] = surroundings(samples, x_range=x_range)

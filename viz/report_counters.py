@@ -44,7 +44,9 @@ def counters_shown(run: RunInfo) -> CountersShown | None:
     modules = counters["modules"].values()
     tables = {
         "Interfaces": _interfaces(counters),
+        "Operations": _operations(counters),
         "Access": _access(counters),
+        "Files by use": _files_by_use(run),
         "Files of most time": _files([row for module in modules for row in module["slowest_files"]]),
         "Ranks of most time": _ranks([row for module in modules for row in module["slowest_ranks"]]),
         "Storage targets": _targets(counters["targets"]),
@@ -93,6 +95,53 @@ def _interfaces(counters: dict[str, Any]) -> MomentsTable:
     return MomentsTable(
         headers, rows, "Times are summed over tasks. The rate is that by the slowest task, metadata included."
     )
+
+
+_OPERATIONS = {
+    "open": ("OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES"),
+    "seek": ("SEEKS",),
+    "stat": ("STATS",),
+    "mmap": ("MMAPS",),
+    "sync": ("FSYNCS", "FDSYNCS", "SYNCS", "FLUSHES"),
+}
+"""Counters of each operation besides reads and writes."""
+
+
+def _operations(counters: dict[str, Any]) -> MomentsTable:
+    """Return the number of calls of each interface by operation; empty: the interface does not count it."""
+    rows = []
+    for name, module in counters["modules"].items():
+        row = [f"{module['layer']} ({name})", f"{module['reads']:,}", f"{module['writes']:,}"]
+        for counted in _OPERATIONS.values():
+            found = [module["totals"].get(each) for each in counted]
+            known = [int(each) for each in found if each is not None and each >= 0]
+            row.append(f"{sum(known):,}" if known else "")
+        rows.append(tuple(row))
+    return MomentsTable(("interface", "read", "write", *_OPERATIONS), rows, "Calls, summed over tasks.")
+
+
+def _files_by_use(run: RunInfo) -> MomentsTable:
+    """Return the number and the sizes of the files that each interface only read, only wrote, or both."""
+    rows = []
+    for module in [] if run.counters is None else run.counters.modules.values():
+        files = module.by_file
+        reads, writes = files["bytes_read"] > 0, files["bytes_written"] > 0
+        kinds = {
+            "only read": reads & ~writes,
+            "only written": writes & ~reads,
+            "read and written": reads & writes,
+            "neither": ~reads & ~writes,
+        }
+        for what, chosen in kinds.items():
+            sizes = files["max_byte"][chosen & (files["max_byte"] >= 0)] + 1
+            if not chosen.any():
+                continue
+            known = (
+                [bytes_text(float(sizes.mean())), bytes_text(int(sizes.max()))] if len(sizes) else ["", ""]
+            )
+            rows.append((f"{module.layer} ({module.module})", what, f"{int(chosen.sum()):,}", *known))
+    headers = ("interface", "files that were", "number", "mean size", "largest")
+    return MomentsTable(headers, rows, "A size is the end of the last byte that was read or written.")
 
 
 def _access(counters: dict[str, Any]) -> MomentsTable:

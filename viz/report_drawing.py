@@ -72,7 +72,8 @@ def _check_apart(groups: Sequence[set[str]]) -> None:
 
 def _height(picture: Any) -> int:
     """Height in pixels that is kept free for a picture."""
-    return getattr(picture, "height", None) or 300
+    parts = [_height(part) for part in getattr(picture, "children", ())]
+    return getattr(picture, "height", None) or sum(parts) or 300
 
 
 def _data(pictures: Mapping[str, Any]) -> str:

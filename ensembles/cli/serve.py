@@ -107,10 +107,10 @@ def _of_history(args: argparse.Namespace) -> HistoryServer:
 
 def _of_runs(args: argparse.Namespace) -> ExplorerServer:
     from ensembles.viz.explorer.follow import wait_for_run
+    from ensembles.viz.explorer.page import shown_run
     from ensembles.viz.explorer.server import ExplorerServer
-    from ensembles.viz.explorer.shown import Shown
 
-    runs = [Shown(open_run(args, path, runs=len(args.runs))) for path in args.runs]
+    runs = [shown_run(open_run(args, path, runs=len(args.runs))) for path in args.runs]
     runs += [wait_for_run(path, warn) for path in args.follow]
     server = ExplorerServer(runs, args.address, args.port, args.allow_origin)
     for shown in runs:

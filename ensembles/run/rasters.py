@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.model.events import Events
 from ensembles.run.selection import Selection
 from ensembles.summaries.pyramid import LEVELS, MOST_CELLS, Pyramid, pyramid_request
-from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster import Raster, raster_request
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 if TYPE_CHECKING:
@@ -90,6 +90,29 @@ def kept_raster(run: Run) -> Raster | None:
         return None  # the raster itself is kept
     finest = _level(run, 0)
     return None if finest is None else finest.raster()
+
+
+def whole_raster(run: Run, rows: int, cells: int) -> Raster | None:
+    """Return a raster of all of a run from what is kept: a level of its pyramid, or its raster.
+
+    Parameters
+    ----------
+    run : Run
+    rows, cells : int
+        Largest numbers of rows and of cells of time.
+
+    Returns
+    -------
+    Raster or None
+        None: nothing suitable is kept, or the run has no calls.
+    """
+    for number in range(LEVELS):
+        if Pyramid(run.tasks, number).rows <= rows:
+            found = _level(run, number)
+            if found is not None:
+                return found.folded(cells) if found.extent_ns[1] else None
+    raster = Raster(run.tasks)
+    return raster if run.reading.kept.find(raster_request(), raster) and raster.extent_ns[1] else None
 
 
 def window_raster(data: Run | Events, low_ns: int, high_ns: int) -> Raster:

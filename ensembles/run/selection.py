@@ -88,6 +88,8 @@ class Selection:
         What ensembles are made of. "flight" selects only non-blocking requests whose flight is known.
     under_way_ns : (int, int) or None
         Select only calls that are under way in this time, ns since the origin, the end excluded.
+    durations_ns, offsets : (int, int) or None
+        Select only calls of these durations in ns, or at these offsets in bytes, the end excluded.
     spans : Spans or None
         Times at which the tasks of a run are in `regions`; `for_run` sets it.
     site_numbers : tuple of int or None
@@ -109,6 +111,8 @@ class Selection:
     outermost: bool = False
     quantity: Quantity = "duration"
     under_way_ns: tuple[int, int] | None = None
+    durations_ns: tuple[int, int] | None = None
+    offsets: tuple[int, int] | None = None
     spans: Spans | None = field(default=None, compare=False, repr=False)
     site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
@@ -207,7 +211,8 @@ class Selection:
             ("rank", self.ranks or self.regions),
             ("requested", self.sizes),
             ("start", self.times_s or self.regions or self.under_way_ns),
-            ("duration", self.under_way_ns),
+            ("duration", self.under_way_ns or self.durations_ns),
+            ("offset", self.offsets),
             ("moved", self.per_byte),
             ("depth", self.outermost),
             ("site", self.sites),
@@ -249,6 +254,8 @@ class Selection:
             self.ordinals,
             self.sites,
             self.under_way_ns,
+            self.durations_ns,
+            self.offsets,
         )
         return not (self.per_byte or self.quantity == "flight") and all(
             condition is None for condition in others
@@ -371,6 +378,10 @@ class Selection:
         if self.under_way_ns is not None:
             low, high = self.under_way_ns
             mask &= (chunk.start < high) & (chunk.start + np.maximum(chunk.duration, 1) > low)
+        for span, name in ((self.durations_ns, "duration"), (self.offsets, "offset")):
+            if span is not None:
+                values = getattr(chunk, name)
+                mask &= (values >= span[0]) & (values < span[1])
         if self.per_byte:
             mask &= chunk.moved > 0
         if self.outermost:

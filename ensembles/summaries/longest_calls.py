@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensembles.model.events import COLUMNS, Call, Events, is_io_of_calls
+from ensembles.model.calls import is_io_of_calls
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.model.slowest_calls import slowest_of
 from ensembles.passes.summary import ANY_ORDER, Summary
 
@@ -44,16 +45,18 @@ class LongestCalls(Summary):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        if not len(chunk):
-            return
-        is_io = is_io_of_calls(chunk.calls)[chunk.call]
-        self.io_calls += int(np.count_nonzero(is_io))
+        is_io = is_io_of_calls(chunk.calls)
+        io = np.arange(len(chunk)) if is_io.all() else np.flatnonzero(is_io[chunk.call])
+        self.io_calls += len(io)
         if self._most and len(self.events) == self._most:
             # Most chunks have no call that is long enough.
-            is_io &= chunk.duration >= self.events.duration[-1]
-        candidates = np.flatnonzero(is_io)
-        if len(candidates):
-            self._keep(slowest_of(chunk[candidates], self._most))
+            io = io[chunk.duration[io] >= self.events.duration[-1]]
+        if len(io) > self._most > 0:
+            # Only calls as long as the last that is kept are ordered.
+            duration = chunk.duration[io]
+            io = io[duration >= np.partition(duration, len(io) - self._most)[len(io) - self._most]]
+        if len(io):
+            self._keep(slowest_of(chunk[io], self._most))
 
     def merge(self, other: LongestCalls) -> None:
         """Add a summary of other events of the same run."""

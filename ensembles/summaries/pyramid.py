@@ -158,6 +158,12 @@ class Pyramid(Summary):
         self._put_into(raster)
         return raster
 
+    def folded(self, cells: int) -> Raster:
+        """Return the raster of the run with the rows of this level, and at most so many cells of time."""
+        raster = Raster(self.tasks, self.rows, cells, self.ranks_per_row)
+        self._put_into(raster)
+        return raster
+
     def window(self, low_ns: int, high_ns: int) -> Raster | None:
         """Return the raster of a window, to whole cells; None: there are no calls.
 

@@ -114,6 +114,10 @@ class Raster(Summary):
         self._grid.merge(other._grid)
         self.several_threads |= other.several_threads
 
+    def cover(self, low_ns: int, high_ns: int) -> None:
+        """Extend the axis of time to a span, ns since the origin."""
+        self._grid.add_extent((low_ns, high_ns))
+
     def put(
         self, grid: TimeGrid, row: np.ndarray, extent_ns: tuple[int, int] | None, several_threads: bool
     ) -> None:

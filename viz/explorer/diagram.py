@@ -22,12 +22,13 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.summaries.raster import Raster
+from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Interval, View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, plain, retitle
 from ensembles.viz.raster_images import share_image
-from ensembles.viz.single_calls import MOST_CALLS, Window, add_calls, call_columns, calls_inside
-from ensembles.viz.style import COLOURS, scaled_ticks, time_unit
+from ensembles.viz.single_calls import Window, add_calls, call_columns
+from ensembles.viz.style import COLOURS, LABELS, scaled_ticks, time_unit
 
 _PALE = 0.18
 _FEW_CALLS = 200
@@ -52,7 +53,7 @@ class TraceDiagram:
     ----------
     shown : Shown
         The run.
-    events : Events
+    calls : Calls
         The calls that the filters select.
     times : Range1d
         The axis of time.
@@ -66,11 +67,10 @@ class TraceDiagram:
         The page writes the ranges of the axes into it, as ``x`` and ``y``, some time after their last change.
     """
 
-    def __init__(self, shown: Shown, events: Events, times: Range1d, name: str = "explorer_trace") -> None:
-        self._shown, self._events, self._times = shown, events, times
+    def __init__(self, shown: Shown, calls: Calls, times: Range1d, name: str = "explorer_trace") -> None:
+        self._calls_of, self._times = calls, times
         self._tasks = shown.run.tasks
-        self._raster = shown.raster(events)
-        self.classes = self._raster.present() or ["write"]
+        self.classes = calls.raster().present() or ["write"]
         self._whole_s = ends(times)
         rows = Range1d(start=self._tasks - 0.5, end=-0.5, bounds=(-0.5, self._tasks - 0.5), min_interval=1)
         self.figure = new_figure(
@@ -91,7 +91,7 @@ class TraceDiagram:
         self._images: list[GlyphRenderer[Any]] = []
         self._all, self._mapper = self._add()
         self._marked, _ = self._add()
-        self._calls = ColumnDataSource(call_columns(events[:0]))
+        self._calls = ColumnDataSource(call_columns(Events.empty()))
         add_calls(self.figure, self._calls)
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         self.figure.add_layout(self._box)
@@ -117,7 +117,7 @@ class TraceDiagram:
                 color=COLOURS[name],
                 line_color=None,
             )
-            items.append(legend_item(name, swatch))
+            items.append(legend_item(short_label(name), swatch))
         horizontal_legend(self.figure, items)
 
     def _add(self) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
@@ -145,14 +145,14 @@ class TraceDiagram:
             "dh": [rows * image.ranks_per_row],
         }
 
-    def is_of(self, events: Events) -> bool:
+    def is_of(self, calls: Calls) -> bool:
         """Whether the legend has all classes of these calls."""
-        return set(self._shown.raster(events).present()) <= set(self.classes)
+        return set(calls.raster().present()) <= set(self.classes)
 
-    def replace(self, events: Events) -> None:
+    def replace(self, calls: Calls) -> None:
         """Take other calls of the same run, as while it goes on; `show` draws them."""
-        self._events, self._raster = events, self._shown.raster(events)
-        low, high = self._raster.extent_ns
+        self._calls_of = calls
+        low, high = calls.raster().extent_ns
         following = self._times.end == self._whole_s[1]
         self._whole_s = (self._whole_s[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
         if following:
@@ -177,30 +177,28 @@ class TraceDiagram:
             if ends(axis) != wanted:
                 axis.update(start=wanted[0], end=wanted[1])
 
-    def show(self, marked: np.ndarray | None, of_marked: Events, view: View) -> None:
+    def show(self, marked: Calls | None, view: View) -> None:
         """Show a view.
 
         Parameters
         ----------
-        marked : ndarray of int or None
-            Indices of the marked calls, rising; None: no call is marked, and all have their colours.
-        of_marked : Events
-            The marked calls; all if none is marked.
+        marked : Calls or None
+            The marked calls; None: no call is marked, and all have their colours.
         view : View
         """
-        events, window = self._events, self._window(view)
-        if window is None:
-            self._all.data = self._image(self._raster)
-            self._marked.data = self._image(None if marked is None else self._shown.raster(of_marked))
-        else:
-            wide = window.wider(self._tasks)
-            self._all.data = self._image(self._shown.raster(events, wide), wide.first)
-            self._marked.data = self._image(
-                None if marked is None else self._shown.raster(of_marked, wide), wide.first
-            )
-        drawn = self._single_calls(window)
-        alpha = 1.0 if marked is None else np.where(np.isin(drawn, marked), 1.0, _PALE)
-        self._calls.data = call_columns(events[drawn], alpha)
+        calls, window = self._calls_of, self._window(view)
+        for source, some in ((self._all, calls), (self._marked, marked)):
+            if some is None:
+                source.data = self._image(None)
+            elif window is None:
+                source.data = self._image(some.raster())
+            else:
+                source.data = self._image(*some.window(window.wider(self._tasks)))
+        part, drawn = self._single_calls(window)
+        alpha: float | np.ndarray = 1.0
+        if marked is not None and len(drawn):
+            alpha = np.where(_same_calls(drawn, marked.inside(part)), 1.0, _PALE)
+        self._calls.data = call_columns(drawn, alpha)
         for image in self._images:
             image.visible = not len(drawn)
         self._mapper.alpha_mapper.palette = _alphas(1.0 if marked is None else _PALE)
@@ -211,15 +209,18 @@ class TraceDiagram:
         further = "point at a call" if len(drawn) else "zoom in to see single calls"
         retitle(self.figure, f"Trace diagram: drag to mark calls, {further}")
 
-    def _single_calls(self, window: Window | None) -> np.ndarray:
+    def _single_calls(self, window: Window | None) -> tuple[Window, Events]:
         """Find the calls to draw one by one: those of the window and around it, or none if they are many."""
+        low, high = (round(end * 1e9) for end in self._whole_s)
+        whole = Window(low - 1, high + 1, 0, self._tasks - 1)
         if window is None:
-            return np.arange(len(self._events) if len(self._events) <= _FEW_CALLS else 0)
+            few = 0 < self._calls_of.count <= _FEW_CALLS
+            return whole, self._calls_of.inside(whole) if few else Events.empty()
         for part in (window.wider(self._tasks), window):
-            found = calls_inside(self._events, part)
-            if len(found) <= MOST_CALLS:
-                return found
-        return np.arange(0)
+            found = self._calls_of.inside(part)
+            if len(found):
+                return part, found
+        return window, found
 
     def name_run(self, path: str) -> None:
         """Write the name of the run beside the diagram, where there are two."""
@@ -233,6 +234,21 @@ class TraceDiagram:
         first = int(np.clip(np.floor(top + 0.5), 0, self._tasks - 1))
         last = int(np.clip(np.ceil(bottom - 0.5), first, self._tasks - 1))
         return Window(int(np.floor(low * 1e9)), int(np.ceil(high * 1e9)), first, last)
+
+
+def short_label(name: str) -> str:
+    """Return the name of a class of operations in the legends of the explorer."""
+    return LABELS[name] if "wait" in name else name
+
+
+def _same_calls(events: Events, others: Events) -> np.ndarray:
+    """Return which calls are among others of the same run: bool, shape (n,)."""
+    names = ("rank", "thread", "start", "duration", "call", "depth")
+    mine, known = (
+        zip(*(getattr(each, name).tolist() for name in names), strict=True) for each in (events, others)
+    )
+    found = set(known)
+    return np.array([call in found for call in mine], bool)
 
 
 def _alphas(most: float) -> list[str]:

@@ -7,10 +7,9 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import BoxAnnotation, LegendItem
 
-from ensembles.model.events import Events
 from ensembles.summaries.raster import CLASSES
-from ensembles.viz.explorer.diagram import add_box_select
-from ensembles.viz.explorer.shown import durations_by_class
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.diagram import add_box_select, short_label
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure
 from ensembles.viz.style import COLOURS, time_ticks
@@ -23,7 +22,7 @@ class Durations:
 
     Parameters
     ----------
-    events : Events
+    calls : Calls
         The calls that the filters select.
     name : str
         Name of the figure.
@@ -36,9 +35,9 @@ class Durations:
     """
 
     def __init__(
-        self, events: Events, name: str = "explorer_histogram", beside: Durations | None = None
+        self, calls: Calls, name: str = "explorer_histogram", beside: Durations | None = None
     ) -> None:
-        counted = durations_by_class(events)
+        counted = calls.durations()
         low = min((max(edges[0], 0.5e-9) for edges, _ in counted.values()), default=1e-6)
         high = max((edges[-1] for edges, _ in counted.values()), default=1.0)
         top = max((int(counts.max()) for _, counts in counted.values()), default=1)
@@ -100,7 +99,7 @@ class Durations:
         add_box_select(self.figure, "width")
         horizontal_legend(self.figure, items)
 
-    def replace(self, events: Events) -> bool:
+    def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on.
 
         Returns
@@ -108,7 +107,7 @@ class Durations:
         bool
             False: there is a class of operations that the histogram lacks.
         """
-        counted = durations_by_class(events)
+        counted = calls.durations()
         if not set(counted) <= set(self._all):
             return False
         for name, found in counted.items():
@@ -119,9 +118,9 @@ class Durations:
             _widened(self._counts, 0.5, 2.0 * float(bars["top"].max()))
         return True
 
-    def mark(self, events: Events | None, view: View) -> None:
+    def mark(self, calls: Calls | None, view: View) -> None:
         """Show the durations of the marked calls, filled; None: no call is marked."""
-        counted = {} if events is None else durations_by_class(events)
+        counted = {} if calls is None else calls.durations()
         for name, source in self._marked.items():
             source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
         self._box.visible = view.durations_s is not None
@@ -139,7 +138,7 @@ def _widened(axis: Range1d | None, low: float, high: float) -> Range1d:
 
 
 def _label(name: str, counts: np.ndarray) -> str:
-    return f"{name} ({int(counts.sum()):,})"
+    return f"{short_label(name)} ({int(counts.sum()):,})"
 
 
 def _bars(edges_s: np.ndarray, counts: np.ndarray) -> dict[str, np.ndarray]:

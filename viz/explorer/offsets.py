@@ -15,10 +15,9 @@ from bokeh.models import (
 )
 from bokeh.models.annotations import BoxAnnotation
 
-from ensembles.model.events import Events
-from ensembles.summaries.offset_map import ROWS, OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.access_map import label_offsets, map_of_events, offset_image
+from ensembles.viz.access_map import label_offsets, offset_image
+from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import add_box_select
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure
@@ -26,20 +25,7 @@ from ensembles.viz.files import plain_path
 from ensembles.viz.style import COLOURS
 
 _HEIGHT = 300
-_MOST_SPREAD = 100_000
-"""Of more marked calls, the bytes of each are drawn at the middle of the call, and not spread over it."""
 _PALE = 0.18
-
-
-class _MiddlesMap(OffsetMap):
-    """An offset map with the bytes of each call at its middle in time: quick for many calls."""
-
-    def _over_time(
-        self, start: np.ndarray, duration: np.ndarray, moved: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        low, high = self.span_ns
-        cell = ((start + duration // 2 - low) * (ROWS / (high - low))).astype(np.int64)
-        return np.arange(len(start)), np.clip(cell, 0, ROWS - 1), moved
 
 
 class Offsets:
@@ -47,7 +33,7 @@ class Offsets:
 
     Parameters
     ----------
-    events : Events
+    calls : Calls
         The calls that the filters select. The file with the most bytes among them is drawn.
     times : Range1d
         The axis of time.
@@ -60,8 +46,8 @@ class Offsets:
         The file.
     """
 
-    def __init__(self, events: Events, times: Range1d, name: str = "explorer_offsets") -> None:
-        found, self.path = _map_of(events)
+    def __init__(self, calls: Calls, times: Range1d, name: str = "explorer_offsets") -> None:
+        found, self.path = calls.access_map()
         self.figure = None
         if found is None or not found.calls:
             return
@@ -108,7 +94,7 @@ class Offsets:
         glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
         self.figure.add_glyph(source, glyph)
 
-    def replace(self, events: Events) -> bool:
+    def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on.
 
         Returns
@@ -116,7 +102,7 @@ class Offsets:
         bool
             False: another file, or another direction, is to be drawn.
         """
-        found, path = _map_of(events)
+        found, path = calls.access_map()
         known = found is not None and found.calls > 0
         if self.figure is None or found is None or not known:
             return (self.figure is None) == (not known)
@@ -128,17 +114,13 @@ class Offsets:
         self.figure.y_range.end = float(found.offset_edges[-1])
         return True
 
-    def mark(self, events: Events | None, view: View) -> None:
+    def mark(self, calls: Calls | None, view: View) -> None:
         """Show where the marked calls moved bytes; None: no call is marked."""
         if self.figure is None:
             return
-        self._mapper.alpha_mapper = _opacity(1.0 if events is None else _PALE)
-        found = None
-        if events is not None and len(events):
-            whole = self._found
-            kind = OffsetMap if len(events) <= _MOST_SPREAD else _MiddlesMap
-            found = kind(whole.file, whole.layer, whole.tasks, whole.span_ns)
-            found.add(events)
+        # A new model would make Bokeh search the document again.
+        self._mapper.alpha_mapper.palette = _opacity(1.0 if calls is None else _PALE).palette
+        found = None if calls is None or not calls.count else calls.bytes_in(self._found)
         if found is None or not found.calls:
             self._marked.data = {name: [] for name in self._marked.data}
         else:
@@ -159,12 +141,6 @@ class Offsets:
             marks={"file": glob.escape(self.path)},
             what="a rectangle of the access map",
         )
-
-
-def _map_of(events: Events) -> tuple[OffsetMap | None, str]:
-    if not len(events):
-        return None, ""
-    return events.remembered("access map", lambda events: map_of_events(events, None, None))
 
 
 def _opacity(most: float) -> LinearColorMapper:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from bokeh.document import Document
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
@@ -20,21 +19,15 @@ from bokeh.models.widgets import Button, Div, Select, TextInput
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import Events
 from ensembles.model.units import seconds_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.viz.explorer.large import LargeRun, can_be_summed
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.shown import (
-    Shown,
-    by_rank,
-    calls_by_ordinal,
-    mark_finding,
-    slowest_calls,
-)
+from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
-from ensembles.viz.figures import time_range
+from ensembles.viz.figures import retitle, time_range
 
 _LINK_JS = """
     const old = new URLSearchParams(window.location.search);
@@ -89,6 +82,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
+        self._awaits_causes = False
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=_LINK_JS))
@@ -187,8 +181,8 @@ class Explorer:
     def _buttons(self) -> list[Button]:
         return [
             _button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
-            _button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 170),
-            _button("Whole run", "whole", lambda: self._look(_whole), 90),
+            _button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 190),
+            _button("Whole run", "whole", lambda: self._look(_whole), 100),
             _button("Modes of the marked calls", "modes", self._show_modes, 180),
             *(
                 [_button("Compare both runs", "compare", self._show_comparison, 140)]
@@ -240,6 +234,8 @@ class Explorer:
         if version == self._version:
             return
         self._version = version
+        if self._awaits_causes and self.shown.knows_causes:
+            self._fill_causes()
         try:
             renewed = [panel.renew(self.view) for panel in self._panels]
             if all(renewed):
@@ -249,10 +245,10 @@ class Explorer:
         except EnsioError as error:
             self._say(str(error))
 
-    def _say(self, sentence: str) -> None:
-        self._message.text = (
-            f'<p role="alert" style="color:#b00020">{html.escape(sentence)}</p>' if sentence else ""
-        )
+    def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
+        """Say what went wrong, and what is missing in what is shown."""
+        alert = f'<p role="alert" style="color:#b00020">{html.escape(sentence)}</p>' if sentence else ""
+        self._message.text = alert + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
     def _choose_run(self, attribute: str, old: str, new: str) -> None:
         run, beside = int(new), self.view.beside
@@ -275,13 +271,14 @@ class Explorer:
     def _draw(self) -> None:
         """Draw everything, of the calls that the filters select."""
         view = self.view
+        # What is read in the background while the pictures are made is drawn the next time.
+        self._version = sum(each.version for each in self.runs)
         shown = [self.shown] + ([] if view.beside is None else [self.runs[view.beside]])
-        extents = [_extent_ns(each.filtered(view)) for each in shown]
+        extents = [each.calls(view).extent_ns for each in shown]
         times = time_range(min(low for low, _ in extents), max(high for _, high in extents))
         panels: list[Panel] = []
         for each in shown:
             panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
-        self._version = sum(each.version for each in self.runs)
         self._panels = panels
         self._mark()
         panels[0].diagram.zoom(view)
@@ -312,9 +309,9 @@ class Explorer:
         }
         for panel in self._panels:
             panel.mark(view)
-        events = self._panels[0].of_marked
-        self._slowest.fill(slowest_calls(events))
-        self._ranks.fill(by_rank(events))
+        calls = self._panels[0].of_marked
+        self._slowest.fill(calls.slowest())
+        self._ranks.fill(calls.by_rank())
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
         self._found.text = about + "".join(
             f"<p>{html.escape(_sentence(panel, view, len(self._panels) > 1))}</p>" for panel in self._panels
@@ -330,15 +327,21 @@ class Explorer:
                 table.choose_none()
         self._link.data = {"query": [view.query()]}
         runs = [panel.shown for panel in self._panels]
-        self._say(" ".join(note for each in runs for note in (*each.notes, *each.run.notes)))
+        self._say("", [note for each in runs for note in (*each.notes, *each.run.notes)])
 
     def _fill_causes(self) -> None:
         """Fill the tables of findings, phases and call indices."""
         try:
+            self.shown.find_causes()
+            if not self.shown.knows_causes and self.shown.is_large:
+                self._doubts.text = "<p>The run is being examined for causes.</p>"
+                self._awaits_causes = True
+                return
             causes = self.shown.causes
         except EnsioError as error:
             self._say(str(error))
             return
+        self._awaits_causes = False
         found = causes.diagnosis.findings
         self._findings.fill(
             {
@@ -403,12 +406,13 @@ class Explorer:
         )
 
     def _zoom_to_marked(self) -> None:
-        events = self._panels[0].of_marked
-        if not len(events):
+        calls = self._panels[0].of_marked
+        if not calls.count:
             return
-        low, high = (end * 1e-9 for end in _extent_ns(events))
+        low, high = (end * 1e-9 for end in calls.extent_ns)
         more = max(0.02 * (high - low), 1e-8)
-        rows = float(events.rank.min()) - 0.5, float(events.rank.max()) + 0.5
+        _, first, last = calls.ranks
+        rows = first - 0.5, last + 0.5
         self._look(
             lambda view: replace(
                 view, zoom_s=(round(max(0.0, low - more), 9), round(high + more, 9)), zoom_ranks=rows
@@ -471,8 +475,22 @@ def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:
 
 
 def shown_runs(runs: Run | Sequence[Run]) -> list[Shown]:
-    """Read the calls of one or several runs."""
-    return [Shown(run) for run in ([runs] if isinstance(runs, Run) else runs)]
+    """Read the calls of one or several runs; what takes long, when it is asked for."""
+    return [shown_run(run, in_background=False) for run in ([runs] if isinstance(runs, Run) else runs)]
+
+
+def shown_run(run: Run, *, in_background: bool = True) -> Shown:
+    """Return what the explorer shows of a run: its calls, or summaries if there are too many.
+
+    Parameters
+    ----------
+    run : Run
+    in_background : bool
+        As for `LargeRun`.
+    """
+    if run.reading.most_events > MOST_EVENTS and can_be_summed(run):
+        return LargeRun(run, in_background=in_background)
+    return Shown(run)
 
 
 def _whole(view: View) -> View:
@@ -483,16 +501,13 @@ def _without_zoom(view: View) -> View:
     return _whole(view)
 
 
-def _extent_ns(events: Events) -> tuple[int, int]:
-    return (int(events.start.min()), int(events.end.max())) if len(events) else (0, 0)
-
-
 def _arranged(panels: Sequence[Panel]) -> list[Any]:
     """Arrange the pictures of one run below each other, and those of two runs in turns."""
     if len(panels) == 1:
         return list(panels[0].figures)
     for panel in panels:
         panel.diagram.name_run(panel.shown.run.path)
+        retitle(panel.durations.figure, "Durations")  # a longer title would lie under the legend
     first, second = panels
     return [
         first.diagram.figure,
@@ -505,16 +520,19 @@ def _arranged(panels: Sequence[Panel]) -> list[Any]:
 
 
 def _sentence(panel: Panel, view: View, several: bool) -> str:
-    events, shown = panel.of_marked, panel.shown
+    calls, shown = panel.of_marked, panel.shown
     what = ("marked" if view.is_marked else "shown") + (f" of {shown.run.path}" if several else "")
-    if not len(events):
-        return f"No call is {what}."
-    ranks = len(np.unique(events.rank))
-    low, middle, high = np.quantile(events.duration, [0, 0.5, 1], method="inverted_cdf") * 1e-9
+    if not calls.count:
+        return calls.reading or f"No call is {what}."
+    ranks = calls.ranks[0]
+    low, middle, high = (end * 1e-9 for end in calls.durations_ns)
+    start, end = (end * 1e-9 for end in calls.extent_ns)
+    count = f"{'At most ' if calls.is_bound else ''}{calls.count:,}"
     return (
-        f"{len(events):,} calls are {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
-        f"{seconds_text(int(events.start.min()) * 1e-9)} to {seconds_text(int(events.end.max()) * 1e-9)}. "
+        f"{count} calls are {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
+        f"{seconds_text(start)} to {seconds_text(end)}. "
         f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
+        + (f" {calls.reading}" if calls.reading else "")
     )
 
 

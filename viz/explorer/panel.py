@@ -6,15 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.models import Range1d
 from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
-from ensembles.model.events import Events
-from ensembles.summaries.rate import RateCurve
-from ensembles.viz.data_for import data_for
+from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
 from ensembles.viz.explorer.offsets import Offsets
@@ -45,29 +42,26 @@ class Panel:
 
     Attributes
     ----------
-    events : Events
+    calls : Calls
         The calls that the filters select.
-    marked : ndarray of int or None
-        Indices of the marked calls; None: no mark.
-    of_marked : Events
-        The marked calls; if none is marked, those that the filters select.
+    marked : Calls or None
+        The marked calls; None: no mark.
     """
 
     def __init__(
         self, shown: Shown, view: View, times: Range1d, look: Look, beside: Panel | None = None
     ) -> None:
         self.shown, self._look, self._is_second = shown, look, beside is not None
-        self.events = shown.filtered(view)
-        self.marked: np.ndarray | None = None
-        self.of_marked = self.events
+        self.calls = shown.calls(view)
+        self.marked: Calls | None = None
         more = "_beside" if beside is not None else ""
-        self.diagram = TraceDiagram(shown, self.events, times, f"explorer_trace{more}")
-        self.rates = rate(_curve(self.events), title="Rate of all tasks", x_range=times)
+        self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
+        self.rates = rate(self.calls.curve(), title="Rate of all tasks", x_range=times)
         self.rates.height = (self.rates.height or 0) - _RATE_LESS
         self.durations: Durations = Durations(
-            self.events, f"explorer_histogram{more}", None if beside is None else beside.durations
+            self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
-        self.offsets = Offsets(self.events, times, f"explorer_offsets{more}")
+        self.offsets = Offsets(self.calls, times, f"explorer_offsets{more}")
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
         self.diagram.window.on_change("data", self._zoomed)
@@ -75,6 +69,11 @@ class Panel:
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
         for fig in self.figures:
             fig.on_event(Reset, lambda _: self._look(_reset))
+
+    @property
+    def of_marked(self) -> Calls:
+        """The marked calls; if none is marked, those that the filters select."""
+        return self.calls if self.marked is None else self.marked
 
     @property
     def figures(self) -> list[figure]:
@@ -90,16 +89,14 @@ class Panel:
         EnsioError
             Nothing can match the filters and the marks; the pictures are as before.
         """
-        self.marked = self.shown.marked_places(view)
-        of_marked = None if self.marked is None else self.events[self.marked]
-        self.of_marked = self.events if of_marked is None else of_marked
+        self.marked = self.shown.marked_calls(view)
         self.show_window(view)
-        self.durations.mark(of_marked, view)
-        self.offsets.mark(of_marked, view)
+        self.durations.mark(self.marked, view)
+        self.offsets.mark(self.marked, view)
 
     def show_window(self, view: View) -> None:
         """Show the window of a view in the trace diagram."""
-        self.diagram.show(self.marked, self.of_marked, self._own(view))
+        self.diagram.show(self.marked, self._own(view))
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on.
@@ -109,14 +106,16 @@ class Panel:
         bool
             False: the pictures must be made anew, because they lack a kind of calls.
         """
-        events = self.shown.filtered(view)
-        if not self.diagram.is_of(events) or not self.durations.replace(events):
+        calls = self.shown.calls(view)
+        if calls is self.calls:
+            return True
+        if not self.diagram.is_of(calls) or not self.durations.replace(calls):
             return False
-        if not _renew(self.rates, rate(_curve(events), title="Rate of all tasks")):
+        if not _renew(self.rates, rate(calls.curve(), title="Rate of all tasks")):
             return False
-        self.events = events
-        self.diagram.replace(events)
-        return self.offsets.replace(events)
+        self.calls = calls
+        self.diagram.replace(calls)
+        return self.offsets.replace(calls)
 
     def _own(self, view: View) -> View:
         """Return the view with the rows of this run; only those of the first one are in the view."""
@@ -153,10 +152,6 @@ class Panel:
         box = _rectangle(event)
         if box is not None:
             self._look(lambda view: self.offsets.rectangle(view, box))
-
-
-def _curve(events: Events) -> RateCurve:
-    return events.remembered("rate", lambda events: data_for(events, RateCurve))
 
 
 def _reset(view: View) -> View:

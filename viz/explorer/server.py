@@ -37,8 +37,8 @@ _PAGE = """
 </style>
 {% endblock %}"""
 
-_LOOK_MS = 400
-"""Time between two looks of a page at the runs that go on."""
+_LOOK_MS = 200
+"""Time between two looks of a page at runs that go on, or are read in the background."""
 
 
 class _Token(AuthProvider):
@@ -102,7 +102,7 @@ class ExplorerServer:
             # A text extends Bokeh's own page, which the stubs do not know.
             document.template = _PAGE  # type: ignore[assignment]
             explorer = add_explorer(document, runs, query)
-            if self._followed:
+            if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
 
         self._followed = [shown for shown in runs if isinstance(shown, Followed)]

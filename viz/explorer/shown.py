@@ -12,29 +12,21 @@ import numpy as np
 
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
-from ensembles.model.calls import is_io_of_calls
 from ensembles.model.errors import EnsioError
-from ensembles.model.events import Call, Events
+from ensembles.model.events import Events
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.raster import Raster
+from ensembles.viz.explorer.calls import Calls, HeldCalls
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import Window, raster_of_window
-from ensembles.viz.style import CLASS_OF_OP
 
 MOST_EVENTS = 4_000_000
 """Runs with more events are shown in part: all calls of some ranks."""
 
 FEW_EVENTS = 100_000
 """Runs with at most as many events are examined for causes before they are shown; others when asked."""
-
-_ROWS = 512
-_CELLS = 1024
-_TABLE_ROWS = 50
 
 
 @dataclass(frozen=True)
@@ -74,13 +66,19 @@ class Shown:
     notes : list of str
         What is missing.
     version : int
-        Grows with every change of `events`, of a run that goes on.
+        Grows with every change of what is shown, of a run that goes on or is read in the background.
+    is_growing : bool
+        Whether pages have to look at `version`.
+    is_large : bool
+        Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
     Raises
     ------
     EnsioError
         The run was recorded without events, or cannot be read.
     """
+
+    is_growing = is_large = False
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
         if not run.info.has_all_events and run.mode == "profile":
@@ -98,7 +96,7 @@ class Shown:
         events = run.reading.some_ranks(most_events, least_ranks=1)
         self.notes.append(
             f"Part of the run: all {len(events):,} calls of {len(np.unique(events.rank)):,} evenly spaced "
-            f"ranks of {run.tasks:,}."
+            f"ranks of {run.tasks:,}. To see all of them, collect the run: ensio collect {run.path}"
         )
         return events.with_derived(self._derived)
 
@@ -139,6 +137,16 @@ class Shown:
         """Whether `causes` needs no pass, or a short one."""
         return "causes" in self.__dict__ or len(self.events) <= FEW_EVENTS
 
+    def find_causes(self) -> None:
+        """Examine the run for causes; of a large run in the background, and then `version` grows.
+
+        Raises
+        ------
+        EnsioError
+            As `causes`.
+        """
+        assert self.causes is not None
+
     def filtered(self, view: View) -> Events:
         """Return the calls that the filters of a view select.
 
@@ -154,6 +162,30 @@ class Shown:
             return self.events
         given: dict[str, Any] = dict(filters)
         return Selection.parse(**given).for_run(self.run).apply(self.events)
+
+    def calls(self, view: View) -> Calls:
+        """Return the calls that the filters of a view select, for pictures and tables.
+
+        Raises
+        ------
+        EnsioError
+            As `filtered`.
+        """
+        return self._held(self.filtered(view))
+
+    def _held(self, events: Events) -> HeldCalls:
+        return events.remembered(("calls", self.run.tasks), partial(HeldCalls, tasks=self.run.tasks))
+
+    def marked_calls(self, view: View) -> Calls | None:
+        """Return the marked calls, for pictures and tables; None: no mark.
+
+        Raises
+        ------
+        EnsioError
+            As `marked_places`.
+        """
+        places = self.marked_places(view)
+        return None if places is None else HeldCalls(self.filtered(view), self.run.tasks, places)
 
     def marked(self, view: View) -> Events:
         """Return the marked calls, among those that the filters select.
@@ -192,17 +224,6 @@ class Shown:
             }
             chosen &= Selection.parse(**given).for_run(self.run).mask(events)
         return np.flatnonzero(chosen)
-
-    def raster(self, events: Events, window: Window | None = None) -> Raster:
-        """Return the numbers of the trace diagram of some calls, or of a window of it."""
-        if window is not None:
-            return raster_of_window(events, window, _ROWS, 2 * _CELLS)
-        return events.remembered(("raster", self.run.tasks), self._raster)
-
-    def _raster(self, events: Events) -> Raster:
-        raster = Raster(self.run.tasks, rows=_ROWS, cells=_CELLS)
-        raster.add(events)
-        return raster
 
 
 def _table_of(phases: Any, _: Run) -> PhaseTable:
@@ -267,93 +288,3 @@ def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
         "median_s": [row.median_s for row in rows],
         "slowest_s": [row.max_s for row in rows],
     }
-
-
-def durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Count durations by class of operations.
-
-    Returns
-    -------
-    dict
-        Edges in s, shape (k + 1,), and numbers of calls, shape (k,), by name of the class.
-    """
-    return events.remembered("durations by class", _durations_by_class)
-
-
-def _durations_by_class(events: Events) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    by_call, by_class = LogHistogram(), LogHistogram()
-    by_call.add(events)
-    for call, counts in by_call.counts.items():
-        name = CLASS_OF_OP[call.op]
-        merged = Call(name, "", call.op)
-        same = next((other for other in by_class.counts if other.name == name), merged)
-        by_class.counts[same] = by_class.counts.get(same, 0) + counts
-    return {call.name: by_class.coarse(call) for call in by_class.counts}
-
-
-def by_rank(events: Events) -> dict[str, np.ndarray]:
-    """Return calls and their time by rank, the rank with most time first.
-
-    Returns
-    -------
-    dict
-        ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count
-        as calls, but add no time. Calls that wait for other tasks are left out, unless there are no others.
-    """
-    return events.remembered("by rank", _by_rank)
-
-
-def _by_rank(events: Events) -> dict[str, np.ndarray]:
-    io = _io_calls(events)
-    if not len(io):
-        return {name: np.zeros(0) for name in ("rank", "calls", "time_s", "slowest_s")}
-    # Events are sorted by rank.
-    rank, duration = events.rank[io], events.duration[io]
-    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
-    ranks = rank[first]
-    calls = np.diff(np.append(first, len(rank)))
-    time_s = np.add.reduceat(np.where(events.depth[io] == 0, duration, 0), first) * 1e-9
-    slowest = np.maximum.reduceat(duration, first)
-    order = np.lexsort((ranks, -time_s))[:_TABLE_ROWS]
-    return {
-        "rank": ranks[order],
-        "calls": calls[order],
-        "time_s": time_s[order],
-        "slowest_s": slowest[order] * 1e-9,
-    }
-
-
-def slowest_calls(events: Events) -> dict[str, Any]:
-    """Return the columns of the table of the slowest calls, the longest first.
-
-    Calls that wait for other tasks are left out, unless there are no others.
-    """
-    return events.remembered("slowest calls", _slowest_calls)
-
-
-def _slowest_calls(events: Events) -> dict[str, Any]:
-    io = _io_calls(events)
-    duration = events.duration[io]
-    if len(io) > _TABLE_ROWS:
-        least = np.partition(duration, len(io) - _TABLE_ROWS)[len(io) - _TABLE_ROWS]
-        io = io[duration >= least]
-    order = np.lexsort((events.start[io], events.rank[io], -events.duration[io]))
-    slow = events[io[order[:_TABLE_ROWS]]]
-    return {
-        "rank": slow.rank,
-        "call": [slow.calls[number].name for number in slow.call.tolist()],
-        "start_s": slow.start * 1e-9,
-        "duration_s": slow.duration * 1e-9,
-        "moved_bytes": slow.moved,
-        "offset_bytes": slow.offset,
-        "file": [slow.files[number] for number in slow.file.tolist()],
-    }
-
-
-def _io_calls(events: Events) -> np.ndarray:
-    """Return the indices of the calls that do not wait for other tasks; of all, if there are no others."""
-    is_io = is_io_of_calls(events.calls)
-    if is_io.all():
-        return np.arange(len(events))
-    io = np.flatnonzero(is_io[events.call])
-    return io if len(io) else np.arange(len(events))

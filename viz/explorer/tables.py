@@ -9,8 +9,9 @@ from bokeh.models import ColumnDataSource
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
 TIME = """<span><%
-    const [unit, name] = value >= 1 || value == 0 ? [1, 's'] : value >= 1e-3 ? [1e-3, 'ms']
-        : value >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
+    const size = Math.abs(value);
+    const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
+        : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
     print(Number((value / unit).toPrecision(4)) + ' ' + name);
 %></span>"""
 """Format of a column of times in seconds."""

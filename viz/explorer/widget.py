@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, Literal, get_args
@@ -17,17 +16,16 @@ from bokeh.document.events import DocumentChangedEvent, DocumentPatchedEvent
 from bokeh.protocol import Protocol
 from bokeh.resources import Resources
 
-from ensembles.model.events import Events
-from ensembles.model.sanitize_text import sanitize_text
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.value import ExplorerValue
 from ensembles.viz.explorer.view import View
 
 _Script = Literal["bokeh", "bokeh-widgets", "bokeh-tables"]
 _SCRIPTS = get_args(_Script)
 
 
-class ExplorerWidget(anywidget.AnyWidget):
+class ExplorerWidget(ExplorerValue, anywidget.AnyWidget):
     """The explorer of one or several runs, shown as the value of a cell.
 
     Parameters
@@ -55,24 +53,6 @@ class ExplorerWidget(anywidget.AnyWidget):
         self._is_receiving = False
         self._document.on_change(self._changed)
         self.on_msg(self._receive)
-
-    @property
-    def view(self) -> View:
-        """What is shown now; another view can be assigned."""
-        return self._explorer.view
-
-    @view.setter
-    def view(self, view: View) -> None:
-        self._explorer.look(view)
-
-    @property
-    def marked(self) -> Events:
-        """The marked calls; if none is marked, those that the filters select."""
-        return self._explorer.shown.marked(self._explorer.view)
-
-    def __repr__(self) -> str:
-        paths = sanitize_text(shlex.join(shown.run.path for shown in self._explorer.runs))
-        return f"Explorer: shown as the value of a cell in Jupyter; elsewhere: ensio serve {paths}"
 
     def _changed(self, event: DocumentChangedEvent) -> None:
         if event.setter is self or not isinstance(event, DocumentPatchedEvent):

@@ -37,6 +37,7 @@ from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.summaries.collective_time import CollectiveTime
+from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -107,6 +108,7 @@ MADE = {
     CollectiveTime: CollectiveTime,
     CountsOfSeveral: lambda: CountsOfSeveral([PhaseCounts(CUTS), PhaseCounts(CUTS, keep_odd=True)]),
     CriticalIo: partial(CriticalIo, PHASES),
+    DurationCube: partial(DurationCube, RANKS, (0, 600_000_000), np.arange(300)),
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
     FileUses: partial(FileUses, PHASES),

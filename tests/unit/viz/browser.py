@@ -60,6 +60,7 @@ class Report:
         page.on("request", self._on_request)
         page.goto(path.as_uri())
         # Pictures below the window are drawn later; a page of a single figure has no such mark.
+        page.set_default_timeout(180_000)  # a busy machine draws slowly
         page.wait_for_function("() => (document.documentElement.dataset.drawing ?? 'done') === 'done'")
         page.wait_for_function("() => window.Bokeh && Bokeh.documents.length > 0")
         page.wait_for_function("() => Bokeh.documents.every((d) => d.is_idle)")

@@ -115,14 +115,14 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
 class Lab:
     """A notebook that is open in JupyterLab."""
 
-    def __init__(self, page, address: str, path: str) -> None:
+    def __init__(self, page, address: str, path: str, query: str = f"?token={TOKEN}") -> None:
         self.page = page
         self.problems: list[str] = []
         page.on("request", lambda request: self._check(request.url, address))
         page.on("websocket", lambda channel: self._check(channel.url, address.replace("http", "ws")))
         page.on("console", self._check_console)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.goto(f"{address}/{path}/story.ipynb?token={TOKEN}", timeout=120_000)
+        page.goto(f"{address}/{path}/story.ipynb{query}", timeout=120_000)
         self.ready()
 
     def _check(self, url: str, address: str) -> None:

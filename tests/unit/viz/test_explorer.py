@@ -18,7 +18,7 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.viz.explorer.page import Explorer, add_explorer
-from ensembles.viz.explorer.shown import Shown, by_rank, durations_by_class, slowest_calls
+from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
 
 TASKS = [
@@ -125,7 +125,7 @@ def test_a_rectangle_marks_its_ensemble(shown: Shown) -> None:
 
 
 def test_the_counts_behind_the_histogram_are_all_calls(shown: Shown) -> None:
-    counted = durations_by_class(shown.events)
+    counted = shown.calls(View()).durations()
     assert {name: int(counts.sum()) for name, (_, counts) in counted.items()} == {
         "metadata": 3,
         "write": 3,
@@ -134,10 +134,10 @@ def test_the_counts_behind_the_histogram_are_all_calls(shown: Shown) -> None:
 
 
 def test_time_by_rank_is_the_sum_of_durations(shown: Shown) -> None:
-    table = by_rank(shown.events)
+    table = shown.calls(View()).by_rank()
     assert dict(zip(table["rank"].tolist(), table["calls"].tolist(), strict=True)) == {0: 3, 1: 2, 2: 2}
     assert np.allclose(table["time_s"], [0.53, 0.52, 0.04])
-    assert slowest_calls(shown.events)["duration_s"][0] == pytest.approx(0.5)
+    assert shown.calls(View()).slowest()["duration_s"][0] == pytest.approx(0.5)
 
 
 def test_a_wrong_filter_is_reported_and_the_view_kept(shown: Shown) -> None:
@@ -305,7 +305,8 @@ def test_the_image_of_a_window_is_the_time_spent_in_it(tmp_path: Path) -> None:
     events = shown.events
     mine = (events.rank >= 2) & (events.rank <= 5)
     part = np.minimum(events.end, window.high_ns) - np.maximum(events.start, window.low_ns)
-    raster = shown.raster(events, window)
+    raster, first = shown.calls(View()).window(window)
+    assert first == 2
     assert raster.time_ns.sum() == part[mine & (part > 0)].sum()
     for rank in range(2, 6):
         of_rank = part[(events.rank == rank) & (part > 0)].sum()
@@ -366,8 +367,7 @@ def test_two_runs_share_the_time_axis_and_the_marks(shown: Shown, tmp_path: Path
 
 
 def test_many_marked_calls_keep_their_bytes_in_the_access_map() -> None:
-    from ensembles.summaries.offset_map import OffsetMap
-    from ensembles.viz.explorer.offsets import _MiddlesMap
+    from ensembles.summaries.offset_map import MiddlesMap, OffsetMap, PlacedCalls
     from ensembles.workloads.synthetic import synthetic_events
 
     made = synthetic_events(tasks=4, events_per_task=52)
@@ -391,10 +391,41 @@ def test_many_marked_calls_keep_their_bytes_in_the_access_map() -> None:
         ["/scratch/a"],
     )
     span = int(events.start.min()), int(events.end.max())
-    exact, quick = OffsetMap(0, "posix", 4, span), _MiddlesMap(0, "posix", 4, span)
+    exact, quick = OffsetMap(0, "posix", 4, span), MiddlesMap(0, "posix", 4, span)
     exact.add(events)
     quick.add(events)
     assert quick.by_time("write").sum() == exact.by_time("write").sum() == events.moved.sum()
     # Offsets are the same but for single bytes; in time, the bytes of a call move by less than its duration.
     by_offset = [each.by_time("write").sum(axis=0) for each in (quick, exact)]
     assert np.abs(by_offset[0] - by_offset[1]).max() <= 40  # of 1 MiB
+    # Found once for all calls, the cells of any of them add up to their bytes.
+    some = np.flatnonzero(np.arange(208) % 3 > 0)
+    placed, some_exact = PlacedCalls(exact, events).map_of(some), OffsetMap(0, "posix", 4, span)
+    some_exact.add(events[some])
+    assert placed.calls == some_exact.calls == np.count_nonzero(events.moved[some]) > 100
+    assert placed.by_time("write").sum() == events.moved[some].sum()
+    assert placed.by_time("read").sum() == 0
+    assert np.array_equal(placed.offset_edges, exact.offset_edges)
+    width = int(exact.offset_edges[1] - exact.offset_edges[0])
+    assert events.moved.max() > width  # spread over their offsets, as in the exact map
+    by_offset = [each.by_time("write").sum(axis=0) for each in (placed, some_exact)]
+    assert np.abs(by_offset[0] - by_offset[1]).max() <= 40
+
+    # Calls of less than a cell: the bytes are in the cell of the middle of each.
+    small = events.moved > 0
+    columns = {name: getattr(events, name)[small] for name in COLUMNS}
+    columns["moved"] = columns["moved"] // 16
+    narrow = ensembles.Events(columns, events.calls, events.files)
+    whole = OffsetMap(0, "posix", 4, span)
+    whole.add(narrow)
+    edges = whole.offset_edges
+    assert narrow.moved.max() <= edges[1] - edges[0]
+    some = np.flatnonzero(np.arange(len(narrow)) % 3 > 0)
+    found = PlacedCalls(whole, narrow).map_of(some)
+    expected, _ = np.histogram(
+        (narrow.offset + narrow.moved // 2)[some], bins=edges, weights=narrow.moved[some]
+    )
+    assert np.array_equal(found.by_time("write").sum(axis=0), expected.astype(np.int64))
+    middle = ((narrow.start + narrow.duration // 2)[some] - span[0]) * 1e-9
+    of_time, _ = np.histogram(middle, bins=whole.time_edges_s - span[0] * 1e-9, weights=narrow.moved[some])
+    assert np.abs(found.by_time("write").sum(axis=1) - of_time).max() <= narrow.moved.max()

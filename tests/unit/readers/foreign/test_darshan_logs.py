@@ -195,10 +195,29 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
     _ensio("report", tmp_path / "log", "-o", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "The log holds counters. Durations of single calls" in page
-    assert all(heading in page for heading in ("Interfaces", "Files of most time", "counted_sizes"))
+    headings = ("Interfaces", "Operations", "Files by use", "Files of most time", "counted_sizes")
+    assert all(heading in page for heading in headings)
     assert "no durations were recorded" not in page
     assert "ensio run" not in page
     assert "MPI_File_write" in page
+
+
+def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
+    from ensembles.viz.report_counters import counters_shown
+
+    counted_log().write(tmp_path / "log")
+    run = en.open(tmp_path / "log")
+    tables = counters_shown(run.info).tables
+    operations = {row[0]: row[1:] for row in tables["Operations"].rows}
+    names = {"open": ("OPENS", "INDEP_OPENS", "COLL_OPENS"), "seek": ("SEEKS",), "stat": ("STATS",)}
+    for name, module in run.counters.modules.items():
+        row = dict(zip(tables["Operations"].headers[1:], operations[f"{module.layer} ({name})"], strict=True))
+        assert row["write"] == f"{int(module.by_file['writes'].sum()):,}"
+        for operation, counted in names.items():
+            known = [module.totals[each] for each in counted if each in module.totals]
+            assert row[operation] == (f"{sum(known):,}" if known else "")
+        kinds = [row for row in tables["Files by use"].rows if row[0] == f"{module.layer} ({name})"]
+        assert sum(int(row[2].replace(",", "")) for row in kinds) == len(module.by_file["file"])
 
 
 def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:

@@ -1,0 +1,399 @@
+"""The calls that the explorer shows or marks: what its pictures and tables need of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.calls import is_io_of_calls
+from ensembles.model.events import Call, Events
+from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.offset_map import OffsetMap, PlacedCalls
+from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
+from ensembles.summaries.rate import RateCurve
+from ensembles.viz.access_map import map_of_events
+from ensembles.viz.data_for import data_for
+from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
+
+ROWS = 512
+"""Largest number of rows of the trace diagram of a whole run."""
+
+CELLS = 1024
+"""Largest number of its cells of time."""
+
+TABLE_ROWS = 50
+"""Rows of the tables of calls and of ranks."""
+
+_MOST_SPREAD = 100_000
+"""Of more marked calls, the bytes of each are drawn at the middle of the call, and not spread over it."""
+
+Counted = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Edges of bins in s, and numbers of calls, by class of operations."""
+
+
+class Calls(ABC):
+    """Some calls of a run.
+
+    Attributes
+    ----------
+    tasks : int
+        Number of tasks of the run.
+    reading : str
+        What is still missing, while calls are read in the background; empty: nothing.
+    is_bound : bool
+        More calls are counted than there are, because parts of bins and cells count as a whole.
+    """
+
+    tasks: int
+    reading: str = ""
+    is_bound: bool = False
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of calls."""
+
+    @property
+    @abstractmethod
+    def ranks(self) -> tuple[int, int, int]:
+        """Number of ranks with calls, the first and the last of them; there are calls."""
+
+    @property
+    @abstractmethod
+    def extent_ns(self) -> tuple[int, int]:
+        """First and last moment in ns since the origin; (0, 0) without calls."""
+
+    @property
+    @abstractmethod
+    def durations_ns(self) -> tuple[int, int, int]:
+        """Shortest, median and longest duration in ns; there are calls."""
+
+    @abstractmethod
+    def raster(self) -> Raster:
+        """Return the numbers of the trace diagram."""
+
+    @abstractmethod
+    def curve(self) -> RateCurve:
+        """Return the rates."""
+
+    @abstractmethod
+    def durations(self) -> Counted:
+        """Count durations by class of operations."""
+
+    @abstractmethod
+    def access_map(self) -> tuple[OffsetMap | None, str]:
+        """Return the bytes of the busiest file by offset, and its path; None: no bytes moved."""
+
+    @abstractmethod
+    def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
+        """Return the bytes of these calls by offset and time, in the file of another map; None: none."""
+
+    @abstractmethod
+    def by_rank(self) -> dict[str, np.ndarray]:
+        """Return the columns of the table of ranks."""
+
+    @abstractmethod
+    def slowest(self) -> dict[str, Any]:
+        """Return the columns of the table of the slowest calls."""
+
+    @abstractmethod
+    def window(self, window: Window) -> tuple[Raster, int]:
+        """Return the numbers of a window of the trace diagram, and the rank of its first row."""
+
+    @abstractmethod
+    def inside(self, window: Window) -> Events:
+        """Return the single calls of a window; none, if there are more than `MOST_CALLS`."""
+
+    @abstractmethod
+    def ensemble(self) -> Ensemble:
+        """Return their durations."""
+
+
+class HeldCalls(Calls):
+    """Calls in memory.
+
+    Parameters
+    ----------
+    events : Events
+        Sorted by rank and start.
+    tasks : int
+        Number of tasks of the run.
+    places : ndarray of int, optional
+        Indices of the calls among `events`, rising. Default: all of them.
+    """
+
+    def __init__(self, events: Events, tasks: int, places: np.ndarray | None = None) -> None:
+        self.tasks = tasks
+        self._of, self._places = events, places
+        self._columns: dict[str, np.ndarray] = {}
+        self._told: dict[str, Any] = {}
+
+    @property
+    def events(self) -> Events:
+        """The calls."""
+        if self._places is None:
+            return self._of
+        if "events" not in self._told:
+            self._told["events"] = self._of[self._places]
+        return cast(Events, self._told["events"])
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a column; others are not copied."""
+        if name not in self._columns:
+            whole: np.ndarray = getattr(self._of, name)
+            self._columns[name] = whole if self._places is None else whole.take(self._places)
+        return self._columns[name]
+
+    def _some(self, *names: str) -> Events:
+        columns = {name: self.column(name) for name in names}
+        return Events.partly(columns, self._of.calls, self._of.files, self._of.sites)
+
+    def _once(self, name: str, make: Any) -> Any:
+        if name not in self._told:
+            self._told[name] = make()
+        return self._told[name]
+
+    @property
+    def count(self) -> int:  # as in Calls
+        return len(self._of) if self._places is None else len(self._places)
+
+    @property
+    def _first_of_rank(self) -> np.ndarray:
+        """Index of the first call of each rank with calls."""
+        rank = self.column("rank")
+        found: np.ndarray = self._once(
+            "first of rank", lambda: np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+        )
+        return found
+
+    @property
+    def ranks(self) -> tuple[int, int, int]:
+        rank = self.column("rank")
+        return len(self._first_of_rank), int(rank[0]), int(rank[-1])
+
+    @property
+    def extent_ns(self) -> tuple[int, int]:
+        return self._once("extent", self._extent) if self.count else (0, 0)
+
+    def _extent(self) -> tuple[int, int]:
+        start = self.column("start")
+        return int(start.min()), int((start + self.column("duration")).max())
+
+    @property
+    def durations_ns(self) -> tuple[int, int, int]:
+        return cast(tuple[int, int, int], self._once("of durations", self._of_durations))
+
+    def _of_durations(self) -> tuple[int, int, int]:
+        duration = self.column("duration")
+        middle = (len(duration) - 1) // 2
+        # The bin of the median is known from the histogram; only its calls are sorted.
+        before = np.cumsum(self._by_class().sum(axis=0))
+        number = int(np.searchsorted(before, middle, side="right"))
+        low, high = _ends(number)
+        inside = duration[(duration >= low) & (duration < high)]
+        place = middle - (int(before[number - 1]) if number else 0)
+        return int(duration.min()), int(np.partition(inside, place)[place]), int(duration.max())
+
+    def raster(self) -> Raster:
+        return cast(Raster, self._once("raster", self._raster))
+
+    def _raster(self) -> Raster:
+        raster = Raster(self.tasks, rows=ROWS, cells=CELLS)
+        raster.add(self._some(*Raster.columns))
+        return raster
+
+    def curve(self) -> RateCurve:
+        return cast(RateCurve, self._once("curve", lambda: data_for(self.events, RateCurve)))
+
+    def _by_class(self) -> np.ndarray:
+        """Count calls by class and bin of the bin law: int64, shape (classes, BIN_COUNT)."""
+        return cast(np.ndarray, self._once("by class", self._count_by_class))
+
+    def _count_by_class(self) -> np.ndarray:
+        key = self._of.remembered("class and bin", _class_and_bin)
+        mine = key if self._places is None else key.take(self._places)
+        return np.bincount(mine, minlength=len(CLASSES) * BIN_COUNT).reshape(len(CLASSES), BIN_COUNT)
+
+    def durations(self) -> Counted:
+        return cast(Counted, self._once("durations", lambda: counted_by_class(self._by_class())))
+
+    def access_map(self) -> tuple[OffsetMap | None, str]:
+        if not self.count:
+            return None, ""
+        return cast(tuple[OffsetMap | None, str], self._once("access map", self._access_map))
+
+    def _access_map(self) -> tuple[OffsetMap | None, str]:
+        found, path = map_of_events(self.events, None, None)
+        if self._places is None and found is not None and self.count > _MOST_SPREAD:
+            self._placed(found)  # before the first mark needs it
+        return found, path
+
+    def _placed(self, whole: OffsetMap) -> PlacedCalls:
+        key = ("placed", whole.file, whole.layer, whole.span_ns)
+        return self._of.remembered(key, partial(PlacedCalls, whole))
+
+    def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
+        if self.count > _MOST_SPREAD and self._places is not None:
+            key = ("placed", whole.file, whole.layer, whole.span_ns)
+            found = self._of.remembered(key, partial(PlacedCalls, whole)).map_of(self._places)
+        else:
+            found = OffsetMap(whole.file, whole.layer, whole.tasks, whole.span_ns)
+            found.add(self._some(*OffsetMap.columns))
+        return found if found.calls else None
+
+    def _io(self) -> np.ndarray | None:
+        """Return the indices of the calls that do not wait for other tasks; None: all."""
+        return cast("np.ndarray | None", self._once("io", self._find_io))
+
+    def _find_io(self) -> np.ndarray | None:
+        is_io = is_io_of_calls(self._of.calls)
+        if is_io.all():
+            return None
+        io = np.flatnonzero(is_io[self.column("call")])
+        return io if 0 < len(io) < self.count else None
+
+    def by_rank(self) -> dict[str, np.ndarray]:
+        """Return calls and their time by rank, the rank with most time first.
+
+        Returns
+        -------
+        dict
+            ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count
+            as calls, but add no time. Calls that wait for other tasks are left out, unless there are no
+            others.
+        """
+        return cast(dict[str, np.ndarray], self._once("by rank", self._by_rank))
+
+    def _by_rank(self) -> dict[str, np.ndarray]:
+        if not self.count:
+            return rank_columns(*(np.zeros(0, np.int64),) * 4)
+        io, depth = self._io(), self.column("depth")
+        duration, first = self.column("duration"), self._first_of_rank
+        if io is not None:
+            rank = self.column("rank")[io]
+            duration, depth = duration[io], depth[io]
+            first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+            ranks = rank[first]
+        else:
+            ranks = self.column("rank")[first]
+        outermost = np.where(depth == 0, duration, 0) if depth.any() else duration
+        return rank_columns(
+            ranks,
+            np.diff(np.append(first, len(duration))),
+            np.add.reduceat(outermost, first),
+            np.maximum.reduceat(duration, first),
+        )
+
+    def slowest(self) -> dict[str, Any]:
+        """Return the columns of the table of the slowest calls, the longest first.
+
+        Calls that wait for other tasks are left out, unless there are no others.
+        """
+        return cast(dict[str, Any], self._once("slowest", self._slowest))
+
+    def _slowest(self) -> dict[str, Any]:
+        io, duration = self._io(), self.column("duration")
+        if io is not None:
+            duration = duration[io]
+        long = np.arange(len(duration))
+        if len(duration) > TABLE_ROWS:
+            # All bins above one that has the last row of the table, but few calls.
+            bins = self._by_class().sum(axis=0) if io is None else _bins_of(duration)
+            above = np.cumsum(bins[::-1])
+            number = BIN_COUNT - 1 - int(np.searchsorted(above, TABLE_ROWS))
+            long = np.flatnonzero(duration >= _ends(number)[0])
+            if len(long) > 4 * TABLE_ROWS:
+                least = np.partition(duration[long], len(long) - TABLE_ROWS)[len(long) - TABLE_ROWS]
+                long = long[duration[long] >= least]
+        mine = long if io is None else io[long]
+        places = mine if self._places is None else self._places[mine]
+        return slowest_columns(self._of[places])
+
+    def window(self, window: Window) -> tuple[Raster, int]:
+        return raster_of_window(self._of_raster(), window, ROWS, 2 * CELLS), window.first
+
+    def _of_raster(self) -> Events:
+        return self._of if self._places is None else self._some(*Raster.columns)
+
+    def inside(self, window: Window) -> Events:
+        if self._places is None:
+            found = calls_inside(self._of, window)
+        else:
+            found = self._places[calls_inside(self._some("rank", "start", "duration"), window)]
+        return self._of[found[: 0 if len(found) > MOST_CALLS else None]]
+
+    def ensemble(self) -> Ensemble:
+        return self.events.ensemble()
+
+
+def counted_by_class(counts: np.ndarray) -> Counted:
+    """Return the coarse histograms of the classes that occur.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (classes, BIN_COUNT)
+        Numbers of calls, in the order of `ensembles.summaries.raster.CLASSES`.
+    """
+    histogram = LogHistogram()
+    for name, row in zip(CLASSES, counts, strict=True):
+        if row.any():
+            histogram.counts[Call(name, "", "meta")] = row
+    return {call.name: histogram.coarse(call) for call in histogram.counts}
+
+
+def by_class(histogram: LogHistogram) -> np.ndarray:
+    """Return the counts of a histogram by class of operations: int64, shape (classes, BIN_COUNT)."""
+    counts = np.zeros((len(CLASSES), BIN_COUNT), np.int64)
+    classes = class_of_calls(tuple(histogram.counts))
+    for number, row in zip(classes.tolist(), histogram.counts.values(), strict=True):
+        counts[number] += row
+    return counts
+
+
+def rank_columns(
+    ranks: np.ndarray, calls: np.ndarray, time_ns: np.ndarray, slowest_ns: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the columns of the table of ranks: those with most time, the first of them first."""
+    order = np.lexsort((ranks, -time_ns))[:TABLE_ROWS]
+    return {
+        "rank": ranks[order],
+        "calls": calls[order],
+        "time_s": time_ns[order] * 1e-9,
+        "slowest_s": slowest_ns[order] * 1e-9,
+    }
+
+
+def slowest_columns(events: Events) -> dict[str, Any]:
+    """Return the columns of the table of slowest calls, of more calls than it has rows."""
+    order = np.lexsort((events.start, events.rank, -events.duration))
+    slow = events[order[:TABLE_ROWS]]
+    return {
+        "rank": slow.rank,
+        "call": [slow.calls[number].name for number in slow.call.tolist()],
+        "start_s": slow.start * 1e-9,
+        "duration_s": slow.duration * 1e-9,
+        "moved_bytes": slow.moved,
+        "offset_bytes": slow.offset,
+        "file": [slow.files[number] for number in slow.file.tolist()],
+    }
+
+
+def _class_and_bin(events: Events) -> np.ndarray:
+    """Number the class and the bin of each call: int16, shape (n,)."""
+    classes = class_of_calls(events.calls).astype(np.int16) * np.int16(BIN_COUNT)
+    return classes[events.call] + bin_index(events.duration).astype(np.int16)
+
+
+def _bins_of(duration: np.ndarray) -> np.ndarray:
+    return np.bincount(bin_index(duration), minlength=BIN_COUNT)
+
+
+def _ends(number: int) -> tuple[int, int]:
+    """Return the ends of a bin in ns."""
+    low = bin_low_ns()
+    return int(low[number]), int(low[number + 1]) if number + 1 < BIN_COUNT else (1 << 63) - 1

@@ -1,0 +1,441 @@
+"""A collected run of more calls than the explorer holds: kept summaries first, passes in the background."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.reading import ascending_ranges
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.rasters import pyramid_window, whole_raster
+from ensembles.run.run import Run
+from ensembles.run.selection import Selection
+from ensembles.summaries.bins import bin_low_ns
+from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
+from ensembles.summaries.from_cells import histogram_from_cells
+from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.ranktable import RankTable
+from ensembles.summaries.raster import Raster
+from ensembles.summaries.rate import RateCurve
+from ensembles.viz.access_map import layer_of_run, span_of_run
+from ensembles.viz.data_for import data_for
+from ensembles.viz.explorer.background import Background
+from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
+from ensembles.viz.explorer.shown import MOST_EVENTS, Shown
+from ensembles.viz.explorer.summed import (
+    FileBytes,
+    MapOf,
+    SummedCalls,
+    not_kept,
+    of_cube,
+    of_group,
+    requests_of,
+    table_of,
+)
+from ensembles.viz.explorer.view import View
+from ensembles.viz.single_calls import Window
+from ensembles.viz.task_order import WindowCalls, WindowRaster
+
+PORTION = 8_000_000
+"""Calls of a step of a pass; after each of them the page shows what has been read."""
+
+_MOST_PORTIONS = 32
+_MOST_KEPT = 16
+"""Sets of calls, and windows, that are remembered."""
+
+_MOST_FOR_WINDOW = 8_000_000
+"""Windows with more calls than about so many are only drawn from the pyramid."""
+
+
+@dataclass(frozen=True)
+class _WindowOf:
+    """A window of some calls."""
+
+    selection: Selection
+    window: Window
+
+
+class LargeRun(Shown):
+    """A collected run of which the calls are not held.
+
+    Pictures of the whole run come from what `ensio collect` kept. Calls that filters or marks choose are read
+    in the background, and pictures show what has been read so far; ranges of durations and rectangles are
+    first shown from a `DurationCube`, in whole bins and cells.
+
+    Parameters
+    ----------
+    run : Run
+        With a kept pyramid (`ensembles.run.rasters.whole_raster`).
+    in_background : bool
+        Read in a thread, for pages that look whether `version` has grown. Else a call returns when all has
+        been read.
+    """
+
+    is_growing = is_large = True
+
+    def __init__(self, run: Run, *, in_background: bool = True) -> None:
+        self._in_background = in_background
+        super().__init__(run)
+
+    def _read(self, most_events: int) -> Events:
+        run = self.run
+        self.notes.append(
+            f"The run has {run.reading.most_events:,} calls, more than are held in memory: what you mark is "
+            "read from its file"
+            + (" in the background, and shown as it is read." if self._in_background else ".")
+        )
+        self._background = Background(self._failed, self._in_background)
+        self._causes_in_background = Background(self._failed, self._in_background)
+        self._lock = Lock()
+        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+        self._cube: DurationCube | None = None
+        whole = whole_raster(run, ROWS, 2 * CELLS)
+        assert whole is not None
+        self._whole = whole
+        self._map: MapOf | None = None
+        self._base = self._first_base()
+        self._background.ask("base", self._read_base)
+        return Events.empty(run.calls, run.files)
+
+    @property
+    def knows_causes(self) -> bool:
+        """Whether `causes` needs no pass."""
+        return "causes" in self.__dict__
+
+    def find_causes(self) -> None:
+        """Examine the run for causes in the background."""
+        if not self.knows_causes:
+            self._causes_in_background.ask("causes", self._find_causes)
+
+    def _find_causes(self) -> Iterator[None]:
+        assert self.causes is not None
+        self.version += 1
+        yield
+
+    def calls(self, view: View) -> Calls:
+        """Return the calls that the filters of a view select, as far as they have been read."""
+        selection = self._selection(dict(view.filters))
+        return self._base if selection.selects_all else self._of(selection)
+
+    def marked_calls(self, view: View) -> Calls | None:
+        """Return the marked calls, as far as they have been read; None: no mark."""
+        if not view.is_marked:
+            return None
+        selection = self._marked(view)
+        of_cube_only = not view.filters and not view.marks and view.offsets is None
+        first = self._from_cube(view, selection) if of_cube_only else None
+        return self._of(selection, first)
+
+    def marked(self, view: View) -> Events:
+        """Return the marked calls themselves.
+
+        Raises
+        ------
+        EnsioError
+            They are too many.
+        """
+        selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
+        return self._events_of(selection)
+
+    def wait(self) -> None:
+        """Wait until everything that was asked for has been read."""
+        self._background.wait()
+        self._causes_in_background.wait()
+
+    def _events_of(self, selection: Selection) -> Events:
+        calls = self._base if selection.selects_all else self._of(selection)
+        if calls.reading:
+            raise EnsioError("these calls are still being read: ask again when they have been")
+        if calls.count > MOST_EVENTS:
+            raise EnsioError(
+                f"{calls.count:,} calls are more than the explorer holds: mark fewer, or use ensio modes"
+            )
+        return self.run.reading.chosen_by(selection)
+
+    def _ensemble(self, selection: Selection) -> Ensemble:
+        return self._events_of(selection).ensemble()
+
+    def _selection(self, filters: dict[str, Any]) -> Selection:
+        given = {
+            name: text.split("\n") if name == "file" and "\n" in text else text
+            for name, text in filters.items()
+        }
+        return Selection.parse(**given).for_run(self.run)
+
+    def _marked(self, view: View) -> Selection:
+        selection = self._selection(view.selecting())
+        if view.durations_s is not None:
+            low, high = (round(end * 1e9) for end in view.durations_s)
+            selection = replace(selection, durations_ns=(low, high))
+        return selection if view.offsets is None else replace(selection, offsets=view.offsets)
+
+    def _first_base(self) -> SummedCalls:
+        """Return all calls of the run, from what is kept."""
+        run = self.run
+        histogram = (
+            histogram_from_cells(run.summary)
+            if run.reading.has_summary and not run.info.summed_calls
+            else run.summarize(ignoring_run(LogHistogram))
+        )
+        bins = by_class(histogram)
+        used = np.flatnonzero(bins.any(axis=0))
+        table, columns = run.reading.ranks, _columns_of(run.reading.ranks)
+        ranks = np.unique(table.rank)
+        least = int(bin_low_ns()[used[0]]) if len(used) else 0
+        return SummedCalls(
+            run.tasks,
+            self._whole,
+            bins,
+            data_for(run, RateCurve),
+            columns,
+            slowest_columns(Events.empty(run.calls, run.files)),
+            (len(ranks), int(ranks[0]), int(ranks[-1])) if len(ranks) else (0, 0, 0),
+            least,
+            int(table.max_ns.max(initial=0)),
+            self._whole.extent_ns,
+            None,
+            "",
+            self._ask(Selection()),
+            partial(self._ensemble, Selection()),
+            "The slowest calls and the offsets are being read.",
+        )
+
+    def _read_base(self) -> Iterator[None]:
+        """Read what is not kept of the whole run: slowest calls, offsets, and the cube."""
+        run = self.run
+        self._map = self._busiest_file()
+        yield
+        used = tuple(bins_of_counts(self._base.bins.sum(axis=0)).tolist())
+        low, high = self._whole.extent_ns
+        cube = SummaryRequest(ignoring_run(partial(_cube, run.tasks, low, high, used)))
+        known = _cube(run.tasks, low, high, used)
+        is_known = run.reading.kept.find(cube, known)
+        requests = {
+            name: request
+            for name, request in requests_of(run.tasks, self._map).items()
+            if name in ("ranks", "longest", "offsets")
+        }
+        if is_known:
+            self._cube = known
+        else:
+            requests["cube"] = cube
+        group: Any = None
+        for share, filled in self._portions(requests, Selection()):
+            group = filled
+            if share < 1:
+                self._base = replace(self._base, reading=_reading(share, "slowest calls and offsets"))
+                self.version += 1
+            yield
+        if group is not None and not is_known:
+            self._cube = group["cube"]
+            run.reading.kept.put({cube: self._cube})
+        if group is not None:
+            sums = group["ranks"]
+            self._base = replace(
+                self._base,
+                rank_table=table_of(sums),
+                slowest_table=slowest_columns(group["longest"].events),
+                least_ns=sums.least_ns,
+                longest_ns=int(sums.slowest_ns.max()),
+                offsets=None if self._map is None else group["offsets"],
+                path="" if self._map is None else self._map.path,
+                reading="",
+            )
+        with self._lock:
+            # What was read before has no offsets.
+            self._found.clear()
+        self.version += 1
+
+    def _busiest_file(self) -> MapOf | None:
+        """Return the access map of the file with the most bytes; None: no bytes moved."""
+        run = self.run
+        layer = layer_of_run(run)
+        if layer is None:
+            return None
+        named = [number for number, path in enumerate(run.files) if path]
+        if len(named) != 1:
+            moved = run.summarize(not_kept(partial(FileBytes, layer, len(run.files)))).moved
+            named = [int(np.argmax(moved))]
+        path = run.files[named[0]]
+        return MapOf(named[0], layer, run.tasks, span_of_run(run), path) if path else None
+
+    def _portions(self, requests: dict[str, SummaryRequest], selection: Selection) -> Iterator[Any]:
+        """Fill summaries portion by portion: yield the share of the run that was read, and the group."""
+        run = self.run
+        count = min(-(-run.reading.most_events // PORTION), _MOST_PORTIONS, max(run.tasks, 1))
+        edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
+        spans = [_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
+        portions: list[Any] = [span for span in spans if span] or [((edges[-1], edges[-1]),)]
+        group: Any = None
+        for number, ranks in enumerate(portions, start=1):
+            some = selection if count == 1 else replace(selection, ranks=tuple(ranks))
+            found = run.summarize(requests, selection=some)
+            if group is None:
+                group = found
+            else:
+                group.merge(found)
+            yield number / len(portions), group
+
+    def _of(self, selection: Selection, first: SummedCalls | None = None) -> SummedCalls:
+        """Return the calls of a selection, as far as they have been read."""
+        found: SummedCalls | None = self._found.get(selection)
+        if found is None:
+            found = first or self._nothing_yet(selection)
+            self._remember(selection, found)
+        if found.reading:
+            self._background.ask(selection, partial(self._read_some, selection))
+            found = self._found.get(selection, found)
+        return found
+
+    def _read_some(self, selection: Selection) -> Iterator[None]:
+        requests = requests_of(self.run.tasks, self._map)
+        for share, group in self._portions(requests, selection):
+            others: dict[str, Any] = {
+                "ask": self._ask(selection),
+                "durations_of": partial(self._ensemble, selection),
+                "reading": _reading(share, "calls"),
+            }
+            before: SummedCalls | None = self._found.get(selection)
+            # What the cube showed is of the whole run: parts of it would be a step back.
+            if share == 1 or before is None or not before.is_bound:
+                self._remember(selection, of_group(group, self._map, self.run.tasks, **others))
+                self.version += 1
+            yield
+
+    def _nothing_yet(self, selection: Selection) -> SummedCalls:
+        requests = requests_of(self.run.tasks, self._map)
+        empty = {name: request.make(self.run) for name, request in requests.items()}
+        return of_group(
+            empty,
+            self._map,
+            self.run.tasks,
+            ask=self._ask(selection),
+            durations_of=partial(self._ensemble, selection),
+            reading=_reading(0, "calls"),
+        )
+
+    def _from_cube(self, view: View, selection: Selection) -> SummedCalls | None:
+        if self._cube is None:
+            return None
+        return of_cube(
+            self._cube,
+            selection.durations_ns,
+            None if view.time_s is None else tuple(round(end * 1e9) for end in view.time_s),  # type: ignore[arg-type]
+            view.ranks,
+            ask=self._ask(selection),
+            durations_of=partial(self._ensemble, selection),
+            reading=_ROUNDED,
+            is_bound=True,
+        )
+
+    def _ask(self, selection: Selection) -> Any:
+        return partial(self._window, selection)
+
+    def _window(self, selection: Selection, window: Window) -> tuple[Raster, int, Events]:
+        """Return a window of some calls: from its calls once these have been read."""
+        key = _WindowOf(selection, window)
+        found: tuple[Raster, int, Events] | None = self._found.get(key)
+        if found is None:
+            found = self._first_window(selection, window)
+            self._remember(key, found)
+            part = (min(window.high_ns, self._whole.extent_ns[1]) - max(window.low_ns, 0)) / max(
+                self._whole.extent_ns[1] - self._whole.extent_ns[0], 1
+            )
+            expected = self.run.reading.most_events * max(part, 0) * window.tasks / max(self.run.tasks, 1)
+            if expected <= _MOST_FOR_WINDOW:
+                self._background.ask(key, partial(self._read_window, key))
+                found = self._found.get(key, found)
+        return found
+
+    def _first_window(self, selection: Selection, window: Window) -> tuple[Raster, int, Events]:
+        nothing = Events.empty(self.run.calls, self.run.files)
+        if selection.selects_all:
+            kept = pyramid_window(self.run, max(window.low_ns, 0), window.high_ns)
+            return (self._whole if kept is None else kept), 0, nothing
+        known = self._found.get(selection)
+        raster = Raster(self.run.tasks, ROWS, CELLS) if known is None else known.picture
+        return raster, 0, nothing
+
+    def _read_window(self, key: _WindowOf) -> Iterator[None]:
+        selection, window = key.selection, key.window
+        row = np.arange(self.run.tasks)
+        some = replace(
+            selection,
+            under_way_ns=(window.low_ns, window.high_ns),
+            ranks=_within(selection.ranks, window.first, window.last) or ((self.run.tasks, self.run.tasks),),
+        )
+        group = self.run.summarize(
+            {
+                "raster": SummaryRequest(not_kept(partial(WindowRaster, window, row))),
+                "calls": SummaryRequest(not_kept(partial(WindowCalls, window, row))),
+            },
+            selection=some,
+        )
+        events = group["calls"].events
+        nothing = Events.empty(self.run.calls, self.run.files)
+        raster = group["raster"]
+        self._remember(key, (raster, window.first, nothing if events is None else events))
+        self.version += 1
+        yield
+
+    def _remember(self, key: Hashable, value: Any) -> None:
+        with self._lock:
+            self._found[key] = value
+            self._found.move_to_end(key)
+            while len(self._found) > _MOST_KEPT:
+                self._found.popitem(last=False)
+
+    def _failed(self, key: Hashable, error: Exception) -> None:
+        if not isinstance(error, EnsioError):
+            error = EnsioError(f"reading {self.run.path} failed: {error}")
+        if isinstance(key, Selection) and key in self._found:
+            self._found[key] = replace(self._found[key], reading="")
+        self.notes.append(str(error))
+        self.version += 1
+
+
+_ROUNDED = "Shown in whole bins, rows and cells while the calls are being read."
+
+
+def _reading(share: float, what: str) -> str:
+    return "" if share == 1 else f"Part of the {what}: {100 * share:.0f} % of the run has been read so far."
+
+
+def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> DurationCube:
+    return DurationCube(tasks, (low_ns, high_ns), np.array(used, np.int64))
+
+
+def _within(ranges: Any, first: int, last: int) -> tuple[tuple[int, int], ...]:
+    """Intersect ranges of ranks with one; None: all ranks."""
+    if ranges is None:
+        return ((first, last),)
+    cut = [(max(low, first), min(high, last)) for low, high in ranges]
+    return tuple(ascending_ranges([(low, high) for low, high in cut if low <= high]))
+
+
+def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
+    """Return the table of ranks from the sums of the run by rank and function."""
+    is_io = np.array([not call.waits_for_tasks for call in table.calls], bool)[table.call]
+    mine = np.flatnonzero(is_io) if is_io.any() else np.arange(len(table.rank))
+    if not len(mine):
+        return rank_columns(*(np.zeros(0, np.int64),) * 4)
+    rank = table.rank[mine]
+    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    sums = [np.add.reduceat(values[mine], first) for values in (table.count, table.time_ns - table.inner_ns)]
+    return rank_columns(rank[first], sums[0], sums[1], np.maximum.reduceat(table.max_ns[mine], first))
+
+
+def can_be_summed(run: Run) -> bool:
+    """Whether a run has what a `LargeRun` needs: all calls as events, in a file with a kept pyramid."""
+    return run.info.has_all_events and whole_raster(run, ROWS, 2 * CELLS) is not None
