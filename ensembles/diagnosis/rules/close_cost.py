@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.flushes import flush_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
@@ -31,38 +32,22 @@ def _find(case: Case) -> Remedy | None:
     at_most_s = case.most_s(time_ns)
     if at_most_s < FROM_SHARE["warning"] * case.span_s:
         return None
-    flush_ns, known = _flush_ns(case, rows)
+    flushing_ns, known = flush_ns(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
-    beyond = np.maximum(own - flush_ns, 0.0)
+    beyond = np.maximum(own - flushing_ns, 0.0)
     if known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
-        return _beyond_the_flush(case, rows, own, flush_ns, usual_ns)
+        return _beyond_the_flush(case, rows, own, flushing_ns, usual_ns)
     return _kept_open(case, rows, time_ns, at_most_s)
 
 
-def _flush_ns(case: Case, rows: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Estimate how long each row's closes write what the cache holds, and whether the run shows the rate."""
-    writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
-    fast = np.where(writes, case.absorbed_share, 0.0)
-    closes = case.by_cell(np.where(rows, case.rows["n"], 0))
-    absorbed = _left_to_close(
-        case.by_cell(np.where(writes, case.rows["bytes"] * fast, 0.0)), _synced(case, writes), closes > 0
-    )
-    slow_bytes = (np.where(writes, case.rows["bytes"] * (1 - fast), 0.0)).sum()
-    slow_ns = np.where(writes & (fast < 1), case.rows["time_ns"], 0).sum()
-    rate = max(slow_bytes, 1) / max(slow_ns, 1)
-    flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
-    known = absorbed.sum() == 0 or slow_bytes >= absorbed.sum()
-    return flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), bool(known)
-
-
 def _beyond_the_flush(
-    case: Case, rows: np.ndarray, own: np.ndarray, flush_ns: np.ndarray, usual_ns: float
+    case: Case, rows: np.ndarray, own: np.ndarray, flushing_ns: np.ndarray, usual_ns: float
 ) -> Remedy:
     count = int(case.rows["n"][rows].sum())
     mean_s = float(case.rows["time_ns"][rows].sum()) * 1e-9 / max(count, 1)
-    flush_s = float(flush_ns[rows].sum()) * 1e-9 / max(count, 1)
+    flush_s = float(flushing_ns[rows].sum()) * 1e-9 / max(count, 1)
     checks = (
         Check(
             "not-the-flush",
@@ -73,7 +58,7 @@ def _beyond_the_flush(
         Check("not-the-server", True, f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
     )
     # Closes queue up at the servers, where the calls of all tasks wait.
-    saved = case.spread_ns(np.maximum(own - flush_ns, 0.0), np.max)
+    saved = case.spread_ns(np.maximum(own - flushing_ns, 0.0), np.max)
     return Remedy(
         rows,
         saved,
@@ -81,7 +66,7 @@ def _beyond_the_flush(
         ADVICE,
         checks,
         {"closes": count, "mean_s": mean_s},
-        np.maximum(own - 2 * flush_ns, 0.0),
+        np.maximum(own - 2 * flushing_ns, 0.0),
         np.minimum(_QUEUED * saved, case.rows["time_ns"]),
     )
 
@@ -127,28 +112,6 @@ def _kept_open(case: Case, rows: np.ndarray, time_ns: np.ndarray, at_most_s: flo
         0.5 * likely,
         saved,
     )
-
-
-def _left_to_close(absorbed: np.ndarray, synced: np.ndarray, closed: np.ndarray) -> np.ndarray:
-    """Add up what the cache took since the last close or sync of a task, at each close."""
-    left, kept = np.zeros_like(absorbed), np.zeros(absorbed.shape[1])
-    for window in range(len(absorbed)):
-        kept = np.where(synced[window], 0.0, kept + absorbed[window])
-        left[window] = np.where(closed[window], kept, 0.0)
-        kept = np.where(closed[window], 0.0, kept)
-    return left
-
-
-def _synced(case: Case, writes: np.ndarray) -> np.ndarray:
-    """Find the cells whose last sync comes after the last write."""
-    last = []
-    for rows in (writes, (case.op == "sync") & (case.layer == "posix")):
-        end = np.zeros(case.present.shape)
-        cell = case.cell_of_rows(rows)
-        np.maximum.at(end, cell, case.rows["end_ns"][rows])
-        last.append(end)
-    synced: np.ndarray = last[1] > last[0]
-    return synced
 
 
 rule = EvidenceRule("close-cost", _find)

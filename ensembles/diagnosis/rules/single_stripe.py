@@ -6,11 +6,12 @@ import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.single_stripe import find_counted
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows, tasks_at_once
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.model.units import count_text
 
 LEAST_TASKS = 4
 LEAST_AT_ONCE = 2.0
@@ -47,28 +48,15 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     writes = uses & (op == "write") & (table["bytes"] > 0)
     if not writes.any():
         return None
-    width = len(counts)
-    written = table["file"][writes]
-    number = table["file"][uses]
-    users = np.bincount(np.unique(np.stack([number, table["rank"][uses]]), axis=1)[0], minlength=width)
-    moved = np.bincount(written, table["bytes"][writes], width)
+    number, written = table["file"][uses], table["file"][writes]
+    users = np.bincount(np.unique(np.stack([number, table["rank"][uses]]), axis=1)[0], minlength=len(counts))
+    moved = np.bincount(written, table["bytes"][writes], len(counts))
     shared = (users >= LEAST_TASKS) & (moved >= LEAST_BYTES)
     # One large write is for as many targets as it has stripes.
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
-    of_call = moved / np.maximum(np.bincount(written, table["n"][writes], width), 1)
-    wide = np.clip(of_call / np.maximum(stripes, 1), 1, WIDER)
-    # Tasks at once: time in calls over the time in which there were any, phase by phase.
-    keys = np.stack([number, table["phase"][uses]])
-    _, where = np.unique(keys, axis=1, return_inverse=True)
-    where = where.reshape(-1)
-    begin, end = (
-        np.full(int(where.max()) + 1, np.iinfo(np.int64).max),
-        np.zeros(int(where.max()) + 1, np.int64),
-    )
-    np.minimum.at(begin, where, table["start_ns"][uses])
-    np.maximum.at(end, where, table["end_ns"][uses])
-    busy = np.bincount(where, table["time_ns"][uses])
-    at_once = (busy / np.maximum(end - begin, 1))[where] * wide[number]
+    of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
+    at_once, busy = tasks_at_once(table, uses)
+    at_once = at_once * np.clip(of_call / np.maximum(stripes, 1), 1, WIDER)[number]
     crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
     if not crowded.any():
         return None
@@ -76,14 +64,14 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     chosen[uses] = crowded
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
     # more stripes each target has its part of them. No more targets help than there is work at once.
-    useful = float(np.clip(np.average(at_once[crowded], weights=busy[where][crowded]), 2.0, WIDER))
+    useful = float(np.clip(np.average(at_once[crowded], weights=busy[crowded]), 2.0, WIDER))
     least = max(useful * _LEAST_WIDER / WIDER, 1.5)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
     names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
     tasks = len(np.unique(table["rank"][chosen]))
-    files_text = f"{len(files)} shared file{'s' * (len(files) != 1)}"
+    files_text = count_text(len(files), "shared file")
     small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
     of_small = float(time_ns[small].sum() / max(time_ns.sum(), 1))
     checks = [

@@ -1,4 +1,4 @@
-"""Rules ``straggler-task`` and ``straggler-node``: one task, or one node, is slower in every phase."""
+"""What the calls of a slow task or node would save: the remedy of two rules."""
 
 from __future__ import annotations
 
@@ -7,26 +7,22 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, find_outlier, view_of
-from ensembles.diagnosis.summed.cannot_tell import check_straggler
 
 _MOST_Z = 100
 
-ADVICE = {
-    "straggler-task": "look at what else runs on the core, and at what only this task does (logging, a "
-    "different "
-    "path or file system); pin tasks; ask the administrator to check its node",
-    "straggler-node": "run without this node (--exclude in Slurm), and tell the administrator: its link, "
-    "its client "
-    "or its memory is slow",
-}
 
+def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
+    """Find a task, or a node, that is slower than the others, and what its calls save at their speed.
 
-def _find(case: Case, by_node: bool) -> Remedy | None:
+    Raises
+    ------
+    NotApplicable
+        There are too few tasks, nodes or phases to compare.
+    """
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
     views = [view for by_quarters in (False, True) if (view := view_of(case, by_quarters)) is not None]
@@ -76,12 +72,11 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         ),
     )
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
-    what = "straggler-node" if by_node else "straggler-task"
     return Remedy(
         rows,
         saved,
         f"calls of {who} take {factor:.2f} times as long as the same calls of others",
-        ADVICE[what],
+        advice,
         checks,
         evidence,
         low,
@@ -92,7 +87,3 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
 def _host_of(case: Case, members: np.ndarray) -> str:
     rank = int(case.ranks[np.flatnonzero(members)[0]])
     return next((process.host for process in case.run.info.processes if process.rank == rank), "")
-
-
-task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False), summed=check_straggler)
-node_rule = EvidenceRule("straggler-node", lambda case: _find(case, by_node=True), summed=check_straggler)

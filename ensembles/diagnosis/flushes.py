@@ -1,0 +1,45 @@
+"""How long closes write what the cache holds: bytes since the last flush, and the rate of writes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+
+
+def flush_ns(case: Case, rows: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Estimate how long each row's closes write what the cache holds, and whether the run shows the rate."""
+    writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
+    fast = np.where(writes, case.absorbed_share, 0.0)
+    closes = case.by_cell(np.where(rows, case.rows["n"], 0))
+    absorbed = _left_to_close(
+        case.by_cell(np.where(writes, case.rows["bytes"] * fast, 0.0)), _synced(case, writes), closes > 0
+    )
+    slow_bytes = (np.where(writes, case.rows["bytes"] * (1 - fast), 0.0)).sum()
+    slow_ns = np.where(writes & (fast < 1), case.rows["time_ns"], 0).sum()
+    rate = max(slow_bytes, 1) / max(slow_ns, 1)
+    flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
+    known = absorbed.sum() == 0 or slow_bytes >= absorbed.sum()
+    return flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), bool(known)
+
+
+def _left_to_close(absorbed: np.ndarray, synced: np.ndarray, closed: np.ndarray) -> np.ndarray:
+    """Add up what the cache took since the last close or sync of a task, at each close."""
+    left, kept = np.zeros_like(absorbed), np.zeros(absorbed.shape[1])
+    for window in range(len(absorbed)):
+        kept = np.where(synced[window], 0.0, kept + absorbed[window])
+        left[window] = np.where(closed[window], kept, 0.0)
+        kept = np.where(closed[window], 0.0, kept)
+    return left
+
+
+def _synced(case: Case, writes: np.ndarray) -> np.ndarray:
+    """Find the cells whose last sync comes after the last write."""
+    last = []
+    for rows in (writes, (case.op == "sync") & (case.layer == "posix")):
+        end = np.zeros(case.present.shape)
+        cell = case.cell_of_rows(rows)
+        np.maximum.at(end, cell, case.rows["end_ns"][rows])
+        last.append(end)
+    synced: np.ndarray = last[1] > last[0]
+    return synced
