@@ -21,6 +21,8 @@ class CollectiveCalls(NamedTuple):
         Time in collective calls, and in the storage calls inside them, in ns.
     slowest, beyond : ndarray of float64, shape (windows,)
         Storage time of the slowest task, and what the task that comes last spends beyond it, in ns.
+    piece_bytes : float
+        Mean size of the storage calls.
     aggregators, nodes : int
     """
 
@@ -29,6 +31,7 @@ class CollectiveCalls(NamedTuple):
     storage: np.ndarray
     slowest: np.ndarray
     beyond: np.ndarray
+    piece_bytes: float
     aggregators: int
     nodes: int
 
@@ -71,4 +74,5 @@ def collective_calls(case: Case) -> CollectiveCalls | None:
     nodes = 1 if node is None else int(node.max()) + 1
     aggregators = max(int(np.median((storage[busy] > 0).sum(axis=1))), 1)
     beyond = np.where(busy & np.isfinite(whole), np.maximum(np.where(busy, whole, 0) - slowest, 0), 0)
-    return CollectiveCalls(rows, own, storage, slowest, beyond, aggregators, nodes)
+    piece_bytes = float(case.rows["bytes"][inner].sum() / max(case.rows["n"][inner].sum(), 1))
+    return CollectiveCalls(rows, own, storage, slowest, beyond, piece_bytes, aggregators, nodes)

@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.target_load import busiest_share
 
 
-def flush_ns(case: Case, rows: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Estimate how long each row's closes write what the cache holds, and whether the run shows the rate."""
+LEAST_TARGET_BYTES_PER_NS = 0.05
+"""Rate at which any storage target writes, and a slow disk."""
+
+_MOST_STRIPES = 512
+
+
+class Flush(NamedTuple):
+    """What closes have to write.
+
+    Attributes
+    ----------
+    time_ns : ndarray of float64, shape (n,)
+        Of the closes of each row.
+    known : bool
+        Whether there is a rate for it.
+    measured : bool
+        The rate is that of writes of the run; else `LEAST_TARGET_BYTES_PER_NS` of the busiest target.
+    """
+
+    time_ns: np.ndarray
+    known: bool
+    measured: bool
+
+
+def flush_of_closes(case: Case, rows: np.ndarray) -> Flush:
+    """Estimate how long each row's closes write what the cache holds.
+
+    Parameters
+    ----------
+    case : Case
+    rows : ndarray of bool, shape (n,)
+        Rows of closes.
+    """
     writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
     fast = np.where(writes, case.absorbed_share, 0.0)
     closes = case.by_cell(np.where(rows, case.rows["n"], 0))
@@ -17,10 +51,17 @@ def flush_ns(case: Case, rows: np.ndarray) -> tuple[np.ndarray, bool]:
     )
     slow_bytes = (np.where(writes, case.rows["bytes"] * (1 - fast), 0.0)).sum()
     slow_ns = np.where(writes & (fast < 1), case.rows["time_ns"], 0).sum()
-    rate = max(slow_bytes, 1) / max(slow_ns, 1)
-    flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
-    known = absorbed.sum() == 0 or slow_bytes >= absorbed.sum()
-    return flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), bool(known)
+    if absorbed.sum() == 0 or slow_bytes >= absorbed.sum():
+        rate = max(slow_bytes, 1) / max(slow_ns, 1)
+        flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
+        return Flush(flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), True, True)
+    busiest = busiest_share(case, _MOST_STRIPES)
+    if busiest is None:
+        return Flush(np.zeros(len(case)), False, False)
+    # All tasks of a window may wait until the busiest target has what is left of them.
+    whole = absorbed.sum(axis=1) * busiest / LEAST_TARGET_BYTES_PER_NS
+    flush = case.of_cells(np.where(closes > 0, whole[:, None], 0.0))
+    return Flush(flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), True, False)
 
 
 def _left_to_close(absorbed: np.ndarray, synced: np.ndarray, closed: np.ndarray) -> np.ndarray:

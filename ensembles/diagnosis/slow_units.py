@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_largest
+from ensembles.diagnosis.target_load import load_of_targets
 
 LEVEL = 0.004
 LEAST_FACTOR = 1.08
@@ -142,17 +143,12 @@ def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
 def _loads(case: Case) -> np.ndarray:
     """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
     found = np.zeros(len(case.ranks))
-    uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
-    _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
-    known = np.flatnonzero((listed > 0) & (count > 0) & (count <= _MOST_STRIPES))
-    if not len(known):
+    parts = load_of_targets(case, _MOST_STRIPES)
+    if not len(parts.target):
         return found
-    count, first, listed = count[known], first[known], listed[known]
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    target = (np.repeat(first, count) + number) % np.repeat(listed, count)
-    load = np.bincount(target, np.repeat(uses["bytes"][known] / count, count))
-    task = np.searchsorted(case.ranks, np.repeat(uses["rank"][known], count))
-    np.maximum.at(found, task, np.log(load[target] / np.median(load[target])))
+    load = parts.of_targets
+    task = np.searchsorted(case.ranks, parts.rank)
+    np.maximum.at(found, task, np.log(load[parts.target] / np.median(load[parts.target])))
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.collective_calls import collective_calls
+from ensembles.diagnosis.collective_calls import CollectiveCalls, collective_calls
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -14,6 +16,9 @@ LEAST_BYTES = 1 << 20
 
 MESSAGE_SHARES = (0.5, 0.9, 1.0)
 """Part of the time beyond storage that is messages to the aggregators: these go to more of them at once."""
+
+BUFFER_BYTES = 16 << 20
+"""Size of the buffers of the remedy."""
 
 _MOST_SHARE_OF_NODES = 0.5
 
@@ -32,11 +37,10 @@ def _find(case: Case) -> Remedy | None:
     useful, aggregators = min(found.nodes, int(per_call // LEAST_BYTES)), found.aggregators
     if aggregators > _MOST_SHARE_OF_NODES * useful:
         return None
-    # With more of them, each stores less, as far as there are stripes, and gets fewer messages.
-    stored = found.slowest * max(1 - aggregators / min(useful, _stripe_count(case)), 0)
+    stored = _shares_saved(case, found, useful)
     low, saved, high = (
-        found.of_windows(case, stored + part * found.beyond * (1 - aggregators / useful))
-        for part in MESSAGE_SHARES
+        found.of_windows(case, found.slowest * share + part * found.beyond * (1 - aggregators / useful))
+        for share, part in zip(stored, MESSAGE_SHARES, strict=True)
     )
     check = Check(
         "few-aggregators",
@@ -51,19 +55,33 @@ def _find(case: Case) -> Remedy | None:
         ADVICE,
         (check,),
         {"aggregators": aggregators, "nodes": useful},
-        low,
+        case.kept_after_flush(low),
         high,
     )
 
 
-def _stripe_count(case: Case) -> int:
-    """Return the largest known number of targets of a file: more aggregators would not write faster."""
-    counts = [
-        striping.stripe_count
-        for path in case.run.info.file_facts
-        if (striping := case.run.info.striping_of(path)) is not None and striping.stripe_count > 0
-    ]
-    return max(counts, default=1 << 20)
+def _shares_saved(case: Case, found: CollectiveCalls, useful: int) -> tuple[float, float, float]:
+    """Compute the least, likely and greatest share of the storage time that more aggregators save.
+
+    At least they use the targets that the storage calls leave idle; at most they are as many times as fast as
+    they are more, as the clients or their caches limit them.
+    """
+    stripes, stripe_bytes = _layout(case)
+    pieces = found.piece_bytes / stripe_bytes
+    wider = min(stripes, useful * max(BUFFER_BYTES / stripe_bytes, 1.0))
+    # A piece at any offset lies on one stripe more than its bytes fill.
+    low, most = (1 - min(found.aggregators * each / wider, 1.0) for each in (1 + pieces, max(pieces, 1.0)))
+    by_clients = 1 - found.aggregators / useful
+    high = max(by_clients, most)
+    low = min(low, by_clients)
+    return low, (low + high) / 2, high
+
+
+def _layout(case: Case) -> tuple[float, float]:
+    """Return the largest known number of targets of a file, and bytes of a stripe there; else no limit."""
+    layouts = [case.run.info.striping_of(path) for path in case.run.info.file_facts]
+    known = [(each.stripe_count, each.stripe_bytes) for each in layouts if each and each.stripe_count > 0]
+    return max(known, default=(np.inf, np.inf))
 
 
 rule = EvidenceRule("aggregation-mismatch", _find)

@@ -7,7 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
-from ensembles.diagnosis.flushes import flush_ns
+from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
@@ -32,22 +32,20 @@ def _find(case: Case) -> Remedy | None:
     at_most_s = case.most_s(time_ns)
     if at_most_s < FROM_SHARE["warning"] * case.span_s:
         return None
-    flushing_ns, known = flush_ns(case, rows)
+    flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
-    beyond = np.maximum(own - flushing_ns, 0.0)
-    if known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
-        return _beyond_the_flush(case, rows, own, flushing_ns, usual_ns)
+    beyond = np.maximum(own - flush.time_ns, 0.0)
+    if flush.known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
+        return _beyond_the_flush(case, rows, own, flush, usual_ns)
     return _kept_open(case, rows, time_ns, at_most_s)
 
 
-def _beyond_the_flush(
-    case: Case, rows: np.ndarray, own: np.ndarray, flushing_ns: np.ndarray, usual_ns: float
-) -> Remedy:
+def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flush, usual_ns: float) -> Remedy:
     count = int(case.rows["n"][rows].sum())
     mean_s = float(case.rows["time_ns"][rows].sum()) * 1e-9 / max(count, 1)
-    flush_s = float(flushing_ns[rows].sum()) * 1e-9 / max(count, 1)
+    flush_s = float(flush.time_ns[rows].sum()) * 1e-9 / max(count, 1)
     checks = (
         Check(
             "not-the-flush",
@@ -55,10 +53,18 @@ def _beyond_the_flush(
             f"{count:,} closes take {seconds_text(mean_s)} each; writing what the cache holds would take "
             f"{seconds_text(flush_s)}",
         ),
+        Check(
+            "rate-of-the-flush",
+            flush.measured or None,
+            "the rate is that of the writes that did not fit into the cache"
+            if flush.measured
+            else "the cache took all writes, so that the rate is assumed: the busiest target writes "
+            f"{LEAST_TARGET_BYTES_PER_NS * 1e3:.0f} MB/s",
+        ),
         Check("not-the-server", True, f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
     )
     # Closes queue up at the servers, where the calls of all tasks wait.
-    saved = case.spread_ns(np.maximum(own - flushing_ns, 0.0), np.max)
+    saved = case.spread_ns(np.maximum(own - flush.time_ns, 0.0), np.max)
     return Remedy(
         rows,
         saved,
@@ -66,7 +72,7 @@ def _beyond_the_flush(
         ADVICE,
         checks,
         {"closes": count, "mean_s": mean_s},
-        np.maximum(own - 2 * flushing_ns, 0.0),
+        np.maximum(own - 2 * flush.time_ns, 0.0),
         np.minimum(_QUEUED * saved, case.rows["time_ns"]),
     )
 

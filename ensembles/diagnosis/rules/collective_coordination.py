@@ -53,7 +53,8 @@ def _find(case: Case) -> Remedy | None:
         ADVICE,
         (check,),
         {"coordination_s": float(beyond.sum()) * 1e-9},
-        found.of_windows(case, low),
+        # While messages are exchanged, caches empty: what a close waits for then comes earlier.
+        case.kept_after_flush(found.of_windows(case, low)),
         found.of_windows(case, high),
     )
 

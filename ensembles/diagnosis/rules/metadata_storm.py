@@ -18,6 +18,9 @@ from ensembles.diagnosis.summed.metadata import find_summed
 from ensembles.model.units import seconds_text
 
 LEAST_CALLS = 2
+SMALL_FLUSH_BYTES = 64 << 10
+"""Bytes of a close up to which writing them takes as long as writing nothing."""
+
 _SHARE = 0.5
 _LOW = 0.75
 
@@ -35,14 +38,14 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     if not rows.any():
         return None
     share = np.maximum(again, shared)
-    saved = case.rows["time_ns"] * share
     opens = rows & (case.op != "close")
+    high = case.rows["time_ns"] * share
+    saved = np.minimum(high, share * _without_the_flush(case, opens))
     count = int(case.rows["n"][opens].sum())
     each_s = float(case.rows["time_ns"][opens].sum()) / count * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * opens)))
     checks = tuple(each for each in (check, files_check) if each is not None)
     what = "for the same path again" if check is not None else "for files that other tasks open too"
-    # A close may write what the cache holds: the bytes stay, and so the closes are not certain.
     low = case.kept_after_flush(_LOW * np.where(opens, saved, 0.0))
     return Remedy(
         rows,
@@ -52,8 +55,26 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"repeated": repeated, "mean_s": each_s},
         low,
-        files=files,
+        high,
+        files,
     )
+
+
+def _without_the_flush(case: Case, opens: np.ndarray) -> np.ndarray:
+    """Estimate what calls take without what a close writes: many bytes stay, in whichever call.
+
+    A close that writes nothing takes as long as an open. Of few bytes, the flush is a cost of each close.
+    """
+    posix, tasks = case.layer == "posix", len(case.ranks)
+    closing = posix & (case.op == "close")
+    written, closes = (
+        np.bincount(case.task, np.where(rows, case.rows[name], 0), tasks)
+        for rows, name in ((posix & (case.op == "write"), "bytes"), (closing, "n"))
+    )
+    usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
+    flushes = closing & (written > SMALL_FLUSH_BYTES * closes)[case.task]
+    found: np.ndarray = np.where(flushes, case.rows["n"] * usual_ns, case.rows["time_ns"])
+    return found
 
 
 def _again(case: Case) -> tuple[np.ndarray, Check | None]:

@@ -20,6 +20,7 @@ WIDER = 8
 """Stripes of the remedy whose gain is predicted."""
 
 _MOST_SMALL = 0.5
+_UNSURE = 0.5  # of the gain, where it is between nothing and all
 _LEAST_WIDER = 4
 """Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
 
@@ -56,8 +57,17 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
     of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
     at_once, busy = tasks_at_once(table, uses)
-    at_once = at_once * np.clip(of_call / np.maximum(stripes, 1), 1, WIDER)[number]
+    # In a collective call, the bytes of all tasks are there at once, whoever makes the storage calls.
+    together = _bytes_of_collectives(case, table, len(counts))
+    by_tasks, at_once = (
+        at_once * np.clip(each / np.maximum(stripes, 1), 1, WIDER)[number]
+        for each in (of_call, np.maximum(of_call, together))
+    )
     crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
+    makers = len(np.unique(table["rank"][writes & shared[table["file"]]]))
+    sure = makers >= LEAST_TASKS and bool(
+        np.average(by_tasks[crowded], weights=busy[crowded]) >= LEAST_AT_ONCE
+    )
     if not crowded.any():
         return None
     chosen = uses.copy()
@@ -81,9 +91,13 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     if of_small > _MOST_SMALL:
         text = f"{of_small:.0%} of the time is in requests below 256 KiB, which may wait for themselves only"
         checks.append(Check("for-the-target", None, text))
+    if not sure:
+        text = f"{makers} of {tasks} tasks make the writes of all: they may be slow themselves"
+        checks.append(Check("not-the-aggregators", None, text))
+    saved = time_ns * (1 - 1 / useful)
     return Remedy(
         share > 0,
-        time_ns * (1 - 1 / useful),
+        saved if sure else _UNSURE * saved,
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         ADVICE,
         tuple(checks),
@@ -93,11 +107,20 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        np.where(small, 0.0, time_ns * (1 - 1 / least)),
-        time_ns * (1 - 1 / useful),
+        np.where(small | (not sure), 0.0, time_ns * (1 - 1 / least)),
+        saved,
         names,
         at_targets=True,
     )
+
+
+def _bytes_of_collectives(case: Case, table: dict[str, np.ndarray], files: int) -> np.ndarray:
+    """Return the bytes that all tasks together write in one collective call on each file; 0: in none."""
+    names = np.array([call.name for call in case.run.calls])[table["call"]]
+    rows = np.char.startswith(names, "MPI_File_write") & np.char.endswith(names, "_all")
+    moved, calls = (np.bincount(table["file"][rows], table[name][rows], files) for name in ("bytes", "n"))
+    found: np.ndarray = len(case.ranks) * moved / np.maximum(calls, 1)
+    return found
 
 
 rule = RuleWithSummary(
