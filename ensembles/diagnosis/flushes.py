@@ -9,7 +9,6 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.target_load import busiest_share
 
-
 LEAST_TARGET_BYTES_PER_NS = 0.05
 """Rate at which any storage target writes, and a slow disk."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
@@ -18,6 +19,10 @@ from ensembles.model.units import bytes_text, seconds_text
 LEAST_CALLS = 8
 """Calls of a task in a phase."""
 
+EXCHANGE_NS = (10_000, 3_000, 500)
+"""What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
+
+_DENSE = 0.7
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
 _JUMPS = 0.8
@@ -56,7 +61,9 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-def join_calls(case: Case, cause: str, what: str, advice: str) -> Remedy | None:
+def join_calls(
+    case: Case, cause: str, what: str, advice: str, exchanged: np.ndarray | None = None
+) -> Remedy | None:
     """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves.
 
     Parameters
@@ -67,6 +74,9 @@ def join_calls(case: Case, cause: str, what: str, advice: str) -> Remedy | None:
     what : str
         Beginning of the title.
     advice : str
+    exchanged : ndarray of float64, shape (n,), optional
+        Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
+        them first. Default: none.
 
     Returns
     -------
@@ -85,6 +95,8 @@ def join_calls(case: Case, cause: str, what: str, advice: str) -> Remedy | None:
     if cause == "stdio-buffer":
         floors = [_FILLING * mean_ns, mean_ns, mean_ns]
     fixed = fixed_costs_ns(mean_bytes, [np.minimum(floor, mean_ns) for floor in floors])
+    if exchanged is not None:
+        fixed = [np.maximum(each - exchanged * ns, 0) for each, ns in zip(fixed, EXCHANGE_NS, strict=True)]
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
     kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
     low, saved, high = (
@@ -111,7 +123,31 @@ def join_calls(case: Case, cause: str, what: str, advice: str) -> Remedy | None:
         {"mean_bytes": size, "fixed_cost_s": each_s},
         low,
         high,
+        fewer=np.where(rows, rows_of["n"] * (1 - case.of_cells(kept)), 0.0),
     )
+
+
+def between_others(case: Case, uses: FileUses) -> np.ndarray:
+    """Compute which share of each row's transfers lies between those of other tasks in a shared file.
+
+    A task whose bytes fill less than most of its range leaves room for others.
+    """
+    table = uses.table.columns()
+    moved = np.flatnonzero((table["bytes"] > 0) & (table["high"] > table["low"]))
+    if not len(moved):
+        return np.zeros(len(case))
+    keys = np.stack([table[name][moved] for name in ("file", "rank", "call")])
+    names, group = np.unique(keys, axis=1, return_inverse=True)
+    group = group.reshape(-1)
+    bytes_ = np.bincount(group, table["bytes"][moved])
+    low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
+    np.minimum.at(low, group, table["low"][moved])
+    np.maximum.at(high, group, table["high"][moved])
+    users = np.bincount(np.unique(names[:2], axis=1)[0])
+    apart = (bytes_ < _DENSE * (high - low)) & (users[names[0]] > 1)
+    chosen = np.zeros(len(table["n"]), bool)
+    chosen[moved] = apart[group]
+    return share_of_rows(case, table, chosen)
 
 
 def _without_inner_calls(case: Case) -> np.ndarray:

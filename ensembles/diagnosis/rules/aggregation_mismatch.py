@@ -14,8 +14,9 @@ from ensembles.model.units import seconds_text
 LEAST_BYTES = 1 << 20
 """Bytes of a collective call from which one more aggregator is worth its messages."""
 
-MESSAGE_SHARES = (0.5, 0.9, 1.0)
-"""Part of the time beyond storage that is messages to the aggregators: these go to more of them at once."""
+_LEAST, _LIKELY = 0.5, 0.9
+"""Part of the time beyond storage that is messages to the aggregators, which then go to more of them at once.
+Where targets have no idle time, caches empty while messages are exchanged."""
 
 BUFFER_BYTES = 16 << 20
 """Size of the buffers of the remedy."""
@@ -40,12 +41,17 @@ def _find(case: Case) -> Remedy | None:
     stored = _shares_saved(case, found, useful)
     low, saved, high = (
         found.of_windows(case, found.slowest * share + part * found.beyond * (1 - aggregators / useful))
-        for share, part in zip(stored, MESSAGE_SHARES, strict=True)
+        for share, part in zip(stored, (_LEAST * (stored[0] > 0), _LIKELY, 1.0), strict=True)
     )
     check = Check(
         "few-aggregators",
         True,
         f"{aggregators} of {len(case.ranks)} tasks write for all, on {useful} nodes",
+    )
+    idle = Check(
+        "idle-targets",
+        stored[0] > 0 or None,
+        f"their storage calls leave {stored[0]:.0%} of the work of the targets to others",
     )
     spent = seconds_text(found.slowest[found.busy].sum() * 1e-9)
     return Remedy(
@@ -53,7 +59,7 @@ def _find(case: Case) -> Remedy | None:
         saved,
         f"{aggregators} aggregators for {useful} nodes make {spent} of storage calls",
         ADVICE,
-        (check,),
+        (check, idle),
         {"aggregators": aggregators, "nodes": useful},
         case.kept_after_flush(low),
         high,

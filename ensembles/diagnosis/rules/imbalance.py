@@ -61,6 +61,7 @@ def _find(case: Case) -> Remedy | None:
         np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
         for bound in bounds
     )
+    late = _later_flushes(case, heavy)
     move = "moves" if len(tasks) == 1 else "move"
     checks = (
         Check(
@@ -77,15 +78,26 @@ def _find(case: Case) -> Remedy | None:
     )
     return Remedy(
         rows,
-        saved,
+        saved + late,
         f"{len(tasks)} of {len(case.ranks)} tasks {move} up to {most:.3g} times the mean, and the "
         "others wait for them",
         ADVICE,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},
-        0.5 * low,
-        high,
+        0.5 * (low + late),
+        high + late,
     )
+
+
+def _later_flushes(case: Case, heavy: np.ndarray) -> np.ndarray:
+    """Compute what the syncs and closes of heavy tasks take beyond those of the median task of the others."""
+    rows = (case.layer == "posix") & np.isin(case.op, ("sync", "close"))
+    time_ns = case.by_cell(np.where(rows, case.rows["time_ns"], 0))
+    others = np.nanmedian(np.where(heavy, np.nan, time_ns), axis=1, keepdims=True)
+    beyond = np.where(heavy, np.maximum(time_ns - np.nan_to_num(others), 0), 0.0)
+    share = np.divide(beyond, time_ns, out=np.zeros_like(beyond), where=time_ns > 0)
+    late: np.ndarray = np.where(rows, case.rows["time_ns"] * case.of_cells(share), 0.0)
+    return late
 
 
 rule = EvidenceRule(

@@ -57,6 +57,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         low,
         high,
         files,
+        fewer=case.rows["n"] * share,
     )
 
 

@@ -64,12 +64,12 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
         for each in (of_call, np.maximum(of_call, together))
     )
     crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
+    if not crowded.any():
+        return None
     makers = len(np.unique(table["rank"][writes & shared[table["file"]]]))
     sure = makers >= LEAST_TASKS and bool(
         np.average(by_tasks[crowded], weights=busy[crowded]) >= LEAST_AT_ONCE
     )
-    if not crowded.any():
-        return None
     chosen = uses.copy()
     chosen[uses] = crowded
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.small_requests import find_counted
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.small_calls import join_calls
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.small_calls import between_others, join_calls
 from ensembles.diagnosis.summed.small_requests import find_summed
 
 ADVICE = (
@@ -15,13 +16,14 @@ ADVICE = (
 )
 
 
-def _find(case: Case) -> Remedy | None:
-    return join_calls(case, "small-requests", "small requests", ADVICE)
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    return join_calls(case, "small-requests", "small requests", ADVICE, between_others(case, uses))
 
 
-rule = EvidenceRule(
+rule = RuleWithSummary(
     "small-requests",
     _find,
+    "the calls of each phase and task",
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
 )

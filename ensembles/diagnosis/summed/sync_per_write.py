@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_SYNCS, MOST_WRITES = 12, 4
+MOST_BYTES = 1 << 20
+"""As in `ensembles.diagnosis.rules.sync_per_write`."""
+
 _LOW = 0.5
 
 
 def find_summed(run: Run, advice: str) -> Finding | None:
-    """Find tasks that sync after at most four writes on average."""
+    """Find tasks that sync after at most four writes, or at most 1 MiB, on average."""
     case = SummedCase(run)
     syncs, writes = case.of_tasks("n", ("sync",), "posix"), case.of_tasks("n", ("write",), "posix")
-    often = (syncs >= LEAST_SYNCS) & (writes > 0) & (writes <= MOST_WRITES * syncs)
+    moved = case.of_tasks("bytes", ("write",), "posix")
+    few = (writes <= MOST_WRITES * syncs) | (moved <= MOST_BYTES * syncs)
+    often = (syncs >= LEAST_SYNCS) & (writes > 0) & few
     if not often.any():
         return None
     time_s = case.of_tasks("own_ns", ("sync",), "posix") * 1e-9
