@@ -155,7 +155,7 @@ class Case:
         return float(self.gains_s(saved_ns).sum())
 
     @cached_property
-    def _length_s(self) -> np.ndarray:
+    def length_s(self) -> np.ndarray:
         """From the first call of each window to its last arrival."""
         length: np.ndarray = self._arrival.max(axis=1) * 1e-9
         return length
@@ -196,7 +196,7 @@ class Case:
         """
         gains = self.gains_s(saved_ns)
         middle, active = float(gains.sum()), gains > 0
-        length, number = self._length_s[active], int(active.sum())
+        length, number = self.length_s[active], int(active.sum())
         left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
         error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
         least = max(error, MARGIN * middle)

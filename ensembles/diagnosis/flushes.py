@@ -12,7 +12,8 @@ from ensembles.diagnosis.target_load import busiest_share
 LEAST_TARGET_BYTES_PER_NS = 0.05
 """Rate at which any storage target writes, and a slow disk."""
 
-_MOST_STRIPES = 512
+SMALL_FLUSH_BYTES = 64 << 10
+"""Bytes of a close up to which writing them takes as long as writing nothing."""
 
 
 class Flush(NamedTuple):
@@ -54,7 +55,7 @@ def flush_of_closes(case: Case, rows: np.ndarray) -> Flush:
         rate = max(slow_bytes, 1) / max(slow_ns, 1)
         flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
         return Flush(flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), True, True)
-    busiest = busiest_share(case, _MOST_STRIPES)
+    busiest = busiest_share(case)
     if busiest is None:
         return Flush(np.zeros(len(case)), False, False)
     # All tasks of a window may wait until the busiest target has what is left of them.
@@ -83,3 +84,31 @@ def _synced(case: Case, writes: np.ndarray) -> np.ndarray:
         last.append(end)
     synced: np.ndarray = last[1] > last[0]
     return synced
+
+
+def later_flushes_ns(case: Case, heavy: np.ndarray) -> np.ndarray:
+    """Compute what the syncs and closes of heavy tasks take beyond those of the median task of the others."""
+    rows = (case.layer == "posix") & np.isin(case.op, ("sync", "close"))
+    time_ns = case.by_cell(np.where(rows, case.rows["time_ns"], 0))
+    others = np.nanmedian(np.where(heavy, np.nan, time_ns), axis=1, keepdims=True)
+    beyond = np.where(heavy, np.maximum(time_ns - np.nan_to_num(others), 0), 0.0)
+    share = np.divide(beyond, time_ns, out=np.zeros_like(beyond), where=time_ns > 0)
+    late: np.ndarray = np.where(rows, case.rows["time_ns"] * case.of_cells(share), 0.0)
+    return late
+
+
+def without_the_flush_ns(case: Case, opens: np.ndarray) -> np.ndarray:
+    """Estimate what calls take without what a close writes: many bytes stay, in whichever call.
+
+    A close that writes nothing takes as long as an open. Of few bytes, the flush is a cost of each close.
+    """
+    posix, tasks = case.layer == "posix", len(case.ranks)
+    closing = posix & (case.op == "close")
+    written, closes = (
+        np.bincount(case.task, np.where(rows, case.rows[name], 0), tasks)
+        for rows, name in ((posix & (case.op == "write"), "bytes"), (closing, "n"))
+    )
+    usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
+    flushes = closing & (written > SMALL_FLUSH_BYTES * closes)[case.task]
+    found: np.ndarray = np.where(flushes, case.rows["n"] * usual_ns, case.rows["time_ns"])
+    return found

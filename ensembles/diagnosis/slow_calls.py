@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, find_outlier, view_of
+from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, View, find_outlier, view_of
+from ensembles.model.units import seconds_text
 
 _MOST_Z = 100
 
@@ -37,11 +38,12 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
     found = [each for view in views if (each := find_outlier(case, view, node, by_node)) is not None]
     if not found:
+        _refuse_if_undecided(case, views, node, by_node)
         return None
     best = max(found, key=lambda each: each.z)
     slower, worst, effect, p, same = best.slower, best.worst, best.effect, best.p, best.same
     by_quarters, windows, factor = best.by_quarters, len(slower), float(np.exp(effect))
-    members = node == worst if by_node and node is not None else np.arange(len(case.ranks)) == worst
+    members = _members(case, node if by_node else None, worst)
     rows = members[case.task] & (case.op != "seek")
     own = np.zeros(case.present.shape)
     own[:, members] = effect
@@ -82,6 +84,30 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         low,
         high,
     )
+
+
+def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
+    """Find the tasks of a node; without nodes, the task itself."""
+    units = np.arange(len(case.ranks)) if node is None else node
+    members: np.ndarray = units == worst
+    return members
+
+
+def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None, by_node: bool) -> None:
+    """Refuse a run in which a task or node looks slow, would cost a notable part, and may be so by chance."""
+    for view in views:
+        found = find_outlier(case, view, node, by_node, certain=False)
+        if found is None:
+            continue
+        mine = _members(case, node if by_node else None, found.worst)[case.task] & (case.op != "seek")
+        gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
+        if gain_s >= FROM_SHARE["warning"] * case.span_s:
+            unit = "a node" if by_node else "a task"
+            raise NotApplicable(
+                f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "
+                f"of the others), which may be chance, and could cost {seconds_text(gain_s)}: record a run "
+                "with more steps"
+            )
 
 
 def _host_of(case: Case, members: np.ndarray) -> str:

@@ -11,9 +11,11 @@ import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
 from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_CALLS = 8
@@ -102,6 +104,17 @@ def join_calls(
     low, saved, high = (
         np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
     )
+    if cause != "serialised-metadata":
+        low, saved = (
+            within_targets(case, each, rate)
+            for each, rate in zip((low, saved), TARGET_BYTES_PER_NS, strict=True)
+        )
+    most_s = case.gain_s(high)
+    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.span_s:
+        raise NotApplicable(
+            f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
+            "all the time for the bytes: record a run with larger requests"
+        )
     total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
     each_s = float(np.average(fixed[1][rows], weights=rows_of["n"][rows])) * 1e-9

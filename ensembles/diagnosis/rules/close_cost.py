@@ -8,12 +8,10 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
+from ensembles.diagnosis.kept_open import keep_open
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
-
-LEAST_CLOSES = 2
-"""Closes of a task: one close at the end has to wait for the flush, whatever it costs."""
 
 _MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
@@ -39,7 +37,7 @@ def _find(case: Case) -> Remedy | None:
     beyond = np.maximum(own - flush.time_ns, 0.0)
     if flush.known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
-    return _kept_open(case, rows, time_ns, at_most_s)
+    return keep_open(case, rows, ADVICE)
 
 
 def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flush, usual_ns: float) -> Remedy:
@@ -74,49 +72,6 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),
         np.minimum(_QUEUED * saved, case.rows["time_ns"]),
-    )
-
-
-def _kept_open(case: Case, rows: np.ndarray, time_ns: np.ndarray, at_most_s: float) -> Remedy | None:
-    """A close that waits for its flush: with the file open, the flush goes on while the program computes."""
-    closes = np.bincount(case.task, np.where(rows, case.rows["n"], 0), len(case.ranks))[case.task]
-    saved = time_ns * np.maximum(1 - 1 / np.maximum(closes, 1), 0)
-    gain_s = case.gain_s(saved)
-    # Only where calls do not keep the storage busy anyway can it write in the meantime.
-    idle_s = max(case.span_s - case.most_s(case.rows["time_ns"]), 0.0)
-    likely = saved * min(idle_s / max(gain_s, 1e-12), 1.0)
-    count = int(case.rows["n"][rows].sum())
-    if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
-        return None
-    if case.gain_s(likely) < FROM_SHARE["warning"] * case.span_s:
-        raise NotApplicable(
-            f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
-            "before, and a close that follows writes also flushes them: record a run that keeps its files "
-            "open, or that syncs before it closes"
-        )
-    mean_s = float(time_ns.sum()) * 1e-9 / count
-    checks = (
-        Check(
-            "each-step",
-            True,
-            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
-        ),
-        Check(
-            "storage-has-time",
-            None,
-            f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
-            "how much it would, this run does not show",
-        ),
-    )
-    return Remedy(
-        rows,
-        likely,
-        f"closing files takes {seconds_text(mean_s)} each time, and the program waits for the cache to empty",
-        ADVICE,
-        checks,
-        {"closes": count, "mean_s": mean_s},
-        0.5 * likely,
-        saved,
     )
 
 

@@ -80,22 +80,20 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     if work.any():
         evidence["hdf5_time_s"] = float(table["time_ns"][work > 0].sum()) * 1e-9
     cost = np.bincount(table["file"], table["time_ns"] * weight, width)
-    order = [number for number in np.argsort(-cost).tolist() if found[number]]
-    checks = (
-        Check("more-than-the-file", True, "; ".join(said)),
-        Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),
-    )
     return Remedy(
         share_of_rows(case, table, chosen | (work > 0)) > 0,
         saved + LIKELY_SHARE * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
         f"{FILL}; {CHUNKS}" if "write_bytes" in evidence else CHUNKS,
-        checks,
+        (
+            Check("more-than-the-file", True, "; ".join(said)),
+            Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),
+        ),
         evidence,
         # The first write of a page takes longer than the next one.
         0.1 * saved,
         1.5 * saved + again,
-        tuple(case.run.files[number] for number in order),
+        tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
     )
 
 

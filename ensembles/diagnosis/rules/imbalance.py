@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.imbalance import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
+from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.imbalance import find_summed
@@ -61,7 +62,7 @@ def _find(case: Case) -> Remedy | None:
         np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
         for bound in bounds
     )
-    late = _later_flushes(case, heavy)
+    late = later_flushes_ns(case, heavy)
     move = "moves" if len(tasks) == 1 else "move"
     checks = (
         Check(
@@ -87,17 +88,6 @@ def _find(case: Case) -> Remedy | None:
         0.5 * (low + late),
         high + late,
     )
-
-
-def _later_flushes(case: Case, heavy: np.ndarray) -> np.ndarray:
-    """Compute what the syncs and closes of heavy tasks take beyond those of the median task of the others."""
-    rows = (case.layer == "posix") & np.isin(case.op, ("sync", "close"))
-    time_ns = case.by_cell(np.where(rows, case.rows["time_ns"], 0))
-    others = np.nanmedian(np.where(heavy, np.nan, time_ns), axis=1, keepdims=True)
-    beyond = np.where(heavy, np.maximum(time_ns - np.nan_to_num(others), 0), 0.0)
-    share = np.divide(beyond, time_ns, out=np.zeros_like(beyond), where=time_ns > 0)
-    late: np.ndarray = np.where(rows, case.rows["time_ns"] * case.of_cells(share), 0.0)
-    return late
 
 
 rule = EvidenceRule(

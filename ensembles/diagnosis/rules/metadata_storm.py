@@ -11,6 +11,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.shared_opens import opened_by_all
@@ -18,9 +19,6 @@ from ensembles.diagnosis.summed.metadata import find_summed
 from ensembles.model.units import seconds_text
 
 LEAST_CALLS = 2
-SMALL_FLUSH_BYTES = 64 << 10
-"""Bytes of a close up to which writing them takes as long as writing nothing."""
-
 _SHARE = 0.5
 _LOW = 0.75
 
@@ -40,7 +38,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     share = np.maximum(again, shared)
     opens = rows & (case.op != "close")
     high = case.rows["time_ns"] * share
-    saved = np.minimum(high, share * _without_the_flush(case, opens))
+    saved = np.minimum(high, share * without_the_flush_ns(case, opens))
     count = int(case.rows["n"][opens].sum())
     each_s = float(case.rows["time_ns"][opens].sum()) / count * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * opens)))
@@ -59,23 +57,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         files,
         fewer=case.rows["n"] * share,
     )
-
-
-def _without_the_flush(case: Case, opens: np.ndarray) -> np.ndarray:
-    """Estimate what calls take without what a close writes: many bytes stay, in whichever call.
-
-    A close that writes nothing takes as long as an open. Of few bytes, the flush is a cost of each close.
-    """
-    posix, tasks = case.layer == "posix", len(case.ranks)
-    closing = posix & (case.op == "close")
-    written, closes = (
-        np.bincount(case.task, np.where(rows, case.rows[name], 0), tasks)
-        for rows, name in ((posix & (case.op == "write"), "bytes"), (closing, "n"))
-    )
-    usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
-    flushes = closing & (written > SMALL_FLUSH_BYTES * closes)[case.task]
-    found: np.ndarray = np.where(flushes, case.rows["n"] * usual_ns, case.rows["time_ns"])
-    return found
 
 
 def _again(case: Case) -> tuple[np.ndarray, Check | None]:
