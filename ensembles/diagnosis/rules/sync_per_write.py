@@ -60,12 +60,12 @@ def _find(case: Case) -> Remedy | None:
     low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
     total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
-    size = bytes_text(round(each))
+    size, writes_text = bytes_text(round(each)), "write" if ratio == 1 else f"{ratio:.3g} writes"
     checks = (
         Check(
             "after-few-writes",
             True,
-            f"one sync for every {ratio:.3g} writes ({size}) of a task, {total:,} in all",
+            f"one sync for every {writes_text} ({size}) of a task, {total:,} in all",
         ),
         Check(
             "bytes-stay",
@@ -77,8 +77,7 @@ def _find(case: Case) -> Remedy | None:
     return Remedy(
         rows,
         saved,
-        f"a sync after every {ratio:.3g} writes ({size}): {total:,} syncs, "
-        f"{seconds_text(time_s / total)} each",
+        f"a sync after every {writes_text} ({size}): {total:,} syncs, {seconds_text(time_s / total)} each",
         ADVICE,
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},

@@ -33,14 +33,15 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     saved = np.where(often, time_s * (1 - 1 / np.maximum(syncs, 1)), 0.0)
     total, ratio = int(syncs[often].sum()), float(writes[often].sum() / syncs[often].sum())
     each_s = float(time_s[often].sum()) / total
+    writes_text = "write" if ratio == 1 else f"{ratio:.3g} writes"
     checks = (
-        Check("after-few-writes", True, f"one sync for every {ratio:.3g} writes of a task, {total:,} in all"),
+        Check("after-few-writes", True, f"one sync for every {writes_text} of a task, {total:,} in all"),
         Check("bytes-stay", None, "the bytes still have to be written by the last sync"),
     )
     return summed_finding(
         case,
         "sync-per-write",
-        f"a sync after every {ratio:.3g} writes: {total:,} syncs, {seconds_text(each_s)} each",
+        f"a sync after every {writes_text}: {total:,} syncs, {seconds_text(each_s)} each",
         advice,
         checks,
         {"syncs": total, "writes_per_sync": ratio},
