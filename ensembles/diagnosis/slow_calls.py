@@ -94,7 +94,7 @@ def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
 
 
 def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None, by_node: bool) -> None:
-    """Refuse a run in which a task or node looks slow, would cost a notable part, and may be so by chance."""
+    """Refuse a run in which a task or node looks slow, would cost a notable part, but is not significant."""
     for view in views:
         found = find_outlier(case, view, node, by_node, certain=False)
         if found is None:
@@ -105,7 +105,7 @@ def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None,
             unit = "a node" if by_node else "a task"
             raise NotApplicable(
                 f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "
-                f"of the others), which may be chance, and could cost {seconds_text(gain_s)}: record a run "
+                f"of the others), which is not significant, and could cost {seconds_text(gain_s)}: record a run "
                 "with more steps"
             )
 

@@ -94,7 +94,7 @@ def find_outlier(
     Parameters
     ----------
     certain : bool
-        False: it may be chance, but is at least `SUSPECT_Z` standard deviations slower than the others.
+        False: it is not significant, but at least `SUSPECT_Z` standard deviations slower than the others.
     """
     slower, present, weight = view.slower, view.present, view.weight
     slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()

@@ -126,7 +126,7 @@ REQUEST = SummaryRequest(StripeWrites.for_run, StripeWrites.columns)
 def alternation(
     rows: dict[str, np.ndarray], ranks: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Compare writes to a stripe that another node wrote before with those that follow one of their own node.
+    """Compare writes to a stripe that another node wrote before with those that follow one of the same node.
 
     Parameters
     ----------

@@ -187,8 +187,9 @@ static void collective(void)
 
 int main(int argc, char **argv)
 {
-    static const struct action actions[] = {{"steps", steps},   {"open", open_one}, {"folder", folder_of_files}, {"read", read_shared},
-                   {"header", header}, {"blocks", blocks}, {"collective", collective}};
+    static const struct action actions[] = {{"steps", steps},          {"open", open_one}, {"folder", folder_of_files},
+                                            {"read", read_shared},     {"header", header}, {"blocks", blocks},
+                                            {"collective", collective}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &tasks);

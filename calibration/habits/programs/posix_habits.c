@@ -120,8 +120,9 @@ static void fill_queue(void)
 
 int main(int argc, char **argv)
 {
-    static const struct action actions[] = {{"write", write_pieces},    {"read", read_pieces}, {"open", open_again}, {"stat", stat_again},
-                   {"stream", stream_records}, {"compute", compute},  {"fill", fill_queue}};
+    static const struct action actions[] = {{"write", write_pieces}, {"read", read_pieces},      {"open", open_again},
+                                            {"stat", stat_again},    {"stream", stream_records}, {"compute", compute},
+                                            {"fill", fill_queue}};
     const struct action *action = action_of(actions, sizeof actions / sizeof *actions, argc, argv);
     if (!action)
         return 2;
