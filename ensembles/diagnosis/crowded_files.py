@@ -78,7 +78,7 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
     of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
     at_once, busy = tasks_at_once(table, uses)
-    # In a collective call, the bytes of all tasks are there at once, although few of them make the storage calls.
+    # In a collective call, the bytes of all tasks are there at once, although few of them store them.
     together = _bytes_of_collectives(case, table, len(counts))
     by_tasks, at_once = (
         at_once * np.clip(each / np.maximum(stripes, 1), 1, WIDER)[number]
