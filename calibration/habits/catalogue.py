@@ -25,10 +25,10 @@ ONE_TASK = (
     ),
     Habit(
         "sync-per-write",
-        "fsync after every 30th write of 1 KiB",
+        "fsync after every 30th write of 16 KiB",
         "posix_habits",
-        "write {data} size=1024 count=1200 every=30",
-        "write {data} size=1024 count=1200 end=1",
+        "write {data} size=16384 count=600 every=30",
+        "write {data} size=16384 count=600 end=1",
     ),
     Habit(
         "sync-per-write",

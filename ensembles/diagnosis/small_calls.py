@@ -113,7 +113,7 @@ def join_calls(
     if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.span_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
-            "all the time for the bytes: record a run with larger requests"
+            "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests"
         )
     total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
@@ -149,7 +149,9 @@ def between_others(case: Case, uses: FileUses) -> np.ndarray:
     moved = np.flatnonzero((table["bytes"] > 0) & (table["high"] > table["low"]))
     if not len(moved):
         return np.zeros(len(case))
-    keys = np.stack([table[name][moved] for name in ("file", "rank", "call")])
+    # Parts of a task may follow those of others from step to step; a step of one call does not show that.
+    step = np.where(table["n"][moved] > 1, table["phase"][moved], -1)
+    keys = np.stack([*(table[name][moved] for name in ("file", "rank", "call")), step])
     names, group = np.unique(keys, axis=1, return_inverse=True)
     group = group.reshape(-1)
     bytes_ = np.bincount(group, table["bytes"][moved])
