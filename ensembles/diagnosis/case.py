@@ -31,6 +31,9 @@ MARGIN = 0.1
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
 
+MOST_AROUND_NS = 20_000
+"""Time of an interpreter's loop around a call."""
+
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
@@ -152,7 +155,7 @@ class Case:
         return float(self.gains_s(saved_ns).sum())
 
     @cached_property
-    def _length_s(self) -> np.ndarray:
+    def length_s(self) -> np.ndarray:
         """From the first call of each window to its last arrival."""
         length: np.ndarray = self._arrival.max(axis=1) * 1e-9
         return length
@@ -193,7 +196,7 @@ class Case:
         """
         gains = self.gains_s(saved_ns)
         middle, active = float(gains.sum()), gains > 0
-        length, number = self._length_s[active], int(active.sum())
+        length, number = self.length_s[active], int(active.sum())
         left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
         error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
         least = max(error, MARGIN * middle)
@@ -251,6 +254,24 @@ class Case:
         share = np.bincount(where, table["n"] * fast, len(names)) / np.bincount(where, table["n"], len(names))
         found: np.ndarray = share[at]
         return found
+
+    @cached_property
+    def around_ns(self) -> np.ndarray:
+        """Mean time between calls of the task, for each row: loops, interpreters and the recorder, in ns.
+
+        What is longer than `MOST_AROUND_NS` computes something else.
+        """
+        outermost = self.rows["depth"] == 0
+        size = len(self.ranks)
+        calls, busy = (
+            np.bincount(self.task, np.where(outermost, self.rows[name], 0), size) for name in ("n", "time_ns")
+        )
+        first, last = np.full(size, np.iinfo(np.int64).max), np.zeros(size, np.int64)
+        np.minimum.at(first, self.task, self.rows["start_ns"])
+        np.maximum.at(last, self.task, self.rows["end_ns"])
+        between = np.maximum(last - first - busy, 0) / np.maximum(calls, 1)
+        around: np.ndarray = np.where(outermost, np.minimum(between, MOST_AROUND_NS)[self.task], 0.0)
+        return around
 
     def through_collectives(self, saved_ns: np.ndarray) -> np.ndarray:
         """Let all tasks of a collective call save what the aggregator saves for which they wait."""

@@ -196,3 +196,30 @@ def share_of_rows(
     share = np.divide(np.bincount(theirs, part, size), whole, out=np.zeros(size), where=whole > 0)
     found: np.ndarray = np.minimum(share, 1.0)[mine]
     return found
+
+
+def tasks_at_once(table: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute how many tasks are in calls on a file at once, phase by phase.
+
+    Parameters
+    ----------
+    table : dict of str to ndarray, shape (m,)
+        Columns of `FileUses.table`.
+    chosen : ndarray of bool, shape (m,)
+        Rows that count, k of them.
+
+    Returns
+    -------
+    at_once : ndarray of float64, shape (k,)
+        Time in calls over the time from the first to the last of them.
+    busy_ns : ndarray of float64, shape (k,)
+        Time in the calls of the file and phase of each row.
+    """
+    keys = np.stack([table[name][chosen] for name in ("file", "phase")])
+    where = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    groups = int(where.max(initial=-1)) + 1
+    begin, end = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, np.int64)
+    np.minimum.at(begin, where, table["start_ns"][chosen])
+    np.maximum.at(end, where, table["end_ns"][chosen])
+    busy_ns = np.bincount(where, table["time_ns"][chosen], groups)
+    return (busy_ns / np.maximum(end - begin, 1))[where], busy_ns[where]

@@ -31,6 +31,9 @@ class Remedy:
         Time that the remedy saves.
     low_ns, high_ns : ndarray of float64, shape (n,), or None
         Bounds; None: as `saved_ns`.
+    fewer : ndarray of float64, shape (n,), or None
+        Number of calls of each row that the remedy leaves out. The loop around them goes with them: at most,
+        a run gains that too. None: the calls stay.
     at_targets : bool
         The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
     """
@@ -45,6 +48,7 @@ class Remedy:
     high_ns: np.ndarray | None = None
     files: tuple[str, ...] = ()
     at_targets: bool = False
+    fewer: np.ndarray | None = None
 
 
 LEAST_SHARE = 1e-3
@@ -61,6 +65,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     gain_s = case.gain_s(saved_ns)
     if not confidence or gain_s <= 0:
         return []
+    if remedy.fewer is not None:
+        high = high + remedy.fewer * case.around_ns
     interval = case.interval_s(low, saved_ns, high)
     if interval[1] < LEAST_SHARE * case.span_s:
         return []

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import Case, p_of_largest
+from ensembles.diagnosis.target_load import load_of_targets
 
 LEVEL = 0.004
 LEAST_FACTOR = 1.08
@@ -17,6 +18,9 @@ LEAST_TASKS = 4
 _LEAST_EFFECT = 0.02
 LEAST_Z = {False: 4.0, True: 3.5}
 """Of tasks, and of nodes, which are means over their tasks."""
+
+SUSPECT_Z = 2.5
+"""The same from which one run does not decide."""
 
 _FAR = 6.0
 """Standard deviations of the others beyond which a task is slower, whatever the distribution."""
@@ -82,8 +86,16 @@ def _view(case: Case, by_quarters: bool) -> View | None:
     return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters)
 
 
-def find_outlier(case: Case, view: View, node: np.ndarray | None, by_node: bool) -> Outlier | None:
-    """Return the slowest task, or node, of a view, if it is slower than chance explains."""
+def find_outlier(
+    case: Case, view: View, node: np.ndarray | None, by_node: bool, certain: bool = True
+) -> Outlier | None:
+    """Return the slowest task, or node, of a view, if it is slower than chance explains.
+
+    Parameters
+    ----------
+    certain : bool
+        False: it is not significant, but at least `SUSPECT_Z` standard deviations slower than the others.
+    """
     slower, present, weight = view.slower, view.present, view.weight
     slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
     is_node = node is not None and _mates_are_slow(slower, node)
@@ -98,11 +110,15 @@ def find_outlier(case: Case, view: View, node: np.ndarray | None, by_node: bool)
     worst = int(np.argmax(mean))
     effect, z = float(mean[worst]), z_of_largest(mean)
     far = z >= _FAR and len(mean) >= _ENOUGH
-    if z < LEAST_Z[by_node] or effect < (_LEAST_EFFECT if far else np.log(LEAST_FACTOR)):
+    if z < (LEAST_Z[by_node] if certain else SUSPECT_Z) or effect < (
+        _LEAST_EFFECT if far else np.log(LEAST_FACTOR)
+    ):
         return None
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
     if same < (_SAME_SIGN_OF_QUARTERS[far] if view.by_quarters else _SAME_SIGN):
         return None
+    if not certain:
+        return Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters)
     # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
     # all others needs no permutation.
     p = _p_of_z(z, len(mean)) if far else p_of_largest(slower, present)
@@ -142,17 +158,12 @@ def _explained_by_load(case: Case, mean: np.ndarray) -> np.ndarray:
 def _loads(case: Case) -> np.ndarray:
     """Compute how much more than usual the targets of each task have to do (logarithm); 0: not known."""
     found = np.zeros(len(case.ranks))
-    uses, stripes = case.evidence.uses.columns(), case.evidence.stripes
-    _, count, first, listed = stripes[np.minimum(uses["file"], len(stripes) - 1)].T
-    known = np.flatnonzero((listed > 0) & (count > 0) & (count <= _MOST_STRIPES))
-    if not len(known):
+    parts = load_of_targets(case, _MOST_STRIPES)
+    if not len(parts.target):
         return found
-    count, first, listed = count[known], first[known], listed[known]
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    target = (np.repeat(first, count) + number) % np.repeat(listed, count)
-    load = np.bincount(target, np.repeat(uses["bytes"][known] / count, count))
-    task = np.searchsorted(case.ranks, np.repeat(uses["rank"][known], count))
-    np.maximum.at(found, task, np.log(load[target] / np.median(load[target])))
+    load = parts.of_targets
+    task = np.searchsorted(case.ranks, parts.rank)
+    np.maximum.at(found, task, np.log(load[parts.target] / np.median(load[parts.target])))
     return found
 
 

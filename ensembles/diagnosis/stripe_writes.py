@@ -8,6 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
 from ensembles.model.events import OPS, Events
+from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.result import Phases
 
 MOST_ROWS = 1 << 17
+
+_DRAWS = 400
 
 _NAMES = ("file", "stripe", "start", "rank", "phase", "call", "size", "ragged", "duration")
 
@@ -114,3 +117,56 @@ def _lot(file: np.ndarray, stripe: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     lot: np.ndarray = (x ^ (x >> np.uint64(31))) / 2.0**64
     return lot
+
+
+REQUEST = SummaryRequest(StripeWrites.for_run, StripeWrites.columns)
+"""What rules need, to get it filled."""
+
+
+def alternation(
+    rows: dict[str, np.ndarray], ranks: np.ndarray, nodes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Compare writes to a stripe that another node wrote before with those that follow one of the same node.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray, shape (m,)
+        Columns of `StripeWrites`.
+    ranks, nodes : ndarray of int64, shape (tasks,)
+        Rank and node of each task.
+
+    Returns
+    -------
+    follows : ndarray of int64, shape (k,)
+        Rows that follow one of another task in the same stripe.
+    taken : ndarray of bool, shape (k,)
+        Of these, which follow one of another node.
+    effect : float
+        Difference of the mean logarithm of their durations; calls of one phase, function, size class and
+        number of ends inside a stripe are compared.
+    p : float
+        Of a permutation of tasks over nodes.
+    """
+    task = np.searchsorted(ranks, rows["rank"])
+    same = np.zeros(len(task), bool)
+    same[1:] = (rows["file"][1:] == rows["file"][:-1]) & (rows["stripe"][1:] == rows["stripe"][:-1])
+    before = np.concatenate([[0], task[:-1]])
+    # A task that goes on in its stripe keeps the lock and its page: it compares with nothing.
+    follows = np.flatnonzero(same & (before != task))
+    mine, theirs = task[follows], before[follows]
+    taken = nodes[mine] != nodes[theirs]
+    if not len(follows) or taken.all():
+        return follows, taken, 0.0, 1.0
+    keys = np.stack([rows[name][follows] for name in ("phase", "call", "size", "ragged")])
+    group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    value = np.log(np.maximum(rows["duration"][follows], 1))
+    value = value - (np.bincount(group, value) / np.bincount(group))[group]
+    effect = _effect(value, taken)
+    rng = np.random.default_rng(0)
+    draws = (rng.permutation(nodes) for _ in range(_DRAWS))
+    chance = [_effect(value, drawn[mine] != drawn[theirs]) for drawn in draws]
+    return follows, taken, effect, (1 + sum(each >= effect for each in chance)) / (1 + _DRAWS)
+
+
+def _effect(value: np.ndarray, taken: np.ndarray) -> float:
+    return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0

@@ -1,21 +1,10 @@
 /* Tasks of MPI with a habit, or without it: mpi_habits ACTION FOLDER [OPTION=VALUE ...]. */
 #define _GNU_SOURCE
 #include "options.h"
-#include <fcntl.h>
 #include <mpi.h>
 #include <unistd.h>
 
 static int rank, tasks;
-static char path[4096];
-static const char *folder;
-
-static char *buffer_of(size_t bytes)
-{
-    char *buffer = NULL;
-    must(!posix_memalign((void **)&buffer, 4096, bytes), "posix_memalign");
-    memset(buffer, 7, bytes);
-    return buffer;
-}
 
 static const char *file_named(const char *within, const char *name, long number)
 {
@@ -38,9 +27,7 @@ static void steps(void)
     const long count = number_of("count", 8) * (rank == number_of("heavy", -1) ? number_of("times", 4) : 1);
     const char *place = rank == number_of("slow", -1) ? text_of("elsewhere", folder) : folder;
     char *bytes = buffer_of(size);
-    const int flags = strstr(text_of("flags", ""), "sync") ? O_SYNC : 0;
-    const int direct = strstr(text_of("flags", ""), "direct") ? O_DIRECT : 0;
-    const int file = opened(file_named(place, "task", rank), O_RDWR | O_CREAT | flags | direct);
+    const int file = opened(file_named(place, "task", rank), O_RDWR | O_CREAT | flags_of(text_of("flags", "")));
     for (long step = 0; step < number_of("steps", 8); step++) {
         for (long i = 0; i < count; i++) {
             must(pwrite(file, bytes, size, (step * count + i) * size) == size, "pwrite");
@@ -148,7 +135,7 @@ static void header(void)
 }
 
 /* Each task writes every n-th block of a shared file through MPI-IO: independent calls for a block each ("simple"), one
- * with holes, a collective one ("full"), or a contiguous part each. */
+ * with holes, a collective one ("full"), or a contiguous part each, at once ("parts") or block by block ("pieces"). */
 static void blocks(void)
 {
     const long block = number_of("block", 1024), count = number_of("count", 512);
@@ -162,10 +149,12 @@ static void blocks(void)
     MPI_Type_commit(&every_nth);
     for (long step = 0; step < number_of("steps", 4); step++) {
         const MPI_Offset base = (MPI_Offset)step * block * count * tasks;
-        if (!strcmp(how, "simple")) {
-            for (long i = 0; i < count; i++)
-                MPI_File_write_at(file, base + (i * tasks + rank) * block, bytes + i * block, block, MPI_BYTE,
-                                  MPI_STATUS_IGNORE);
+        if (!strcmp(how, "simple") || !strcmp(how, "pieces")) {
+            const int pieces = !strcmp(how, "pieces");
+            for (long i = 0; i < count; i++) {
+                const MPI_Offset at = pieces ? rank * count + i : i * tasks + rank;
+                MPI_File_write_at(file, base + at * block, bytes + i * block, block, MPI_BYTE, MPI_STATUS_IGNORE);
+            }
         } else if (!strcmp(how, "parts")) {
             const MPI_Offset part = base + rank * count * block;
             MPI_File_set_view(file, part, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
@@ -198,25 +187,17 @@ static void collective(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*make)(void);
-    } actions[] = {{"steps", steps},   {"open", open_one}, {"folder", folder_of_files}, {"read", read_shared},
-                   {"header", header}, {"blocks", blocks}, {"collective", collective}};
+    static const struct action actions[] = {{"steps", steps},          {"open", open_one}, {"folder", folder_of_files},
+                                            {"read", read_shared},     {"header", header}, {"blocks", blocks},
+                                            {"collective", collective}};
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &tasks);
-    if (argc < 3)
+    const struct action *action = action_of(actions, sizeof actions / sizeof *actions, argc, argv);
+    if (!action)
         return 2;
-    folder = argv[2];
-    option_count = argc - 3;
-    option_words = argv + 3;
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (!strcmp(argv[1], actions[i].name)) {
-            MPI_Barrier(MPI_COMM_WORLD);
-            actions[i].make();
-            MPI_Finalize();
-            return 0;
-        }
-    return 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+    action->make();
+    MPI_Finalize();
+    return 0;
 }

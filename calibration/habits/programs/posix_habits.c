@@ -1,35 +1,13 @@
 /* One process with a habit, or without it: posix_habits ACTION FOLDER [OPTION=VALUE ...]. */
 #define _GNU_SOURCE
 #include "options.h"
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum { ALIGNED = 4096 };
-
-static char path[4096];
-static const char *folder;
-
-static char *buffer_of(size_t bytes)
-{
-    char *buffer = NULL;
-    must(!posix_memalign((void **)&buffer, ALIGNED, bytes), "posix_memalign");
-    memset(buffer, 7, bytes);
-    return buffer;
-}
 
 static const char *file_named(const char *name)
 {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
-}
-
-static int flags_of(const char *words)
-{
-    return (strstr(words, "dsync")  ? O_DSYNC
-            : strstr(words, "sync") ? O_SYNC
-                                    : 0) |
-           (strstr(words, "direct") ? O_DIRECT : 0);
 }
 
 /* Writes pieces of a size; syncs after every few, or once at the end. */
@@ -142,20 +120,12 @@ static void fill_queue(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*make)(void);
-    } actions[] = {{"write", write_pieces},    {"read", read_pieces}, {"open", open_again}, {"stat", stat_again},
-                   {"stream", stream_records}, {"compute", compute},  {"fill", fill_queue}};
-    if (argc < 3)
+    static const struct action actions[] = {{"write", write_pieces}, {"read", read_pieces},      {"open", open_again},
+                                            {"stat", stat_again},    {"stream", stream_records}, {"compute", compute},
+                                            {"fill", fill_queue}};
+    const struct action *action = action_of(actions, sizeof actions / sizeof *actions, argc, argv);
+    if (!action)
         return 2;
-    folder = argv[2];
-    option_count = argc - 3;
-    option_words = argv + 3;
-    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
-        if (!strcmp(argv[1], actions[i].name)) {
-            actions[i].make();
-            return 0;
-        }
-    return 2;
+    action->make();
+    return 0;
 }

@@ -7,12 +7,11 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
+from ensembles.diagnosis.kept_open import keep_open
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
-
-LEAST_CLOSES = 2
-"""Closes of a task: one close at the end has to wait for the flush, whatever it costs."""
 
 _MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
@@ -31,38 +30,20 @@ def _find(case: Case) -> Remedy | None:
     at_most_s = case.most_s(time_ns)
     if at_most_s < FROM_SHARE["warning"] * case.span_s:
         return None
-    flush_ns, known = _flush_ns(case, rows)
+    flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
-    beyond = np.maximum(own - flush_ns, 0.0)
-    if known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
-        return _beyond_the_flush(case, rows, own, flush_ns, usual_ns)
-    return _kept_open(case, rows, time_ns, at_most_s)
+    beyond = np.maximum(own - flush.time_ns, 0.0)
+    if flush.known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
+        return _beyond_the_flush(case, rows, own, flush, usual_ns)
+    return keep_open(case, rows, ADVICE)
 
 
-def _flush_ns(case: Case, rows: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Estimate how long each row's closes write what the cache holds, and whether the run shows the rate."""
-    writes = (case.op == "write") & (case.layer == "posix") & (case.rows["bytes"] > 0)
-    fast = np.where(writes, case.absorbed_share, 0.0)
-    closes = case.by_cell(np.where(rows, case.rows["n"], 0))
-    absorbed = _left_to_close(
-        case.by_cell(np.where(writes, case.rows["bytes"] * fast, 0.0)), _synced(case, writes), closes > 0
-    )
-    slow_bytes = (np.where(writes, case.rows["bytes"] * (1 - fast), 0.0)).sum()
-    slow_ns = np.where(writes & (fast < 1), case.rows["time_ns"], 0).sum()
-    rate = max(slow_bytes, 1) / max(slow_ns, 1)
-    flush = case.of_cells(np.divide(absorbed, rate, out=np.zeros_like(absorbed), where=absorbed > 0))
-    known = absorbed.sum() == 0 or slow_bytes >= absorbed.sum()
-    return flush * case.rows["n"] / np.maximum(case.of_cells(closes), 1), bool(known)
-
-
-def _beyond_the_flush(
-    case: Case, rows: np.ndarray, own: np.ndarray, flush_ns: np.ndarray, usual_ns: float
-) -> Remedy:
+def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flush, usual_ns: float) -> Remedy:
     count = int(case.rows["n"][rows].sum())
     mean_s = float(case.rows["time_ns"][rows].sum()) * 1e-9 / max(count, 1)
-    flush_s = float(flush_ns[rows].sum()) * 1e-9 / max(count, 1)
+    flush_s = float(flush.time_ns[rows].sum()) * 1e-9 / max(count, 1)
     checks = (
         Check(
             "not-the-flush",
@@ -70,10 +51,18 @@ def _beyond_the_flush(
             f"{count:,} closes take {seconds_text(mean_s)} each; writing what the cache holds would take "
             f"{seconds_text(flush_s)}",
         ),
+        Check(
+            "rate-of-the-flush",
+            flush.measured or None,
+            "the rate is that of the writes that did not fit into the cache"
+            if flush.measured
+            else "the cache took all writes, so that the rate is assumed: the busiest target writes "
+            f"{LEAST_TARGET_BYTES_PER_NS * 1e3:.0f} MB/s",
+        ),
         Check("not-the-server", True, f"an open of this run takes {seconds_text(usual_ns * 1e-9)}"),
     )
     # Closes queue up at the servers, where the calls of all tasks wait.
-    saved = case.spread_ns(np.maximum(own - flush_ns, 0.0), np.max)
+    saved = case.spread_ns(np.maximum(own - flush.time_ns, 0.0), np.max)
     return Remedy(
         rows,
         saved,
@@ -81,74 +70,9 @@ def _beyond_the_flush(
         ADVICE,
         checks,
         {"closes": count, "mean_s": mean_s},
-        np.maximum(own - 2 * flush_ns, 0.0),
+        np.maximum(own - 2 * flush.time_ns, 0.0),
         np.minimum(_QUEUED * saved, case.rows["time_ns"]),
     )
-
-
-def _kept_open(case: Case, rows: np.ndarray, time_ns: np.ndarray, at_most_s: float) -> Remedy | None:
-    """A close that waits for its flush: with the file open, the flush goes on while the program computes."""
-    closes = np.bincount(case.task, np.where(rows, case.rows["n"], 0), len(case.ranks))[case.task]
-    saved = time_ns * np.maximum(1 - 1 / np.maximum(closes, 1), 0)
-    gain_s = case.gain_s(saved)
-    # Only where calls do not keep the storage busy anyway can it write in the meantime.
-    idle_s = max(case.span_s - case.most_s(case.rows["time_ns"]), 0.0)
-    likely = saved * min(idle_s / max(gain_s, 1e-12), 1.0)
-    count = int(case.rows["n"][rows].sum())
-    if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
-        return None
-    if case.gain_s(likely) < FROM_SHARE["warning"] * case.span_s:
-        raise NotApplicable(
-            f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
-            "before, and a close that follows writes also flushes them: record a run that keeps its files "
-            "open, or that syncs before it closes"
-        )
-    mean_s = float(time_ns.sum()) * 1e-9 / count
-    checks = (
-        Check(
-            "each-step",
-            True,
-            f"{count:,} closes take {seconds_text(mean_s)} each, and files are opened again",
-        ),
-        Check(
-            "storage-has-time",
-            None,
-            f"outside of I/O calls, in {seconds_text(idle_s)}, the storage could write what closes wait for; "
-            "how much it would, this run does not show",
-        ),
-    )
-    return Remedy(
-        rows,
-        likely,
-        f"closing files takes {seconds_text(mean_s)} each time, and the program waits for the cache to empty",
-        ADVICE,
-        checks,
-        {"closes": count, "mean_s": mean_s},
-        0.5 * likely,
-        saved,
-    )
-
-
-def _left_to_close(absorbed: np.ndarray, synced: np.ndarray, closed: np.ndarray) -> np.ndarray:
-    """Add up what the cache took since the last close or sync of a task, at each close."""
-    left, kept = np.zeros_like(absorbed), np.zeros(absorbed.shape[1])
-    for window in range(len(absorbed)):
-        kept = np.where(synced[window], 0.0, kept + absorbed[window])
-        left[window] = np.where(closed[window], kept, 0.0)
-        kept = np.where(closed[window], 0.0, kept)
-    return left
-
-
-def _synced(case: Case, writes: np.ndarray) -> np.ndarray:
-    """Find the cells whose last sync comes after the last write."""
-    last = []
-    for rows in (writes, (case.op == "sync") & (case.layer == "posix")):
-        end = np.zeros(case.present.shape)
-        cell = case.cell_of_rows(rows)
-        np.maximum.at(end, cell, case.rows["end_ns"][rows])
-        last.append(end)
-    synced: np.ndarray = last[1] > last[0]
-    return synced
 
 
 rule = EvidenceRule("close-cost", _find)

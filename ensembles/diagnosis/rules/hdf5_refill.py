@@ -29,6 +29,8 @@ CHUNKS = (
     "the shape of the program's pieces, and move whole chunks in one call"
 )
 
+CALLS = "the calls of the program (H5Dwrite, H5Dread)"
+
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     metadata.find(case, uses)  # refuses runs without the layers
@@ -58,10 +60,10 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)
             if op == "read":
                 work = np.where(data & mine[table["file"]], 1 - excess[table["file"]], 0.0)
-            pair = float(moved[mine].sum()), float(needed[mine].sum())
-            evidence |= {f"{op}_bytes": pair[0], f"{op}_needed_bytes": pair[1]}
+            total, enough = int(moved[mine].sum()), int(needed[mine].sum())
+            evidence |= {f"{op}_bytes": total, f"{op}_needed_bytes": enough}
             verb = {"write": "written", "read": "read"}[op]
-            said.append(f"{bytes_text(round(pair[0]))} {verb} for {bytes_text(round(pair[1]))}")
+            said.append(f"{bytes_text(total)} {verb} for {bytes_text(enough)}")
             found |= mine
     files_back = np.bincount(table["file"][back], table["bytes"][back], width)
     mine = files_back >= LEAST_BYTES
@@ -78,26 +80,20 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     if work.any():
         evidence["hdf5_time_s"] = float(table["time_ns"][work > 0].sum()) * 1e-9
     cost = np.bincount(table["file"], table["time_ns"] * weight, width)
-    order = [number for number in np.argsort(-cost).tolist() if found[number]]
-    checks = (
-        Check("more-than-the-file", True, "; ".join(said)),
-        Check(
-            "not-the-program",
-            True,
-            "the calls of the program (H5Dwrite, H5Dread) and the extent of the file add up to less",
-        ),
-    )
     return Remedy(
         share_of_rows(case, table, chosen | (work > 0)) > 0,
         saved + LIKELY_SHARE * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
         f"{FILL}; {CHUNKS}" if "write_bytes" in evidence else CHUNKS,
-        checks,
+        (
+            Check("more-than-the-file", True, "; ".join(said)),
+            Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),
+        ),
         evidence,
         # The first write of a page takes longer than the next one.
         0.1 * saved,
         1.5 * saved + again,
-        tuple(case.run.files[number] for number in order),
+        tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
     )
 
 

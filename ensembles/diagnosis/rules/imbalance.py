@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.imbalance import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
+from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.imbalance import find_summed
@@ -61,6 +62,7 @@ def _find(case: Case) -> Remedy | None:
         np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
         for bound in bounds
     )
+    late = later_flushes_ns(case, heavy)
     move = "moves" if len(tasks) == 1 else "move"
     checks = (
         Check(
@@ -77,14 +79,14 @@ def _find(case: Case) -> Remedy | None:
     )
     return Remedy(
         rows,
-        saved,
+        saved + late,
         f"{len(tasks)} of {len(case.ranks)} tasks {move} up to {most:.3g} times the mean, and the "
         "others wait for them",
         ADVICE,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},
-        0.5 * low,
-        high,
+        0.5 * (low + late),
+        high + late,
     )
 
 

@@ -11,9 +11,8 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.diagnosis.stripe_writes import StripeWrites
+from ensembles.diagnosis.stripe_writes import REQUEST, StripeWrites, alternation
 from ensembles.model.units import seconds_text
-from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 LEVEL = 0.01
 LEAST_FACTOR = 1.3
 LEAST_WRITES = 32
-_DRAWS = 400
 
 ADVICE = (
     "let each stripe belong to one node: records that are multiples of the stripe size and begin at "
@@ -46,36 +44,21 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     if nodes is None:
         raise NotApplicable("the nodes of some tasks are not known: record all tasks with ensio")
     rows = summary.to_arrays()
-    task = np.searchsorted(case.ranks, rows["rank"])
-    same = np.zeros(len(task), bool)
-    same[1:] = (rows["file"][1:] == rows["file"][:-1]) & (rows["stripe"][1:] == rows["stripe"][:-1])
-    before = np.concatenate([[0], task[:-1]])
-    # A task that goes on in its stripe keeps the lock and its page: it compares with nothing.
-    follows = np.flatnonzero(same & (before != task))
+    follows, taken, effect, p = alternation(rows, case.ranks, nodes)
     if len(follows) < LEAST_WRITES:
         return None
-    mine, theirs = task[follows], before[follows]
-    keys = np.stack([rows[name][follows] for name in ("phase", "call", "size", "ragged")])
-    group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
-    value = np.log(np.maximum(rows["duration"][follows], 1))
-    value = value - (np.bincount(group, value) / np.bincount(group))[group]
-    taken = nodes[mine] != nodes[theirs]
     if taken.all():
         raise NotApplicable(
             "every write follows one of another node in its stripe, and none shows what a write without "
             "a lock takes: record a run with several tasks on each node"
         )
-    effect = _effect(value, taken)
-    rng = np.random.default_rng(0)
-    draws = (rng.permutation(nodes) for _ in range(_DRAWS))
-    chance = [_effect(value, drawn[mine] != drawn[theirs]) for drawn in draws]
-    p = (1 + sum(each >= effect for each in chance)) / (1 + _DRAWS)
     factor = float(np.exp(effect))
     if p > LEVEL or factor < LEAST_FACTOR:
         return None
+    task = np.searchsorted(case.ranks, rows["rank"])
     writes = (case.op == "write") & (case.layer == "posix") & np.isin(case.rows["call"], rows["call"])
     whole = np.bincount(task, minlength=len(case.ranks))
-    part = np.bincount(mine[taken], minlength=len(case.ranks)) / np.maximum(whole, 1)
+    part = np.bincount(task[follows][taken], minlength=len(case.ranks)) / np.maximum(whole, 1)
     share = np.where(writes, part[case.task], 0.0)
     saved = case.rows["time_ns"] * share * (1 - 1 / factor)
     files = np.unique(rows["file"][follows[taken]])
@@ -110,15 +93,6 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     )
 
 
-def _effect(value: np.ndarray, taken: np.ndarray) -> float:
-    return float(value[taken].mean() - value[~taken].mean()) if taken.any() and not taken.all() else 0.0
-
-
 rule = RuleWithSummary(
-    "lock-contention",
-    _find,
-    "the order of writes in a stripe",
-    "stripe-writes",
-    SummaryRequest(StripeWrites.for_run, StripeWrites.columns),
-    _check,
+    "lock-contention", _find, "the order of writes in a stripe", "stripe-writes", REQUEST, _check
 )

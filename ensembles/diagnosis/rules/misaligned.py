@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.diagnosis.cannot_tell import transfers_of_shared_files
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.rules.one_run_cannot_tell import transfers_of_shared_files
 from ensembles.model.units import seconds_text
 
 LEAST_CALLS = 8

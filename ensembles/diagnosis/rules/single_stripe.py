@@ -6,19 +6,15 @@ import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.counted.single_stripe import find_counted
+from ensembles.diagnosis.crowded_files import WIDER, find_crowded
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-
-LEAST_TASKS = 4
-LEAST_AT_ONCE = 2.0
-LEAST_BYTES = 16 << 20
-WIDER = 8
-"""Stripes of the remedy whose gain is predicted."""
+from ensembles.model.units import count_text
 
 _MOST_SMALL = 0.5
+_UNSURE = 0.5  # of the gain, where it is between nothing and all
 _LEAST_WIDER = 4
 """Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
 
@@ -31,59 +27,21 @@ ADVICE = (
 
 
 def _find(case: Case, summary: FileUses) -> Remedy | None:
-    layouts = [case.run.info.striping_of(path) for path in case.run.files]
-    counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
-    if not counts.any():
-        raise NotApplicable(
-            "the layout of the files is not known: record the run on Lustre, with the client's extended "
-            "attributes"
-        )
     table = summary.table.columns()
-    layer, op = (
-        np.array([getattr(call, name) for call in case.run.calls])[table["call"]] for name in ("layer", "op")
-    )
-    # What a write leaves in the cache, a close, a sync or the next read waits for.
-    uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
-    writes = uses & (op == "write") & (table["bytes"] > 0)
-    if not writes.any():
+    found = find_crowded(case, table)
+    if found is None:
         return None
-    width = len(counts)
-    written = table["file"][writes]
-    number = table["file"][uses]
-    users = np.bincount(np.unique(np.stack([number, table["rank"][uses]]), axis=1)[0], minlength=width)
-    moved = np.bincount(written, table["bytes"][writes], width)
-    shared = (users >= LEAST_TASKS) & (moved >= LEAST_BYTES)
-    # One large write is for as many targets as it has stripes.
-    stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
-    of_call = moved / np.maximum(np.bincount(written, table["n"][writes], width), 1)
-    wide = np.clip(of_call / np.maximum(stripes, 1), 1, WIDER)
-    # Tasks at once: time in calls over the time in which there were any, phase by phase.
-    keys = np.stack([number, table["phase"][uses]])
-    _, where = np.unique(keys, axis=1, return_inverse=True)
-    where = where.reshape(-1)
-    begin, end = (
-        np.full(int(where.max()) + 1, np.iinfo(np.int64).max),
-        np.zeros(int(where.max()) + 1, np.int64),
-    )
-    np.minimum.at(begin, where, table["start_ns"][uses])
-    np.maximum.at(end, where, table["end_ns"][uses])
-    busy = np.bincount(where, table["time_ns"][uses])
-    at_once = (busy / np.maximum(end - begin, 1))[where] * wide[number]
-    crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
-    if not crowded.any():
-        return None
-    chosen = uses.copy()
-    chosen[uses] = crowded
+    chosen, useful = found.rows, found.at_once
+    moved = np.bincount(table["file"][found.writes], table["bytes"][found.writes], len(case.run.files))
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
     # more stripes each target has its part of them. No more targets help than there is work at once.
-    useful = float(np.clip(np.average(at_once[crowded], weights=busy[where][crowded]), 2.0, WIDER))
     least = max(useful * _LEAST_WIDER / WIDER, 1.5)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
     names = tuple(case.run.files[each] for each in files[np.argsort(-moved[files])].tolist())
     tasks = len(np.unique(table["rank"][chosen]))
-    files_text = f"{len(files)} shared file{'s' * (len(files) != 1)}"
+    files_text = count_text(len(files), "shared file")
     small = (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
     of_small = float(time_ns[small].sum() / max(time_ns.sum(), 1))
     checks = [
@@ -93,9 +51,14 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     if of_small > _MOST_SMALL:
         text = f"{of_small:.0%} of the time is in requests below 256 KiB, which may wait for themselves only"
         checks.append(Check("for-the-target", None, text))
+    if not found.sure:
+        text = f"{found.makers} of {tasks} tasks make the writes of all: they may be slow themselves"
+        checks.append(Check("not-the-aggregators", None, text))
+    saved = time_ns * (1 - 1 / useful)
+    most = saved if found.sure else time_ns * (1 - 1 / WIDER)
     return Remedy(
         share > 0,
-        time_ns * (1 - 1 / useful),
+        saved if found.sure else _UNSURE * saved,
         f"{tasks} tasks write {files_text} on one storage target{' each' * (len(files) != 1)}",
         ADVICE,
         tuple(checks),
@@ -105,8 +68,8 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        np.where(small, 0.0, time_ns * (1 - 1 / least)),
-        time_ns * (1 - 1 / useful),
+        np.where(small | (not found.sure), 0.0, time_ns * (1 - 1 / least)),
+        most,
         names,
         at_targets=True,
     )

@@ -6,19 +6,12 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.slow_target import find_counted
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rule import NotApplicable
-
-LEVEL = 0.01
-LEAST_TARGETS = 6
-"""Of one file with fewer stripes, targets are the same as call indices: tasks in step use them in turn."""
-
-LEAST_FACTOR = 1.4
-_DRAWS = 400
-_OUTLIER = 2.0
-_LEAST_PART = 0.5
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
+from ensembles.diagnosis.target_residuals import find_slow_target, share_on_target
 
 ADVICE = (
     "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
@@ -27,154 +20,69 @@ ADVICE = (
 )
 
 
-def _find(case: Case) -> Remedy | None:
-    table = case.evidence.targets.columns()
-    if not len(table["n"]):
-        raise NotApplicable(
-            "no call is known to lie on one target: the layout of the files is unknown, or each "
-            "call has stripes on many "
-            "targets; record file by file on Lustre, or with a small stripe count"
-        )
-    residual = _residuals(table)
-    targets, target = np.unique(table["target"], return_inverse=True)
-    if len(targets) < LEAST_TARGETS:
-        raise NotApplicable(
-            f"calls lie on {len(targets)} targets alone, and {LEAST_TARGETS} are needed to compare"
-        )
-    # A pair of task and target is one observation: its calls share what happens to them.
-    pair, where = np.unique(table["rank"] * (1 << 32) + table["target"], return_inverse=True)
-    weight = np.bincount(where, table["time_ns"])
-    value = np.bincount(where, residual * table["time_ns"]) / np.maximum(weight, 1)
-    of = np.searchsorted(targets, pair % (1 << 32))
-    value = value - _of_tasks(value, pair >> 32)
-    value = value - _explained_by_load(table, target, np.bincount(of))[of]
-    score = _scores(value, of, len(targets))
-    worst = int(np.argmax(score))
-    rng = np.random.default_rng(0)
-    chance = [float(_scores(rng.permutation(value), of, len(targets)).max()) for _ in range(_DRAWS)]
-    p = (1 + sum(found >= score[worst] for found in chance)) / (1 + _DRAWS)
-    # A target that more tasks use at once serves each of them later: that is load, not slowness.
-    mine = of == worst
-    factor, users = float(np.exp(np.median(value[mine]))), int(mine.sum())
-    slow_users = float(np.mean(value[mine] > 0.5 * np.log(factor)))
-    medians = np.array([np.median(value[of == number]) for number in range(len(targets))])
-    next_worst = float(np.max(np.delete(medians, worst)))
-    if (
-        p > LEVEL
-        or factor < LEAST_FACTOR
-        or users < 2
-        or slow_users < 0.6
-        or np.log(factor) < _OUTLIER * next_worst
-    ):
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    by_files = find_slow_files(case, uses)
+    return _of_calls(case) if by_files is None else _of_files(case, uses, by_files)
+
+
+def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
+    share = share_of_rows(case, uses.table.columns(), found.rows)
+    saved = case.rows["time_ns"] * share * (1 - 1 / found.factor)
+    text = (
+        f"{len(found.files)} of {found.compared} files lie on it: permutation of files, p = {found.p:.2g}; "
+        "files of about the same size are compared in each phase"
+    )
+    return Remedy(
+        share > 0,
+        saved,
+        f"files on target {found.target} take {found.factor:.3g} times as long as files on the other "
+        f"{found.targets - 1} targets",
+        ADVICE,
+        (Check("not-by-chance", True, text),),
+        {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
+        0.7 * saved,
+        1.1 * saved,
+        tuple(case.run.files[number] for number in found.files.tolist()),
+    )
+
+
+def _of_calls(case: Case) -> Remedy | None:
+    found = find_slow_target(case)
+    if found is None:
         return None
-    # Tasks in step queue up at the target where all of them begin; the first of a queue shows its own speed.
-    shortest = _shortest(table, int(targets[worst]))
-    if shortest < _LEAST_PART * np.log(factor):
-        return None
-    share = _share_on_target(case, table, int(targets[worst]))
+    share = share_on_target(case, found.target)
     rows = share > 0
-    saved = np.where(rows, case.rows["time_ns"] * share * (1 - 1 / factor), 0.0)
+    saved = np.where(rows, case.rows["time_ns"] * share * (1 - 1 / found.factor), 0.0)
     checks = (
         Check(
             "not-by-chance",
             True,
-            f"permutation of targets among {len(pair)} pairs of task and target: p = {p:.2g}",
+            f"permutation of targets among {found.pairs} pairs of task and target: p = {found.p:.2g}",
         ),
         Check(
             "whoever-asks",
             True,
-            f"{slow_users:.0%} of the {users} tasks that use it alone in a call are slow there",
+            f"{found.slow_users:.0%} of the {found.users} tasks that use it alone in a call are slow there",
         ),
         Check(
             "not-the-queue",
             True,
-            f"also the shortest call of a task takes {np.exp(shortest):.3g} times as long there",
+            f"also the shortest call of a task takes {found.shortest:.3g} times as long there",
         ),
     )
     return Remedy(
         rows,
         saved,
-        f"calls on target {int(targets[worst])} take {factor:.3g} times as long as the same calls on "
-        f"the other {len(targets) - 1} targets",
+        f"calls on target {found.target} take {found.factor:.3g} times as long as the same calls on "
+        f"the other {found.targets - 1} targets",
         ADVICE,
         checks,
-        {"target": int(targets[worst]), "slowdown": factor, "p": p, "targets": len(targets)},
+        {"target": found.target, "slowdown": found.factor, "p": found.p, "targets": found.targets},
         0.7 * saved,
         1.1 * saved,
     )
 
 
-def _residuals(table: dict[str, np.ndarray]) -> np.ndarray:
-    """Compute how much longer than the median of its function and size class each row takes (logarithm)."""
-    key = table["call"] * 128 + table["size"]
-    mean = table["log_ns"] / table["n"]
-    result = np.zeros(len(mean))
-    for name in np.unique(key):
-        chosen = key == name
-        result[chosen] = mean[chosen] - np.median(mean[chosen])
-    return result
-
-
-def _shortest(table: dict[str, np.ndarray], target: int) -> float:
-    """Compute how much longer the shortest calls of the tasks are on a target (logarithm).
-
-    Functions and size classes count by their time on the target.
-    """
-    key, mine = table["call"] * 128 + table["size"], table["target"] == target
-    least = np.log(np.maximum(table["least_ns"], 1))
-    total = weight = 0.0
-    for name in np.unique(key[mine]):
-        there, elsewhere = (key == name) & mine, (key == name) & ~mine
-        if elsewhere.any():
-            others = [
-                np.median(least[elsewhere & (table["target"] == n)]) for n in _targets(table, elsewhere)
-            ]
-            time_ns = float(table["time_ns"][there].sum())
-            total += time_ns * float(np.median(least[there]) - np.median(others))
-            weight += time_ns
-    return total / weight if weight else 0.0
-
-
-def _targets(table: dict[str, np.ndarray], rows: np.ndarray) -> list[int]:
-    found: list[int] = np.unique(table["target"][rows]).tolist()
-    return found
-
-
-def _of_tasks(value: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the median of each task that uses several targets: a slow task is slow on all of them."""
-    ranks, where, count = np.unique(rank, return_inverse=True, return_counts=True)
-    typical = np.array([np.median(value[where == number]) for number in range(len(ranks))])
-    found: np.ndarray = np.where(count >= LEAST_TARGETS, typical, 0.0)[where]
-    return found
-
-
-def _explained_by_load(table: dict[str, np.ndarray], target: np.ndarray, users: np.ndarray) -> np.ndarray:
-    """Compute what more bytes, or more tasks, than usual explain of the time of each target (logarithms)."""
-    load = np.bincount(target, table["bytes"]).astype(float)
-    more = [np.log(np.maximum(values, 1) / np.median(values)) for values in (load, users.astype(float))]
-    # A target that is asked for more than it can serve falls behind by more than in proportion.
-    found: np.ndarray = 2 * np.maximum(np.maximum(*more), 0)
-    return found
-
-
-def _scores(value: np.ndarray, target: np.ndarray, targets: int) -> np.ndarray:
-    count = np.bincount(target, minlength=targets)
-    return np.bincount(target, value, targets) / np.sqrt(np.maximum(count, 1))
-
-
-def _share_on_target(case: Case, table: dict[str, np.ndarray], target: int) -> np.ndarray:
-    """Estimate which share of the time of each row was spent on a target."""
-    rank, call, size = (case.rows[name] for name in ("rank", "call", "size"))
-    on = table["target"] == target
-    width = int(rank.max(initial=0)) + 1
-    keys = (table["call"] * 128 + table["size"]) * width + table["rank"]
-    names, where = np.unique(keys, return_inverse=True)
-    whole = np.bincount(where, table["time_ns"], len(names))
-    part = np.bincount(where, table["time_ns"] * on, len(names))
-    wanted = (call * 128 + size) * width + rank
-    at = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
-    found: np.ndarray = np.where(names[at] == wanted, part[at] / np.maximum(whole[at], 1), 0.0)
-    return found
-
-
-rule = EvidenceRule("slow-target", _find, counted=lambda run: find_counted(run, ADVICE))
+rule = RuleWithSummary(
+    "slow-target", _find, "the calls on each file", counted=lambda run: find_counted(run, ADVICE)
+)

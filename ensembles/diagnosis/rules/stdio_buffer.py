@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.diagnosis.below_streams import COUNTERS, pieces_below
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.diagnosis.rules.small_requests import ADVICE
-from ensembles.diagnosis.rules.small_requests import stdio_buffer as by_durations
-from ensembles.model.surroundings import SurroundingsTable
+from ensembles.diagnosis.small_calls import join_calls
 from ensembles.model.units import bytes_text, seconds_text
 
 MOST_BUFFER_BYTES = 64 << 10
 LEAST_CALLS = 8
-_LEAST_PART, _MOST_PART = 0.9, 1.5
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
 _JOINED_BYTES = 1 << 20
-_COUNTERS = {"write": ("write_calls", "written_by_calls"), "read": ("read_calls", "read_by_calls")}
+
+BY_DURATIONS = "small writes through the C library's buffer"
+
+ADVICE = (
+    "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 << 20) with "
+    "memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the "
+    "compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); "
+    "or write(2) large pieces"
+)
 
 
 def _find(case: Case) -> Remedy | None:
-    stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(_COUNTERS))
+    stdio = (case.layer == "stdio") & (case.rows["bytes"] > 0) & np.isin(case.op, tuple(COUNTERS))
     if not stdio.any():
         return None
     rows, saved, low = np.zeros(len(case), bool), np.zeros(len(case)), np.zeros(len(case))
     said: dict[str, tuple[float, float]] = {}
     known, samples = False, case.run.surroundings()
-    for op in _COUNTERS:
+    for op in COUNTERS:
         chosen = stdio & (case.op == op)
-        pieces = _pieces(case, samples, op, chosen) if chosen.any() else None
+        pieces = pieces_below(case, samples, op, chosen) if chosen.any() else None
         known |= pieces is not None
         if pieces is None or pieces[1] < LEAST_CALLS or pieces[0] > MOST_BUFFER_BYTES:
             continue
@@ -45,7 +51,7 @@ def _find(case: Case) -> Remedy | None:
         rows |= chosen
         said[op] = size, count
     if not said:
-        return None if known else by_durations.find(case)
+        return None if known else join_calls(case, "stdio-buffer", BY_DURATIONS, ADVICE)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )
@@ -68,29 +74,11 @@ def _find(case: Case) -> Remedy | None:
         rows,
         saved,
         f"streams with a small buffer: {text}",
-        ADVICE["stdio-buffer"],
+        ADVICE,
         checks,
         evidence,
         0.25 * low,
     )
-
-
-def _pieces(
-    case: Case, samples: SurroundingsTable, op: str, chosen: np.ndarray
-) -> tuple[float, float] | None:
-    """Compute the mean size and number of system calls below streams, by the kernel's counters.
-
-    None: the counters are missing, or they hold other transfers.
-    """
-    count, moved = (float(samples.rises(name).rise.sum()) for name in _COUNTERS[op])
-    recorded = (case.layer == "posix") & (case.op == op)
-    below = moved - float(case.rows["bytes"][recorded].sum())
-    expected = float(case.rows["bytes"][chosen].sum())
-    # Transfers of other files, which are not recorded, may be among them.
-    if not _LEAST_PART * expected <= below <= _MOST_PART * expected:
-        return None
-    count -= float(case.rows["n"][recorded].sum())
-    return (below / count, count) if count > 0 else None
 
 
 rule = EvidenceRule("stdio-buffer", _find)

@@ -10,7 +10,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.sync_per_write import find_summed
-from ensembles.model.units import seconds_text
+from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_SYNCS = 3
 """Syncs of a task in a phase at whose end tasks wait for each other."""
@@ -19,6 +19,8 @@ LEAST_SYNCS_WITHOUT_PHASES = 12
 """Without such phases, a program may sync once in each of its steps."""
 
 MOST_WRITES = 4
+MOST_BYTES = 1 << 20
+"""Mean bytes between two syncs up to which a sync mostly waits for the device, whatever the bytes."""
 
 ADVICE = (
     "sync once after each step, or when the file is closed, instead of after each write; "
@@ -41,13 +43,15 @@ def _find(case: Case) -> Remedy | None:
     least = LEAST_SYNCS if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the others.
     usual = _median_of_windows(written, (count >= least) & (written > 0))
-    often = (count >= least) & (written > 0) & (np.minimum(written, usual) <= MOST_WRITES * count)
+    moved = case.by_cell(np.where(writes, case.rows["bytes"], 0))
+    few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= MOST_BYTES * count)
+    often = (count >= least) & (written > 0) & few
     rows = syncs & case.of_cells(often)
     if not rows.any():
         return None
     number = case.of_cells(np.maximum(count, 1))
     saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
-    bytes_ = case.of_cells(case.by_cell(np.where(writes, case.rows["bytes"], 0)))
+    bytes_ = case.of_cells(moved)
     # What a sync no longer waits for, the last one still has to write: at best at the fastest rate.
     rate = bytes_[rows] / np.maximum(
         case.of_cells(case.by_cell(np.where(syncs, case.rows["time_ns"], 0)))[rows], 1
@@ -55,9 +59,14 @@ def _find(case: Case) -> Remedy | None:
     moving_ns = bytes_ / max(float(np.quantile(rate, 0.95)), 0.1)
     low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
     total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
-    ratio = float(written[often].sum() / count[often].sum())
+    ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
+    size, writes_text = bytes_text(round(each)), "write" if ratio == 1 else f"{ratio:.3g} writes"
     checks = (
-        Check("after-few-writes", True, f"one sync for every {ratio:.3g} writes of a task, {total:,} in all"),
+        Check(
+            "after-few-writes",
+            True,
+            f"one sync for every {writes_text} ({size}) of a task, {total:,} in all",
+        ),
         Check(
             "bytes-stay",
             None,
@@ -68,11 +77,12 @@ def _find(case: Case) -> Remedy | None:
     return Remedy(
         rows,
         saved,
-        f"a sync after every {ratio:.3g} writes: {total:,} syncs, {seconds_text(time_s / total)} each",
+        f"a sync after every {writes_text} ({size}): {total:,} syncs, {seconds_text(time_s / total)} each",
         ADVICE,
         checks,
-        {"syncs": total, "writes_per_sync": ratio},
+        {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
+        fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
     )
 
 

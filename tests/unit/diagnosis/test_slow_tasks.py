@@ -10,7 +10,7 @@ import pytest
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
-from ensembles.diagnosis.rules import slow_tasks
+from ensembles.diagnosis.rules import straggler_task
 from ensembles.diagnosis.slow_units import LEAST_Z, z_of_largest
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
@@ -56,9 +56,9 @@ def simulated(folder: Path, faults: list[str], **settings: float) -> en.Run:
 def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Path) -> None:
     # All tasks wait for the target: the slow one begins its last calls when the others have left it.
     slow = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9)
-    (found,) = diagnose(slow, [slow_tasks.task_rule]).findings
+    (found,) = diagnose(slow, [straggler_task.rule]).findings
     assert found.where.ranks == ((9, 9),)
-    assert not diagnose(simulated(tmp_path / "healthy", []), [slow_tasks.task_rule]).findings
+    assert not diagnose(simulated(tmp_path / "healthy", []), [straggler_task.rule]).findings
 
 
 def test_the_largest_of_normal_values_is_seldom_far_and_a_shifted_one_is() -> None:
@@ -89,7 +89,7 @@ def test_only_waiting_for_the_same_task_again_is_unexplained(again, least, most,
         return made
 
     run = io_run(tmp_path / "a", [calls(rank) for rank in range(16)])
-    rule = slow_tasks.task_rule
+    rule = straggler_task.rule
     case = case_of(run, run.summarize(dict(rule.NEEDS))[SUMMARY])
     assert len(case.windows) == 16
     assert least * 15 / 16 * 16e-3 <= case.waiting_s <= most * 16e-3

@@ -73,9 +73,12 @@ def test_large_and_fast_requests_are_no_finding(tmp_path):
     assert "small-requests" not in found_ids(summed(tmp_path / "b", [writes(2000, 0.3, 4 * KIB)]))
 
 
-@pytest.mark.parametrize(("every", "found"), [(1, True), (4, True), (8, False)])
-def test_syncs_after_few_writes(every, found, tmp_path):
-    calls = [call for _ in range(20) for call in [*writes(every, 30, 64 * KIB), Made("fsync", 5000)]]
+@pytest.mark.parametrize(
+    ("every", "size", "found"),
+    [(1, 64 * KIB, True), (4, MIB, True), (30, KIB, True), (8, 64 * KIB, True), (8, MIB, False)],
+)
+def test_syncs_after_few_writes_or_few_bytes(every, size, found, tmp_path):
+    calls = [call for _ in range(20) for call in [*writes(every, 30, size), Made("fsync", 5000)]]
     run = summed(tmp_path / "a", [calls] * 2)
     assert ("sync-per-write" in found_ids(run)) == found
     if found:

@@ -9,20 +9,16 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.shared_opens import opened_by_all
 from ensembles.diagnosis.summed.metadata import find_summed
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import seconds_text
 
 LEAST_CALLS = 2
-LEAST_FILES = 32
-"""Files that several tasks open from which one task could open them for all."""
-
-MOST_FILE_BYTES = 1 << 20
-"""Bytes of an open up to which sending them is cheaper than opening the file again."""
-
 _SHARE = 0.5
 _LOW = 0.75
 
@@ -35,19 +31,19 @@ ADVICE = (
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     again, check = _again(case)
-    shared, files, files_check = _opened_by_all(case, uses)
+    shared, files, files_check = opened_by_all(case, uses)
     rows = (again > 0) | (shared > 0)
     if not rows.any():
         return None
     share = np.maximum(again, shared)
-    saved = case.rows["time_ns"] * share
     opens = rows & (case.op != "close")
+    high = case.rows["time_ns"] * share
+    saved = np.minimum(high, share * without_the_flush_ns(case, opens))
     count = int(case.rows["n"][opens].sum())
     each_s = float(case.rows["time_ns"][opens].sum()) / count * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * opens)))
     checks = tuple(each for each in (check, files_check) if each is not None)
     what = "for the same path again" if check is not None else "for files that other tasks open too"
-    # A close may write what the cache holds: the bytes stay, and so the closes are not certain.
     low = case.kept_after_flush(_LOW * np.where(opens, saved, 0.0))
     return Remedy(
         rows,
@@ -57,7 +53,9 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         checks,
         {"repeated": repeated, "mean_s": each_s},
         low,
-        files=files,
+        high,
+        files,
+        fewer=case.rows["n"] * share,
     )
 
 
@@ -77,37 +75,6 @@ def _again(case: Case) -> tuple[np.ndarray, Check | None]:
     share += np.where(closing, np.minimum(case.of_cells(with_closes), 1.0), 0.0)
     sentence = f"{again:,} of {count:,} calls ask for the path of the task's call before"
     return share, Check("same-path-again", True, sentence)
-
-
-def _opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ...], Check | None]:
-    """Compute which share of the opens and closes others make for the same small files."""
-    table = uses.table.columns()
-    calls = case.run.calls
-    op = np.array([call.op for call in calls] or [""])[table["call"]]
-    posix = np.array([call.layer == "posix" for call in calls] or [False])[table["call"]]
-    nothing = np.zeros(len(case)), (), None
-    opens = posix & (op == "open")
-    if len(case.ranks) < 2 or not opens.any():
-        return nothing
-    size = int(table["file"].max()) + 1
-    pairs = np.unique(np.stack([table["file"][opens], table["rank"][opens]]), axis=1)
-    tasks = np.bincount(pairs[0], minlength=size)
-    moved = np.bincount(table["file"][posix], table["bytes"][posix], size)
-    times = np.bincount(table["file"][opens], table["n"][opens], size)
-    read_only = np.bincount(table["file"], table["bytes"] * (posix & (op == "write")), size) <= moved / 2
-    chosen = (tasks >= max(2, len(case.ranks) / 2)) & (moved <= MOST_FILE_BYTES * times) & read_only
-    if np.count_nonzero(chosen) < LEAST_FILES:
-        return nothing
-    mine = posix & np.isin(op, ("open", "close")) & chosen[table["file"]]
-    share = share_of_rows(case, table, mine, 1 - 1 / np.maximum(tasks, 1)[table["file"]])
-    numbers = np.flatnonzero(chosen)
-    names = tuple(case.run.files[number] for number in numbers.tolist())
-    each = bytes_text(round(float(moved[chosen].sum() / times[chosen].sum())))
-    sentence = (
-        f"{count_text(len(numbers), 'file')} with {each} for each open are opened by {tasks[chosen].min()} "
-        "tasks or more each"
-    )
-    return share, names, Check("same-files-by-all", True, sentence)
 
 
 rule = RuleWithSummary(

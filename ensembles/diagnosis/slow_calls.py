@@ -1,4 +1,4 @@
-"""Rules ``straggler-task`` and ``straggler-node``: one task, or one node, is slower in every phase."""
+"""What the calls of a slow task or node would save: the remedy of two rules."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, find_outlier, view_of
-from ensembles.diagnosis.summed.cannot_tell import check_straggler
+from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, View, find_outlier, view_of
+from ensembles.model.units import seconds_text
 
 _MOST_Z = 100
 
-ADVICE = {
-    "straggler-task": "look at what else runs on the core, and at what only this task does (logging, a "
-    "different "
-    "path or file system); pin tasks; ask the administrator to check its node",
-    "straggler-node": "run without this node (--exclude in Slurm), and tell the administrator: its link, "
-    "its client "
-    "or its memory is slow",
-}
 
+def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
+    """Find a task, or a node, that is slower than the others, and what its calls save at their speed.
 
-def _find(case: Case, by_node: bool) -> Remedy | None:
+    Raises
+    ------
+    NotApplicable
+        There are too few tasks, nodes or phases to compare.
+    """
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
     views = [view for by_quarters in (False, True) if (view := view_of(case, by_quarters)) is not None]
@@ -41,11 +38,12 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
     found = [each for view in views if (each := find_outlier(case, view, node, by_node)) is not None]
     if not found:
+        _refuse_if_undecided(case, views, node, by_node)
         return None
     best = max(found, key=lambda each: each.z)
     slower, worst, effect, p, same = best.slower, best.worst, best.effect, best.p, best.same
     by_quarters, windows, factor = best.by_quarters, len(slower), float(np.exp(effect))
-    members = node == worst if by_node and node is not None else np.arange(len(case.ranks)) == worst
+    members = _members(case, node if by_node else None, worst)
     rows = members[case.task] & (case.op != "seek")
     own = np.zeros(case.present.shape)
     own[:, members] = effect
@@ -76,12 +74,11 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
         ),
     )
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
-    what = "straggler-node" if by_node else "straggler-task"
     return Remedy(
         rows,
         saved,
         f"calls of {who} take {factor:.2f} times as long as the same calls of others",
-        ADVICE[what],
+        advice,
         checks,
         evidence,
         low,
@@ -89,10 +86,30 @@ def _find(case: Case, by_node: bool) -> Remedy | None:
     )
 
 
+def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
+    """Find the tasks of a node; without nodes, the task itself."""
+    units = np.arange(len(case.ranks)) if node is None else node
+    members: np.ndarray = units == worst
+    return members
+
+
+def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None, by_node: bool) -> None:
+    """Refuse a run in which a task or node looks slow, would cost a notable part, but is not significant."""
+    for view in views:
+        found = find_outlier(case, view, node, by_node, certain=False)
+        if found is None:
+            continue
+        mine = _members(case, node if by_node else None, found.worst)[case.task] & (case.op != "seek")
+        gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
+        if gain_s >= FROM_SHARE["warning"] * case.span_s:
+            unit = "a node" if by_node else "a task"
+            raise NotApplicable(
+                f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "
+                f"of the others), which is not significant, and could cost {seconds_text(gain_s)}: record a "
+                "run with more steps"
+            )
+
+
 def _host_of(case: Case, members: np.ndarray) -> str:
     rank = int(case.ranks[np.flatnonzero(members)[0]])
     return next((process.host for process in case.run.info.processes if process.rank == rank), "")
-
-
-task_rule = EvidenceRule("straggler-task", lambda case: _find(case, by_node=False), summed=check_straggler)
-node_rule = EvidenceRule("straggler-node", lambda case: _find(case, by_node=True), summed=check_straggler)

@@ -1,0 +1,53 @@
+"""Causes that one run cannot show by itself: what they cost at most, and what to record.
+
+A cause whose calls could not shorten the run by 2 % even if they took no time at all is clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.units import seconds_text
+
+
+@dataclass(frozen=True)
+class CannotTell:
+    """A cause of which one run holds no evidence that would distinguish it from others.
+
+    Attributes
+    ----------
+    concerns : callable
+        Returns the rows of `Case.rows` that the cause can slow down.
+    advice : str
+        What to do, in one sentence.
+    """
+
+    concerns: Callable[[Case], np.ndarray]
+    advice: str
+
+    def __call__(self, case: Case) -> None:
+        """Refuse a run of which the cause could take a notable part."""
+        at_most_s = case.most_s(np.where(self.concerns(case), case.rows["time_ns"], 0.0))
+        if at_most_s >= FROM_SHARE["warning"] * case.span_s:
+            raise NotApplicable(f"it could cost up to {seconds_text(at_most_s)} of this run: {self.advice}")
+
+
+def transfers(case: Case) -> np.ndarray:
+    """Find reads and writes that move bytes."""
+    rows: np.ndarray = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    return rows
+
+
+def transfers_of_shared_files(case: Case, least_tasks: int) -> np.ndarray:
+    """Find transfers of tasks that use a file with others."""
+    uses = case.evidence.uses.columns()
+    tasks = np.bincount(uses["file"], minlength=1)
+    ranks = np.unique(uses["rank"][tasks[uses["file"]] >= least_tasks])
+    rows: np.ndarray = transfers(case) & np.isin(case.rows["rank"], ranks)
+    return rows

@@ -1,0 +1,78 @@
+"""Collective calls of MPI-IO: what they take beyond the storage calls inside them, and who makes these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.rule import NotApplicable
+
+
+class CollectiveCalls(NamedTuple):
+    """Collective calls of a run.
+
+    Attributes
+    ----------
+    rows : ndarray of bool, shape (n,)
+        Rows of the collective calls.
+    own, storage : ndarray of float64, shape (windows, tasks)
+        Time in collective calls, and in the storage calls inside them, in ns.
+    slowest, beyond : ndarray of float64, shape (windows,)
+        Storage time of the slowest task, and what the task that comes last spends beyond it, in ns.
+    piece_bytes : float
+        Mean size of the storage calls.
+    aggregators, nodes : int
+    """
+
+    rows: np.ndarray
+    own: np.ndarray
+    storage: np.ndarray
+    slowest: np.ndarray
+    beyond: np.ndarray
+    piece_bytes: float
+    aggregators: int
+    nodes: int
+
+    @property
+    def busy(self) -> np.ndarray:
+        """Windows with collective calls: shape (windows,)."""
+        busy: np.ndarray = np.any(self.own > 0, axis=1)
+        return busy
+
+    def of_windows(self, case: Case, saved_ns: np.ndarray) -> np.ndarray:
+        """Let the rows of each task with collective calls save what their window saves: shape (n,)."""
+        cells = case.of_cells(np.maximum(case.by_cell(self.rows.astype(float)), 1))
+        saved = np.where(self.own > 0, saved_ns[:, None], 0.0)
+        found: np.ndarray = np.where(self.rows, case.of_cells(saved), 0.0) / cells
+        return found
+
+
+def collective_calls(case: Case) -> CollectiveCalls | None:
+    """Find the collective calls; None: there are none.
+
+    Raises
+    ------
+    NotApplicable
+        The POSIX calls inside them were not recorded.
+    """
+    rows = np.char.endswith(case.name, "_all") & (case.layer == "mpiio")
+    if not rows.any():
+        return None
+    inner = (case.layer == "posix") & (case.rows["depth"] > 0) & np.isin(case.op, ("read", "write"))
+    if not inner.any():
+        raise NotApplicable(
+            "collective calls were recorded without the POSIX calls inside: record the layer posix too"
+        )
+    own, storage = (case.by_cell(np.where(each, case.rows["time_ns"], 0)) for each in (rows, inner))
+    busy = np.any(own > 0, axis=1)
+    # The task that comes last does not wait: what it spends beyond the slowest storage is coordination.
+    whole = np.where(own > 0, own + storage, np.inf).min(axis=1)
+    slowest = storage.max(axis=1)
+    node = case.nodes_of_tasks()
+    nodes = 1 if node is None else int(node.max()) + 1
+    aggregators = max(int(np.median((storage[busy] > 0).sum(axis=1))), 1)
+    beyond = np.where(busy & np.isfinite(whole), np.maximum(np.where(busy, whole, 0) - slowest, 0), 0)
+    piece_bytes = float(case.rows["bytes"][inner].sum() / max(case.rows["n"][inner].sum(), 1))
+    return CollectiveCalls(rows, own, storage, slowest, beyond, piece_bytes, aggregators, nodes)

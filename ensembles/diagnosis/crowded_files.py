@@ -1,0 +1,107 @@
+"""Shared files on one storage target: how many tasks have work for it at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import tasks_at_once
+from ensembles.diagnosis.rule import NotApplicable
+
+LEAST_TASKS = 4
+LEAST_AT_ONCE = 2.0
+LEAST_BYTES = 16 << 20
+WIDER = 8
+"""Stripes of the remedy whose gain is predicted."""
+
+
+class Crowded(NamedTuple):
+    """Calls on shared files of one stripe.
+
+    Attributes
+    ----------
+    rows : ndarray of bool, shape (m,)
+        Of `FileUses.table`: calls while several tasks have work for the target.
+    writes : ndarray of bool, shape (m,)
+        Writes to files of one stripe.
+    at_once : float
+        Targets for which there is work at once.
+    makers : int
+        Tasks that write to these files.
+    sure : bool
+        The work is that of calls on the file; else it waits for the few tasks that make the calls for all.
+    """
+
+    rows: np.ndarray
+    writes: np.ndarray
+    at_once: float
+    makers: int
+    sure: bool
+
+
+def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
+    """Find calls on shared files of one stripe, for which several targets would have work.
+
+    Parameters
+    ----------
+    case : Case
+    table : dict of str to ndarray, shape (m,)
+        Columns of `FileUses.table`.
+
+    Raises
+    ------
+    NotApplicable
+        The layout of the files is not known.
+    """
+    layouts = [case.run.info.striping_of(path) for path in case.run.files]
+    counts = np.array([0 if layout is None else layout.stripe_count for layout in layouts])
+    if not counts.any():
+        raise NotApplicable(
+            "the layout of the files is not known: record the run on Lustre, with the client's extended "
+            "attributes"
+        )
+    layer, op = (
+        np.array([getattr(call, name) for call in case.run.calls])[table["call"]] for name in ("layer", "op")
+    )
+    # What a write leaves in the cache, a close, a sync or the next read waits for.
+    uses = (layer == "posix") & np.isin(op, ("write", "read", "sync", "close")) & (counts[table["file"]] == 1)
+    writes = uses & (op == "write") & (table["bytes"] > 0)
+    if not writes.any():
+        return None
+    number, written = table["file"][uses], table["file"][writes]
+    users = np.bincount(np.unique(np.stack([number, table["rank"][uses]]), axis=1)[0], minlength=len(counts))
+    moved = np.bincount(written, table["bytes"][writes], len(counts))
+    shared = (users >= LEAST_TASKS) & (moved >= LEAST_BYTES)
+    # One large write is for as many targets as it has stripes.
+    stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
+    of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
+    at_once, busy = tasks_at_once(table, uses)
+    # In a collective call, the bytes of all tasks are there at once, although few of them store them.
+    together = _bytes_of_collectives(case, table, len(counts))
+    by_tasks, at_once = (
+        at_once * np.clip(each / np.maximum(stripes, 1), 1, WIDER)[number]
+        for each in (of_call, np.maximum(of_call, together))
+    )
+    crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
+    if not crowded.any():
+        return None
+    makers = len(np.unique(table["rank"][writes & shared[table["file"]]]))
+    sure = makers >= LEAST_TASKS and bool(
+        np.average(by_tasks[crowded], weights=busy[crowded]) >= LEAST_AT_ONCE
+    )
+    chosen = uses.copy()
+    chosen[uses] = crowded
+    # No more targets help than there is work at once.
+    useful = float(np.clip(np.average(at_once[crowded], weights=busy[crowded]), LEAST_AT_ONCE, WIDER))
+    return Crowded(chosen, writes, useful, makers, sure)
+
+
+def _bytes_of_collectives(case: Case, table: dict[str, np.ndarray], files: int) -> np.ndarray:
+    """Return the bytes that all tasks together write in one collective call on each file; 0: in none."""
+    names = np.array([call.name for call in case.run.calls])[table["call"]]
+    rows = np.char.startswith(names, "MPI_File_write") & np.char.endswith(names, "_all")
+    moved, calls = (np.bincount(table["file"][rows], table[name][rows], files) for name in ("bytes", "n"))
+    found: np.ndarray = len(case.ranks) * moved / np.maximum(calls, 1)
+    return found

@@ -1,0 +1,24 @@
+"""Rule ``serialised-metadata``: one or two tasks make small calls, and the others wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.small_calls import join_calls, small_calls
+
+ADVICE = (
+    "let the one task write its small pieces at once: buffer them, defer metadata until the file is "
+    "closed (HDF5: H5Pset_meta_block_size, H5Pset_coll_metadata_write), or spread them over tasks"
+)
+
+
+def _find(case: Case) -> Remedy | None:
+    makers = len(np.unique(case.rows["rank"][small_calls(case)["serialised-metadata"]]))
+    what = f"{makers} of {len(case.ranks)} tasks make small calls one by one, and the others wait"
+    return join_calls(case, "serialised-metadata", what, ADVICE)
+
+
+rule = EvidenceRule("serialised-metadata", _find)

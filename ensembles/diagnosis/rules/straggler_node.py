@@ -1,0 +1,16 @@
+"""Rule ``straggler-node``: the tasks of one node are slower than the others in every phase."""
+
+from __future__ import annotations
+
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.slow_calls import find_slow
+from ensembles.diagnosis.summed.cannot_tell import check_straggler
+
+ADVICE = (
+    "run without this node (--exclude in Slurm), and tell the administrator: its link, its client or its "
+    "memory is slow"
+)
+
+rule = EvidenceRule(
+    "straggler-node", lambda case: find_slow(case, by_node=True, advice=ADVICE), summed=check_straggler
+)

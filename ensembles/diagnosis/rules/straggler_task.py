@@ -1,0 +1,16 @@
+"""Rule ``straggler-task``: one task is slower than the others in every phase."""
+
+from __future__ import annotations
+
+from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.slow_calls import find_slow
+from ensembles.diagnosis.summed.cannot_tell import check_straggler
+
+ADVICE = (
+    "look at what else runs on the core, and at what only this task does (logging, a different path or "
+    "file system); pin tasks; ask the administrator to check its node"
+)
+
+rule = EvidenceRule(
+    "straggler-task", lambda case: find_slow(case, by_node=False, advice=ADVICE), summed=check_straggler
+)

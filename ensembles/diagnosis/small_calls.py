@@ -1,0 +1,195 @@
+"""Small requests, whose time is a fixed cost for each call and not that of their bytes: shared by four rules.
+
+Each of them belongs to one cause: where one or two tasks make them and the others wait, it is
+``serialised-metadata``; where the reads jump, ``seek-heavy``; where the C library's buffer makes them,
+``stdio-buffer``; else ``small-requests``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.finding import FROM_SHARE, Check
+from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
+from ensembles.model.units import bytes_text, seconds_text
+
+LEAST_CALLS = 8
+"""Calls of a task in a phase."""
+
+EXCHANGE_NS = (10_000, 3_000, 500)
+"""What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
+
+_DENSE = 0.7
+_FEW_TASKS = 2
+_LEAST_OTHERS = 4
+_JUMPS = 0.8
+_FILLING = 0.4
+"""Part of the mean cost of a call on a stream at the lower end: most calls only fill the buffer."""
+
+
+def small_calls(case: Case) -> dict[str, np.ndarray]:
+    """Divide the rows of small requests by cause.
+
+    Returns
+    -------
+    dict of str to ndarray of bool, shape (n,)
+        By the cause that they are evidence of.
+    """
+    if small_calls not in case.shared:
+        case.shared[small_calls] = _divided(case)
+    found: dict[str, np.ndarray] = case.shared[small_calls]
+    return found
+
+
+def _divided(case: Case) -> dict[str, np.ndarray]:
+    small = (
+        np.isin(case.op, ("read", "write")) & (case.rows["size"] <= SMALL_CLASS) & (case.rows["bytes"] > 0)
+    )
+    outermost = small & ((case.layer == "posix") | _without_inner_calls(case))
+    few = np.unique(case.rows["rank"][outermost])
+    is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
+    jumping = outermost & (case.op == "read") & _jumps(case) if outermost.any() else outermost
+    single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
+    return {
+        "stdio-buffer": small & (case.layer == "stdio"),
+        "serialised-metadata": single,
+        "seek-heavy": jumping & ~single,
+        "small-requests": outermost & ~single,
+    }
+
+
+def join_calls(
+    case: Case, cause: str, what: str, advice: str, exchanged: np.ndarray | None = None
+) -> Remedy | None:
+    """Compute what joining the small requests of a cause in pieces of `JOINED_BYTES` saves.
+
+    Parameters
+    ----------
+    case : Case
+    cause : str
+        One of the keys of `small_calls`.
+    what : str
+        Beginning of the title.
+    advice : str
+    exchanged : ndarray of float64, shape (n,), optional
+        Share of each row's calls whose pieces lie between those of other tasks: to join them, tasks exchange
+        them first. Default: none.
+
+    Returns
+    -------
+    Remedy or None
+        None: there are no such calls.
+    """
+    rows_of = case.rows
+    chosen = small_calls(case)[cause]
+    calls = case.by_cell(np.where(chosen, rows_of["n"], 0))
+    rows = chosen & case.of_cells(calls >= LEAST_CALLS)
+    if not rows.any():
+        return None
+    mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
+    middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quartile_ns(0.5))
+    floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
+    if cause == "stdio-buffer":
+        floors = [_FILLING * mean_ns, mean_ns, mean_ns]
+    fixed = fixed_costs_ns(mean_bytes, [np.minimum(floor, mean_ns) for floor in floors])
+    if exchanged is not None:
+        fixed = [np.maximum(each - exchanged * ns, 0) for each, ns in zip(fixed, EXCHANGE_NS, strict=True)]
+    joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
+    kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
+    low, saved, high = (
+        np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
+    )
+    if cause != "serialised-metadata":
+        low, saved = (
+            within_targets(case, each, rate)
+            for each, rate in zip((low, saved), TARGET_BYTES_PER_NS, strict=True)
+        )
+    most_s = case.gain_s(high)
+    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.span_s:
+        raise NotApplicable(
+            f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
+            "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests"
+        )
+    total = int(rows_of["n"][rows].sum())
+    size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
+    each_s = float(np.average(fixed[1][rows], weights=rows_of["n"][rows])) * 1e-9
+    checks = (
+        Check(
+            "fixed-cost",
+            True,
+            f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
+            "cost is there whatever the size",
+        ),
+        Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
+    )
+    return Remedy(
+        rows,
+        saved,
+        f"{what}: {total:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost each",
+        advice,
+        checks,
+        {"mean_bytes": size, "fixed_cost_s": each_s},
+        low,
+        high,
+        fewer=np.where(rows, rows_of["n"] * (1 - case.of_cells(kept)), 0.0),
+    )
+
+
+def between_others(case: Case, uses: FileUses) -> np.ndarray:
+    """Compute which share of each row's transfers lies between those of other tasks in a shared file.
+
+    A task whose bytes fill less than most of its range leaves room for others.
+    """
+    table = uses.table.columns()
+    moved = np.flatnonzero((table["bytes"] > 0) & (table["high"] > table["low"]))
+    if not len(moved):
+        return np.zeros(len(case))
+    # Parts of a task may follow those of others from step to step; a step of one call does not show that.
+    step = np.where(table["n"][moved] > 1, table["phase"][moved], -1)
+    keys = np.stack([*(table[name][moved] for name in ("file", "rank", "call")), step])
+    names, group = np.unique(keys, axis=1, return_inverse=True)
+    group = group.reshape(-1)
+    bytes_ = np.bincount(group, table["bytes"][moved])
+    low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
+    np.minimum.at(low, group, table["low"][moved])
+    np.maximum.at(high, group, table["high"][moved])
+    users = np.bincount(np.unique(names[:2], axis=1)[0])
+    apart = (bytes_ < _DENSE * (high - low)) & (users[names[0]] > 1)
+    chosen = np.zeros(len(table["n"]), bool)
+    chosen[moved] = apart[group]
+    return share_of_rows(case, table, chosen)
+
+
+def _without_inner_calls(case: Case) -> np.ndarray:
+    """Find independent MPI-IO calls of a run that recorded no POSIX calls inside: they are the requests."""
+    inside = (case.layer == "posix") & (case.rows["depth"] > 0) & np.isin(case.op, ("read", "write"))
+    alone = (case.layer == "mpiio") & ~np.char.endswith(case.name, "_all")
+    return np.zeros(len(case), bool) if inside.any() else alone
+
+
+def _jumps(case: Case) -> np.ndarray:
+    """Find the rows of reads most of which do not begin where the one before ended."""
+    table = case.evidence.order.columns()
+    names = ("phase", "rank", "call", "size")
+    keys = np.stack([np.concatenate([table[name], case.rows[name]]) for name in names])
+    number = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
+    count = np.bincount(theirs, table["n"], int(number.max()) + 1)
+    jumped = np.bincount(theirs, table["n"] * table["jumps"], int(number.max()) + 1)
+    found: np.ndarray = (jumped >= _JUMPS * np.maximum(count, 1))[mine] & (count[mine] >= LEAST_CALLS)
+    return found
+
+
+def _of_single_tasks(case: Case, chosen: np.ndarray) -> np.ndarray:
+    """Find rows whose function and size class only one or two tasks use in any phase."""
+    key = case.rows["call"] * 128 + case.rows["size"]
+    pairs = np.unique(np.stack([key[chosen], case.rows["rank"][chosen]]), axis=1)
+    names, tasks = np.unique(pairs[0], return_counts=True)
+    single = names[(tasks <= _FEW_TASKS) & (len(case.ranks) - tasks >= _LEAST_OTHERS)]
+    found: np.ndarray = np.isin(key, single)
+    return found

@@ -1,0 +1,135 @@
+"""What waits for a target in syncs and closes, and what goes with calls that are left out."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from made_io import KIB, MIB, Made, io_run
+
+import ensembles as en
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.rules import (
+    close_cost,
+    imbalance,
+    metadata_storm,
+    slow_target,
+    small_requests,
+    sync_per_write,
+)
+
+TARGETS = 6
+STEP = [Made("MPI_Barrier", 1, file=0)]
+
+
+def on_target(number: int) -> dict[str, str]:
+    """Layout of a file of one stripe."""
+    packed = struct.pack("<II16sIHH", 0x0BD10BD0, 1, bytes(16), MIB, 1, 0) + struct.pack("<20xI", number)
+    return {"lustre.lov": packed.hex()}
+
+
+def own_files(folder: Path, tasks: list[list[Made]]) -> en.Run:
+    """Make a run of which each task has a file, on one target after the other."""
+    files = {rank + 1: f"/scratch/{rank}" for rank in range(len(tasks))}
+    facts = {number: on_target((number - 1) % TARGETS) for number in files}
+    return io_run(folder, tasks, files, facts)
+
+
+def synced(rank: int, sync_us: float) -> list[Made]:
+    file = rank + 1
+    step = [Made("pwrite", 1000, MIB, file=file), Made("fsync", sync_us, file=file), *STEP]
+    return [call._replace(offset=number * MIB) if call.size else call for number in range(5) for call in step]
+
+
+def test_a_slow_target_shows_in_syncs_of_its_files(tmp_path: Path) -> None:
+    """Files on target 3 take 1 + 100 ms in each of 5 steps, others 1 + 20 ms: 80 ms of each step are lost."""
+    noisy = [20_000 + 400 * ((7 * rank) % 5) for rank in range(24)]
+    slow = [synced(rank, 100_000 if rank % TARGETS == 3 else noisy[rank]) for rank in range(24)]
+    (found,) = diagnose(own_files(tmp_path / "slow", slow), [slow_target.rule]).findings
+    assert found.evidence["target"] == 3
+    assert found.evidence["slowdown"] == pytest.approx(101 / 21.8, rel=0.05)
+    assert found.where.ranks == ((3, 3), (9, 9), (15, 15), (21, 21))
+    assert found.gain_s[0] < 5 * 0.08 < found.gain_s[1]
+    healthy = [synced(rank, noisy[rank]) for rank in range(24)]
+    assert not diagnose(own_files(tmp_path / "healthy", healthy), [slow_target.rule]).findings
+
+
+@pytest.mark.parametrize(("close_us", "found"), [(500_000, True), (15_000, False)])
+def test_a_close_is_compared_with_the_slowest_target(close_us: float, found: bool, tmp_path: Path) -> None:
+    """1 MiB in the cache takes at most 21 ms at 50 MB/s, and each target has the file of one task."""
+
+    def calls(file: int) -> list[Made]:
+        step = [
+            Made("open", 100, file=file),
+            Made("pwrite", 1000, MIB, 0, file=file),
+            Made("close", close_us, file=file),
+            *STEP,
+        ]
+        return step * 4
+
+    run = own_files(tmp_path / "run", [calls(rank + 1) for rank in range(TARGETS)])
+    answer = diagnose(run, [close_cost.rule])
+    assert [finding.id for finding in answer.findings] == ["close-cost"] * found
+    if found:
+        assert answer.findings[0].confidence == pytest.approx(0.76)
+        assert answer.findings[0].gain_s[1] >= 4 * (0.5 - 0.021)
+
+
+def test_the_loop_around_calls_that_are_left_out_is_gained_at_most(tmp_path: Path) -> None:
+    """Each of 500 opens and closes takes 1 us, and the interpreter 10 us around each of them."""
+    again = [Made(name, 1, gap_us=10) for _ in range(500) for name in ("open", "close")]
+    (found,) = diagnose(io_run(tmp_path / "run", [again]), [metadata_storm.rule]).findings
+    assert found.gain_s[0] <= 499e-6
+    assert found.gain_s[1] == pytest.approx(1.1e-3 + 998 * 10e-6, rel=0.1)
+
+
+def test_pieces_between_those_of_others_have_to_be_exchanged(tmp_path: Path) -> None:
+    """Calls of 2 us save next to nothing if their pieces go to another task first; 100 us are worth it."""
+
+    def severities(us: float, together: bool) -> list[str]:
+        tasks = [
+            [
+                Made("pwrite", us, KIB, (rank * 2000 + number if together else number * 2 + rank) * KIB)
+                for number in range(2000)
+            ]
+            for rank in range(2)
+        ]
+        run = io_run(tmp_path / f"{us}-{together}", tasks, starts_us=[0, 0.6 * us])
+        return [finding.severity for finding in diagnose(run, [small_requests.rule]).findings]
+
+    assert severities(2, together=True) == ["critical"]
+    assert severities(2, together=False) in ([], ["note"])
+    assert severities(100, together=False) == ["critical"]
+
+
+def test_syncs_after_many_small_writes_are_found_by_their_bytes(tmp_path: Path) -> None:
+    """A sync of 5 ms after every 30 writes of 1 KiB; all but one of 20 are saved."""
+
+    def calls(size: int) -> list[Made]:
+        writes = [Made("pwrite", 3, size, number * size) for number in range(600)]
+        return [
+            call
+            for number, write in enumerate(writes, 1)
+            for call in ([write, Made("fsync", 5000)] if number % 30 == 0 else [write])
+        ]
+
+    (found,) = diagnose(io_run(tmp_path / "small", [calls(KIB)]), [sync_per_write.rule]).findings
+    assert (found.evidence["syncs"], found.evidence["bytes_per_sync"]) == (20, 30 * KIB)
+    assert found.gain_s[0] < 19 * 5e-3 <= found.gain_s[1]
+    assert not diagnose(io_run(tmp_path / "large", [calls(MIB)]), [sync_per_write.rule]).findings
+
+
+def test_tasks_with_more_bytes_also_flush_longer(tmp_path: Path) -> None:
+    """Task 2 writes four times as much in 4 ms instead of 1, and its sync takes 80 ms instead of 20."""
+
+    def calls(rank: int) -> list[Made]:
+        count = 4 if rank == 2 else 1
+        writes = [Made("pwrite", 1000, MIB, number * MIB) for number in range(count)]
+        return [*writes, Made("fsync", 20_000 * count), *STEP] * 4
+
+    (found,) = diagnose(
+        io_run(tmp_path / "run", [calls(rank) for rank in range(8)]), [imbalance.rule]
+    ).findings
+    assert found.gain_s[0] > 0.4 * 4 * 0.06
+    assert found.gain_s[1] > 4 * 0.06
