@@ -120,7 +120,7 @@ def test_comparisons_are_the_same(
     monkeypatch.setattr("ensembles.comparison.call_groups.IN_MEMORY", 0)
     monkeypatch.setattr("ensembles.ensemble.from_run.IN_MEMORY", 0)
     arguments = ("compare", str(run_path), str(tmp_path / "other"), "--json", "--op", "write")
-    arguments += ("--memory", "4GiB")  # the process of the tests has grown
+    arguments += ("--memory", "64GiB")  # the process of the tests has grown
     expected = answer(capsys, *arguments)
     monkeypatch.setattr("ensembles.passes.executors.executor_for", lambda wanted: pool)
     assert_alike(answer(capsys, *arguments, "--workers", "2"), expected)

@@ -121,7 +121,7 @@ class Lab:
         page.on("request", lambda request: self._check(request.url, address))
         page.on("websocket", lambda channel: self._check(channel.url, address.replace("http", "ws")))
         page.on("console", self._check_console)
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("pageerror", self._check_error)
         page.goto(f"{address}/{path}/story.ipynb{query}", timeout=120_000)
         self.ready()
 
@@ -133,6 +133,11 @@ class Lab:
         # Notebook 7 reports what its installation lacks as errors.
         if message.type == "error" and "/lab/" in self.page.url:
             self.problems.append(f"{message.text} ({message.location['url']})")
+
+    def _check_error(self, error) -> None:
+        # In scripts of Notebook 7 itself, whose settings are asked for before they are there.
+        if "/lab/" in self.page.url or "/static/" not in (error.stack or ""):
+            self.problems.append(f"{error}: {error.stack}")
 
     def ready(self) -> None:
         self.page.wait_for_function("() => window.jupyterapp", timeout=120_000)
