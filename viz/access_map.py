@@ -97,7 +97,7 @@ def access_map(
     --------
     >>> from ensembles import viz
     >>> layout = viz.access_map(en.open("ensio-ior"))
-    >>> layout.children[0].title.text
+    >>> layout.children[0].title.text.replace("\\n", " ")
     'Accesses of /scratch/synthetic/shared.dat: bytes by offset and time'
     """
     found, path = _found(data, file, layer)

@@ -73,8 +73,8 @@ def test_comparisons_and_exports_of_nothing_are_refused_too(
 
 
 def test_every_condition_has_words() -> None:
-    # Windows of pictures do not come from users; the last two are set with others.
-    others = ("under_way_ns", "spans", "site_numbers")
+    # Windows and marks of pictures do not come from users; the last two are set with others.
+    others = ("under_way_ns", "durations_ns", "offsets", "spans", "site_numbers")
     conditions = {name for name in vars(Selection()) if name not in others}
     assert conditions == set(_WORDS) == set(_OPTIONS)
 
