@@ -23,8 +23,7 @@ MOST_BYTES = 1 << 20
 """Mean bytes between two syncs up to which a sync mostly waits for the device, whatever the bytes."""
 
 ADVICE = (
-    "sync once after each step, or when the file is closed, instead of after each write; "
-    "a checkpoint that is renamed "
+    "sync less often: once after each step, or when the file is closed; a checkpoint that is renamed "
     "when it is whole needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
 )
 
