@@ -33,9 +33,9 @@ from ensembles.writers.tracefile import events as written
 
 from .answers import ANSWERS, NotThereError
 from .declared import RUNS, Declared
-from .test_frozen import QUICK
+from .test_frozen import marks_of
 
-CASES = [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in RUNS]
+CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS]
 CHUNK_ROWS = 61
 MOST_CALLS = 60_000
 SUMMARIES: dict[str, type[Summary]] = {

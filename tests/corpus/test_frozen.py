@@ -14,6 +14,19 @@ ASKED = (*RUNS, *SEVERAL)
 FIRST_OF_TAG = {tag: run.name for run in reversed(RUNS) for tag in run.tags}
 QUICK = {*FIRST_OF_TAG.values(), *(several.name for several in SEVERAL)}
 """What ``./dev test --quick`` runs: together these are asked every command."""
+_FORMS = (
+    "replay-collected replay-profile replay-tail killed dropped overlap-aio no-call one-call forty-calls "
+    "otf2-of-others dftracer-4.3.0 dxt counters dlio bufwr-1 clustered-slow"
+)
+EVERY_FORM = QUICK | set(_FORMS.split())
+"""What ``./dev test`` asks several times over, from kept summaries and with filters: every source and form."""
+
+
+def marks_of(run: Declared) -> pytest.MarkDecorator | tuple[()]:
+    """Where a test that asks a run several times over runs: other runs are left to ``./dev test-long``."""
+    return () if run.name in QUICK else pytest.mark.slow if run.name in EVERY_FORM else pytest.mark.long
+
+
 CASES = [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in ASKED]
 SHOWN = 40
 MOST_BYTES, MOST_BYTES_OF_ALL = 1 << 20, 8 << 20

@@ -13,9 +13,9 @@ from ensembles.run.reading import RunReading
 from .answers import ANSWERS, Answer, NotThereError, _executed
 from .commands import lines_of
 from .declared import RUNS, Declared
-from .test_frozen import QUICK
+from .test_frozen import marks_of
 
-CASES = [pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow) for one in RUNS]
+CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS]
 OTHERS = ("events", "export", "collect", "report")
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 
+import pytest
 from places import ROOT
 
 JOBS = min(4, len(os.sched_getaffinity(0)))
@@ -19,6 +20,7 @@ def libraries_of_replay(build, *options):
     return subprocess.run(["ldd", replay], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.long  # a build; new machines, where ./dev demo comes before ./dev test, try it each time
 def test_a_library_that_was_installed_later_is_used(tmp_path):
     without = libraries_of_replay(tmp_path, "-DENSIO_PARALLEL_NETCDF=NO", "-DENSIO_PNETCDF=NO")
     assert "netcdf" not in without

@@ -1,4 +1,5 @@
-"""Numbers of calls: beyond the first 255 they work like the others, and the build refuses wrong ones."""
+"""Numbers of calls: beyond the first 255 they work like the others, and the build refuses wrong ones.
+The layer mpimsg has such numbers; the long tests build a recorder in which all of stdio has them."""
 
 import os
 import re
@@ -99,6 +100,7 @@ def numbers_of(folder: Path, layer: str) -> set[int]:
     return {int(number) for number, _, name, _ in lines if name == layer}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobfile", ["1", "0"], ids=["job file", "spools"])
 def test_events_of_calls_above_255_are_those_of_the_same_calls(shifted, program, tmp_path, jobfile):
     usual, banner = record(program, PRELOAD, tmp_path / "usual", ENSIO_JOBFILE=jobfile)
@@ -114,6 +116,7 @@ def test_events_of_calls_above_255_are_those_of_the_same_calls(shifted, program,
         assert numbers_of(tmp_path / "shifted" / "run", "stdio") == {number + SHIFT for number in numbers}
 
 
+@pytest.mark.long
 def test_the_summary_counts_calls_above_255(shifted, program, tmp_path):
     expected, _ = record(program, PRELOAD, tmp_path / "trace")
     run, banner = record(program, shifted, tmp_path / "profile", ENSIO_MODE="profile")
@@ -126,6 +129,7 @@ def test_the_summary_counts_calls_above_255(shifted, program, tmp_path):
     assert {name: int(row[0]) for name, row in table_of(banner).items()} == found
 
 
+@pytest.mark.long
 def test_layers_can_be_excluded_by_name(shifted, program, tmp_path):
     run, _ = record(program, shifted, tmp_path / "posix", ENSIO_LAYERS="posix")
     assert {run.calls[int(number)].layer for events in run.chunks() for number in events.call} == {"posix"}
