@@ -19,7 +19,7 @@ _FORMS = (
     "otf2-of-others dftracer-4.3.0 dxt counters dlio bufwr-1 clustered-slow"
 )
 EVERY_FORM = QUICK | set(_FORMS.split())
-"""What ``./dev test`` asks several times over, from kept summaries and with filters: every source and form."""
+"""What ``./dev test`` asks several times over, from kept summaries and with filters: every form of a run."""
 
 
 def marks_of(run: Declared) -> pytest.MarkDecorator | tuple[()]:
