@@ -1,10 +1,11 @@
-"""Every answer on the corpus is the frozen one, to rounding; and what must hold of all answers does."""
+"""Every answer on the corpus is the frozen one, to rounding; what must hold of all answers does; they agree."""
 
 from __future__ import annotations
 
 import pytest
 
 from . import freeze, frozen
+from .agreement import AGREEMENTS, Agreement, printed
 from .answers import ANSWERS, NotThereError
 from .declared import RUNS, SEVERAL, Declared, Several
 from .invariants import INVARIANTS, Invariant
@@ -59,6 +60,34 @@ def test_what_must_hold_of_every_answer(asked: Declared | Several, holds: Invari
     answers = _answers_of(asked).items()
     broken = [f"{line}: {sentence}" for line, answer in answers for sentence in holds(asked, line, answer)]
     assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("agree", AGREEMENTS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("run", CASES[: len(RUNS)])
+def test_answers_on_one_run_agree(run: Declared, agree: Agreement) -> None:
+    broken = list(agree(printed(run.name, _answers_of(run))))
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("agree", AGREEMENTS, ids=lambda one: one.__name__)
+def test_each_agreement_sees_answers(agree: Agreement) -> None:
+    """An agreement that no longer finds its keys would hold of everything."""
+    answers = printed(
+        "replay-madbench", ANSWERS.of(next(run for run in RUNS if run.name == "replay-madbench"))
+    )
+    asked: set[str] = set()
+
+    class Watched(dict):
+        def get(self, key, default=None):
+            asked.add(key)
+            return super().get(key, default)
+
+        def items(self):
+            asked.update(self)
+            return super().items()
+
+    list(agree(Watched(answers)))
+    assert asked & set(answers)
 
 
 @pytest.mark.parametrize("command", ["info", "rate", "ordinals"])

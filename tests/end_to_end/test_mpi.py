@@ -187,7 +187,7 @@ def test_waits_for_messages_are_summed_and_not_events(recorder, flavour, mode):
     assert again["summed_calls"] == told["summed_calls"]
 
 
-@pytest.mark.parametrize("job_file", ["1", "0"])
+@pytest.mark.parametrize("job_file", ["1", pytest.param("0", marks=pytest.mark.long)])
 def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, job_file):
     """Their slots stay empty in the spool; the job file closes up, and the spools go."""
     program = compiled(preload, "messages", "mpicc.openmpi")
