@@ -49,19 +49,29 @@ def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure
         return fig
     edges_s = raster.edges_ns * 1e-9
     inside = {name: raster.tasks_inside(name) for name in present}
-    below = np.zeros(len(edges_s))
+    # Areas and values share the edges, which are most of the data.
+    columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
+    above = np.zeros(len(edges_s))
     for name in present:
-        above = below + steps(inside[name])
+        columns[f"n_{name}"] = steps(inside[name])
+        above = above + columns[f"n_{name}"]
+        columns[f"above_{name}"] = above
+    source = ColumnDataSource(columns)
+    below: float | str = 0.0
+    for name in present:
         fig.varea_step(
-            x=edges_s, y1=below, y2=above, step_mode="after", fill_color=COLOURS[name], fill_alpha=0.85
+            x="left",
+            y1=below,
+            y2=f"above_{name}",
+            source=source,
+            step_mode="after",
+            fill_color=COLOURS[name],
+            fill_alpha=0.85,
         )
-        below = above
-    top = float(below.max())
+        below = f"above_{name}"
+    top = float(above.max())
     fig.y_range = Range1d(start=0, end=1.08 * top)
-    columns = {"left": edges_s[:-1], "right": edges_s[1:], **{f"n_{name}": inside[name] for name in present}}
-    target = fig.quad(
-        left="left", right="right", bottom=0, top=1.08 * top, source=ColumnDataSource(columns), alpha=0
-    )
+    target = fig.quad(left="left", right="right", bottom=0, top=1.08 * top, source=source, alpha=0)
     code = _CALLS_JS if raster.several_threads else _TASKS_JS
     counts = CustomJSHover(args={"tasks": raster.tasks}, code=code)
     fig.add_tools(

@@ -40,6 +40,7 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.style import COLOURS, OVERLAID, class_of_call, shade, time_hover, time_ticks
+from ensembles.viz.theme import widget_colours
 
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
@@ -49,6 +50,7 @@ _BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
+_LOG_FIRST = 100.0
 _FEW_CALLS = 4
 """Up to this number, the legend is above the figure; else at its side."""
 
@@ -58,9 +60,10 @@ def histogram(
 ) -> Tabs | figure:
     """Draw histograms of call durations, one per function.
 
-    On linear axes, bins have equal width; functions with little time, and those that wait for other tasks,
-    are hidden until they are clicked in the legend. On logarithmic axes, bins have nearly equal ratio. If
-    there are many functions, the figure shows those that took the most time, I/O before waiting.
+    On two tabs, logarithmic axes come first if the durations of the functions with much time span more than
+    two decades. On linear axes, bins have equal width; functions with little time, and those that wait for
+    other tasks, are hidden until they are clicked in the legend. On logarithmic axes, bins have nearly equal
+    ratio. If there are many functions, the figure shows those that took the most time, I/O before waiting.
 
     Parameters
     ----------
@@ -96,14 +99,13 @@ def histogram(
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
-    return Tabs(
-        tabs=[
-            TabPanel(child=linear(counts, title), title="linear"),
-            TabPanel(child=_logarithmic(counts, title, look), title="log–log"),
-        ],
-        sizing_mode="stretch_width",
-        name="histogram",
-    )
+    panels = [
+        TabPanel(child=linear(counts, title), title="linear"),
+        TabPanel(child=_logarithmic(counts, title, look), title="log–log"),
+    ]
+    if _spans_decades(counts, _calls_that_matter(counts) if every is None else every):
+        panels.reverse()
+    return Tabs(tabs=panels, sizing_mode="stretch_width", name="histogram", stylesheets=[widget_colours()])
 
 
 class _Look(NamedTuple):
@@ -235,20 +237,25 @@ def _draw(
 ) -> list[Any]:
     """Draw outline and area of one distribution, and the invisible bars for the hover tool."""
     heights = np.maximum(counts, base)
-    outline_x = np.concatenate([edges_s[:1], edges_s, edges_s[-1:]])
-    outline_y = np.concatenate([[base], steps(heights), [base]])
+    outline = ColumnDataSource(
+        {
+            "x": np.concatenate([edges_s[:1], edges_s, edges_s[-1:]]),
+            "y": np.concatenate([[base], steps(heights), [base]]),
+        }
+    )
     area = fig.varea_step(
-        x=edges_s,
-        y1=np.full(len(edges_s), base),
-        y2=steps(heights),
+        x="x",
+        y1=base,
+        y2="y",
+        source=outline,
         step_mode="after",
         fill_color=colour,
         fill_alpha=0.25,
     )
-    line = fig.step(x=outline_x, y=outline_y, mode="after", line_color=colour, line_width=1.6)
+    line = fig.step(x="x", y="y", source=outline, mode="after", line_color=colour, line_width=1.6)
     columns = {"left": edges_s[:-1], "right": edges_s[1:], "top": heights, "n": counts.astype(np.float64)}
     columns = {name: values[counts > 0] for name, values in columns.items()}
-    source = ColumnDataSource(columns | {"call": [_plain(call.name)] * len(columns["n"])})
+    source = ColumnDataSource(columns)
     target = fig.quad(
         left="left", right="right", bottom=base, top="top", source=source, fill_alpha=0, line_alpha=0
     )
@@ -257,7 +264,11 @@ def _draw(
         HoverTool(
             renderers=[target],
             visible=False,
-            tooltips=[("call", "@call"), ("duration", "@left{0} – @right{0}"), ("calls in the bin", "@n{0}")],
+            tooltips=[
+                ("call", _plain(call.name)),
+                ("duration", "@left{0} – @right{0}"),
+                ("calls in the bin", "@n{0}"),
+            ],
             formatters={"@left": time_hover(), "@right": time_hover(), "@n": number},
         )
     )
@@ -321,6 +332,15 @@ def _calls_that_matter(histogram: LogHistogram) -> list[Call]:
     times_s = times_s or {call: histogram.time_s(call) for call in histogram.counts}
     least = _LEAST_SHARE_OF_TIME * sum(times_s.values())
     return [call for call, time_s in times_s.items() if time_s >= least]
+
+
+def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
+    """Whether the longest of these calls took more than a hundred times as long as the shortest."""
+    ends_s = [histogram.quantile_s(call, [0.0, 1.0]) for call in shown if histogram.n(call)]
+    if not ends_s:
+        return False
+    least_s, most_s = min(low for low, _ in ends_s), max(high for _, high in ends_s)
+    return bool(most_s > _LOG_FIRST * max(least_s, _BELOW_1_NS_S))
 
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:

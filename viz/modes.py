@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import (
     annotate_empty,
+    ends,
     ensemble_from,
     horizontal_legend,
     label_log_durations,
@@ -31,6 +34,9 @@ _BELOW_1_NS_S = 0.5e-9
 _CURVE_POINTS = 121
 _CURVE_WIDTHS = 4.0
 _LEAST_WIDTH = 0.01
+_NARROW, _LABEL_WIDTH = 520, 90
+"""Width in pixels of a narrow figure and of the label of a mode."""
+_LABEL_HEIGHTS = (0.9, 0.8)
 
 
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
@@ -135,7 +141,7 @@ def _draw_modes(
             "low": [mode.low_s for mode in found.modes],
             "high": [mode.high_s for mode in found.modes],
             "t": [mode.t_s for mode in found.modes],
-            "y": [top * 0.9] * len(found),
+            "y": top * _label_heights([mode.t_s for mode in found.modes], *ends(fig.x_range)),
             "text": [f"{seconds_text(mode.t_s)}, {percent_text(mode.weight)}" for mode in found.modes],
             "share": [
                 f"{100 * mode.weight:.1f} % ({100 * mode.weight_low:.1f} % – {100 * mode.weight_high:.1f} %)"
@@ -188,6 +194,17 @@ def _draw_modes(
         legend_item("log-normal with the weight and width of a mode", curve),
         legend_item(f"mode with {level} confidence interval", point, band),
     ]
+
+
+def _label_heights(times_s: Sequence[float], low_s: float, high_s: float) -> np.ndarray:
+    """Return the heights of labels, as shares of the figure: one that would touch its neighbour is lower."""
+    places = _NARROW * np.log(np.array(times_s) / low_s) / math.log(high_s / low_s)
+    heights = np.full(len(places), _LABEL_HEIGHTS[0])
+    order = np.argsort(places)
+    for before, here in pairwise(order):
+        if places[here] - places[before] < _LABEL_WIDTH and heights[before] == _LABEL_HEIGHTS[0]:
+            heights[here] = _LABEL_HEIGHTS[1]
+    return heights
 
 
 def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:

@@ -16,7 +16,7 @@ from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item
 from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
 
 _MOST_CURVES = 8
-_MOST_POINTS = 500
+_MOST_POINTS = 200
 
 
 def progress(

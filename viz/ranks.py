@@ -23,14 +23,14 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_ticks, time_hover, time_unit
 
-_MOST_BARS = 1024
+_MOST_BARS = 512
 _TITLE = "Time in I/O of each rank"
 
 
 def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) -> Column:
     """Draw time in I/O and waiting, bytes moved, and the longest call of each rank.
 
-    With more than 1,024 ranks, several share a bar: it shows their mean, and a line their largest value.
+    With more than 512 ranks, several share a bar: it shows their mean, and a line their largest value.
 
     Parameters
     ----------
@@ -72,10 +72,11 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
         fig = new_figure(head, 160, x_range=shared, y_range=Range1d(start=0, end=1), name="rank_time")
         annotate_empty(fig, "no rank made a call")
         return column([fig], sizing_mode="stretch_width", name="ranks")
+    bars = _bars(count, per_bar)  # which the figures share
     parts = [
-        _time(totals, count, per_bar, shared, head),
-        _bytes(totals, count, per_bar, shared),
-        _longest(totals, count, per_bar, shared),
+        _time(totals, count, per_bar, shared, head, bars),
+        _bytes(totals, count, per_bar, shared, bars),
+        _longest(totals, count, per_bar, shared, bars),
     ]
     drawn = [part for part in parts if part is not None]
     for part in drawn[:-1]:
@@ -105,7 +106,7 @@ def _by_bar(
     return grouped.sum(axis=1) / members, grouped.max(axis=1)
 
 
-def _bars(count: int, per_bar: int, **columns: np.ndarray) -> ColumnDataSource:
+def _bars(count: int, per_bar: int) -> ColumnDataSource:
     first = np.arange(0, count, per_bar)
     last = np.minimum(first + per_bar, count) - 1
     names = [
@@ -113,10 +114,17 @@ def _bars(count: int, per_bar: int, **columns: np.ndarray) -> ColumnDataSource:
         for low, high in zip(first.tolist(), last.tolist(), strict=True)
     ]
     gap = 0.1 if count <= 64 else 0.0
-    return ColumnDataSource({"left": first - 0.5 + gap, "right": last + 0.5 - gap, "name": names, **columns})
+    return ColumnDataSource({"left": first - 0.5 + gap, "right": last + 0.5 - gap, "name": names})
 
 
-def _time(totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, title: str) -> figure:
+def _time(
+    totals: Sequence[RankTotals],
+    count: int,
+    per_bar: int,
+    shared: Range1d,
+    title: str,
+    source: ColumnDataSource,
+) -> figure:
     io, io_most = _by_bar(totals, [row.io_time_s for row in totals], count, per_bar)
     wait, _ = _by_bar(totals, [row.wait_s for row in totals], count, per_bar)
     fig = new_figure(title, 230, x_range=shared, name="rank_time")
@@ -127,7 +135,12 @@ def _time(totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1
         f"Rank {slowest.rank:,} was longest in I/O: {seconds_text(slowest.io_time_s)}; "
         f"median {seconds_text(median_s)}.",
     )
-    source = _bars(count, per_bar, io=io, wait=wait, both=io + wait, most=io_most)
+    source.data["io"] = io
+    if wait.any():
+        source.data["wait"] = wait
+        source.data["both"] = io + wait
+    if per_bar > 1:
+        source.data["most"] = io_most
     bars = fig.quad(
         left="left", right="right", bottom=0, top="io", source=source, color=SERIES[1], line_color=None
     )
@@ -163,7 +176,11 @@ def _time(totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1
         HoverTool(
             renderers=[bars],
             mode="vline",
-            tooltips=[("", "@name"), ("in I/O", "@io{0}"), ("waiting", "@wait{0}")],
+            tooltips=[
+                ("", "@name"),
+                ("in I/O", "@io{0}"),
+                *([("waiting", "@wait{0}")] if wait.any() else []),
+            ],
             formatters={"@io": time_hover(), "@wait": time_hover()},
         )
     )
@@ -184,7 +201,9 @@ def _label_seconds(fig: figure, top_s: float) -> None:
     fig.yaxis.formatter = scaled_ticks(unit_s)
 
 
-def _bytes(totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d) -> figure | None:
+def _bytes(
+    totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, source: ColumnDataSource
+) -> figure | None:
     known = {
         "write": [row.bytes_written for row in totals],
         "read": [row.bytes_read for row in totals],
@@ -199,42 +218,40 @@ def _bytes(totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range
     unit_bytes, unit = byte_unit(float(sum(moved.values(), np.zeros(1)).max()))
     fig = new_figure("Bytes moved by each rank", 200, x_range=shared, name="rank_bytes")
     below = np.zeros(-(-count // per_bar))
-    items, bars = [], []
+    bottom: float | str = 0.0
+    items = []
     for name, values in moved.items():
-        source = _bars(
-            count,
-            per_bar,
-            bottom=below / unit_bytes,
-            top=(below + values) / unit_bytes,
-            bytes=values,
-            text=np.array([bytes_text(value) for value in values.tolist()]),
-        )
+        below = below + values
+        top = f"{name}_top"
+        source.data[top] = below / unit_bytes
+        source.data[f"{name}_text"] = [bytes_text(value) for value in values.tolist()]
         drawn = fig.quad(
             left="left",
             right="right",
-            bottom="bottom",
-            top="top",
+            bottom=bottom,
+            top=top,
             source=source,
             color=COLOURS[name],
             line_color=None,
         )
-        bars.append(drawn)
+        bottom = top
         items.append(legend_item({"write": "written", "read": "read"}[name], drawn))
-        fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), (name, "@text")]))
-        below = below + values
+        fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), (name, f"@{name}_text")]))
     fig.y_range = Range1d(start=0, end=1.06 * float(below.max()) / unit_bytes)
     fig.yaxis.axis_label = f"bytes ({unit})"
     horizontal_legend(fig, items)
     return fig
 
 
-def _longest(totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d) -> figure | None:
+def _longest(
+    totals: Sequence[RankTotals], count: int, per_bar: int, shared: Range1d, source: ColumnDataSource
+) -> figure | None:
     values = [row.longest_s for row in totals]
     if None in values:
         return None
     _, most = _by_bar(totals, [value or 0.0 for value in values], count, per_bar)
     fig = new_figure("Longest I/O call of each rank", 200, x_range=shared, name="rank_longest")
-    source = _bars(count, per_bar, longest=most)
+    source.data["longest"] = most
     bars = fig.quad(
         left="left",
         right="right",

@@ -14,8 +14,8 @@ from ensembles.summaries.raster import CLASSES, Raster
 _SCREEN_ROWS = 420
 _SCREEN_CELLS = 1024
 
-_MOST_BYTES = 1_700_000
-"""Limit of the compressed fine image; the coarse image and base64 add two thirds."""
+_MOST_BYTES = 200_000
+"""Limit of the compressed fine image: with the coarse image and base64, 0.45 MB of a page."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,12 @@ def share_images(raster: Raster, present: list[str]) -> list[ShareImage]:
     """
     rows_joined = cells_joined = 1
     fine = share_image(raster, present, rows_joined, cells_joined)
-    while len(zlib.compress(fine.shares.data, 1)) > _MOST_BYTES:
-        rows_joined, cells_joined = 2 * rows_joined, 2 * cells_joined
+    while len(zlib.compress(fine.shares.data)) > _MOST_BYTES:
+        # A screen shows fewer rows than cells.
+        if rows_joined == cells_joined:
+            rows_joined *= 2
+        else:
+            cells_joined *= 2
         fine = share_image(raster, present, rows_joined, cells_joined)
     rows, cells = fine.shares.shape[:2]
     if rows <= _SCREEN_ROWS and cells <= _SCREEN_CELLS:

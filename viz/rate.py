@@ -125,17 +125,23 @@ def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, n
     top = max(float(values.max()) for values in rates.values())
     unit_bytes, unit = byte_unit(max(top, 1024.0))
     items = []
+    # Areas, lines and values share the edges, which are most of the data.
+    columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
+    columns |= {direction: steps(rates[direction]) / unit_bytes for direction in present}
+    source = ColumnDataSource(columns)
     for direction in present:
-        outline = steps(rates[direction]) / unit_bytes
         area = fig.varea_step(
-            x=edges_s,
-            y1=np.zeros(len(edges_s)),
-            y2=outline,
+            x="left",
+            y1=0,
+            y2=direction,
+            source=source,
             step_mode="after",
             fill_color=COLOURS[direction],
             fill_alpha=0.4,
         )
-        line = fig.step(x=edges_s, y=outline, mode="after", line_color=COLOURS[direction], line_width=1.3)
+        line = fig.step(
+            x="left", y=direction, source=source, mode="after", line_color=COLOURS[direction], line_width=1.3
+        )
         items.append(legend_item(_legend_label(curve, direction), area, line))
     horizontal_legend(fig, items, click_policy="hide")
     # The axis adapts to the visible curves, so that hiding a fast direction enlarges the slow one.
@@ -143,7 +149,7 @@ def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, n
     fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=lines)
     fig.yaxis.axis_label = f"aggregate rate ({unit}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-    _add_hover(fig, edges_s, {name: values / unit_bytes for name, values in rates.items()}, unit)
+    _add_hover(fig, source, present, seconds_text(edges_s[1] - edges_s[0]), top / unit_bytes, unit)
     return fig
 
 
@@ -154,16 +160,11 @@ def _legend_label(curve: RateCurve, direction: str) -> str:
     return f"{direction}: {bytes_text(total)}{mean}"
 
 
-def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], unit: str) -> None:
-    columns = {"left": edges_s[:-1], "right": edges_s[1:], **rates}
+def _add_hover(
+    fig: figure, source: ColumnDataSource, present: list[str], width: str, top: float, unit: str
+) -> None:
     target = fig.quad(
-        left="left",
-        right="right",
-        bottom=0,
-        top=max(values.max() for values in rates.values()),
-        source=ColumnDataSource(columns),
-        fill_alpha=0,
-        line_alpha=0,
+        left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
     )
     value = CustomJSHover(
         args={"unit": unit},
@@ -176,9 +177,9 @@ def _add_hover(fig: figure, edges_s: np.ndarray, rates: dict[str, np.ndarray], u
             point_policy="follow_mouse",
             description="Values of the rate curves",
             tooltips=[
-                ("time interval", f"@left{{0}}, width {seconds_text(edges_s[1] - edges_s[0])}"),
-                *((f"{name} rate", f"@{name}{{0}}") for name in rates),
+                ("time interval", f"@left{{0}}, width {width}"),
+                *((f"{name} rate", f"@{name}{{0}}") for name in present),
             ],
-            formatters={"@left": time_hover(), **{f"@{name}": value for name in rates}},
+            formatters={"@left": time_hover(), **{f"@{name}": value for name in present}},
         )
     )

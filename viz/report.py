@@ -41,6 +41,7 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.counters import counter_pictures
 from ensembles.viz.data_for import request_for
 from ensembles.viz.figures import time_range
@@ -50,8 +51,9 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures
 from ensembles.viz.report_ensembles import Shown, shown_ensembles
+from ensembles.viz.report_folded import Folded, folded_requests, folded_sections
 from ensembles.viz.report_links import evidence_links
-from ensembles.viz.report_phases import layer_sentences, phase_tables
+from ensembles.viz.report_phases import PhasesFound, find_phases, layer_sentences
 from ensembles.viz.report_tables import (
     call_colours,
     call_table,
@@ -76,6 +78,8 @@ _OF_ALL_CALLS: dict[str, type[Summary]] = {
 }
 _OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
 _OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
+_MADE = ("longest", "file", "rank")
+"""Summaries that need more than their class to be made."""
 
 
 @dataclass
@@ -94,7 +98,7 @@ class ReportData:
         False if only the sums of the durations are known.
     sums : RunSums or None
         Totals of the whole run; None: these are some of its events.
-    sites, requests, longest : BySite, Requests and LongestCalls, or None
+    sites, requests, longest, file, rank : BySite, Requests, LongestCalls and TotalsBy, or None
         None: not every call is an event.
     """
 
@@ -112,6 +116,8 @@ class ReportData:
     sites: BySite | None = None
     requests: Requests | None = None
     longest: LongestCalls | None = None
+    file: TotalsBy | None = None
+    rank: TotalsBy | None = None
 
     @property
     def outlined(self) -> Events | None:
@@ -144,7 +150,7 @@ class ReportData:
         group = run.summarize(report_requests(run) | dict(more or {}))
         found = _found(group)
         if run.info.has_all_events:
-            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, "longest")}
+            own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
             sums = sums_from_events(run, found | {"active": found["rate"].active})
             return cls(**own, sums=sums), group
         cells, sums = run.summary, sums_of(run)
@@ -193,6 +199,7 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
     others[_PREFIX + "longest"] = SummaryRequest(_longest_of)
+    others |= {_PREFIX + key: request for key, request in folded_requests().items()}
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
 
 
@@ -355,11 +362,12 @@ def report_html(
     samples = run.surroundings()
     if len(samples):
         pictures["surroundings"] = surroundings(samples, x_range=x_range)
+    found = PhasesFound() if information is None else find_phases(run)
+    folded = _folded(run, summaries, found)
+    pictures |= {part.name: part.picture for part in folded if part.picture is not None}
     script, divisions = embed_pictures(pictures, _LINKED)
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
-    phases, steps = (None, None) if information is None else phase_tables(run)
-    sections = {*pictures, *(["phases"] if information is not None else [])}
-    sections |= {f"ensemble-{ensemble.name}" for ensemble in shown}
+    sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         .from_string(page_part("report.html"))
@@ -385,8 +393,8 @@ def report_html(
             diagnosis=diagnosis,
             requests=request_table(run, summaries.requests),
             sites=site_table(run, summaries.sites),
-            phases=phases,
-            steps=steps,
+            folded=folded,
+            steps=found.steps,
             layers=layer_sentences(information),
             storage=storage_of(information),
             surroundings="surroundings" in pictures,
@@ -398,3 +406,13 @@ def report_html(
             divisions=divisions,
         )
     )
+
+
+def _folded(run: Any, summaries: ReportData, found: PhasesFound) -> list[Folded]:
+    """Return the folded sections; none for a selection of the events."""
+    if summaries.sums is None:
+        return []
+    sums = {
+        key: each for key, each in (("file", summaries.file), ("rank", summaries.rank)) if each is not None
+    }
+    return folded_sections(run, sums, found.phases)

@@ -1,29 +1,34 @@
 // Draws each group of pictures when it is near the window, and the others one by one while the browser is idle, so that a
-// print or a search finds all of them. The attribute data-drawing of the page is "done" when nothing is left.
+// print or a search finds all of them. Pictures in a folded part are drawn when it is opened. The attribute data-drawing of the
+// page is "done" when nothing is left that is not folded.
 (() => {
   "use strict";
   const undrawn = new Set(document.querySelectorAll("script.pictures"));
   const page = document.documentElement;
   const groups = new Map(); // by division
   let drawing = Promise.resolve();
-  let left = undrawn.size;
+  let inWork = 0;
 
-  const finish = () => { if (left === 0) page.dataset.drawing = "done"; };
+  const divisions = (script) => script.dataset.places.split(" ").map((id) => document.getElementById(id));
+  const isFolded = (script) => divisions(script).every((division) => division.closest("details:not([open])"));
+  const nextOne = () => [...undrawn].find((script) => !isFolded(script));
+  const tell = () => { page.dataset.drawing = inWork || nextOne() ? "waiting" : "done"; };
 
   const draw = (script) => {
     if (!undrawn.delete(script)) return drawing;
+    inWork += 1;
+    tell();
     drawing = drawing.then(async () => {
       const { document: model, places } = JSON.parse(script.textContent);
       script.remove();
-      const views = await Bokeh.embed.embed_items({ pictures: model }, [{ docid: "pictures", roots: places, root_ids: Object.keys(places) }]);
-      for (const drawn of new Set(views.flatMap((view) => [...view.roots]).map((root) => root.model.document))) {
-        window.ensioTheme?.follow(drawn);
-      }
+      const drawn = Bokeh.require("document").Document.from_json(model);
+      window.ensioTheme?.follow(drawn); // before the first paint, of which the edge of a canvas keeps the colours
+      await Bokeh.embed.add_document_standalone(drawn, page, drawn.all_roots.map((root) => document.getElementById(places[root.id])));
       for (const division of Object.values(places).map((id) => document.getElementById(id))) {
         division.classList.remove("undrawn");
         division.style.minHeight = "";
       }
-    }).catch((error) => console.error("a picture cannot be drawn:", error)).then(() => { left -= 1; finish(); });
+    }).catch((error) => console.error("a picture cannot be drawn:", error)).then(() => { inWork -= 1; tell(); });
     return drawing;
   };
 
@@ -38,20 +43,33 @@
 
   const idle = window.requestIdleCallback ?? ((call) => setTimeout(call, 200));
   const drawRest = () => {
-    const [next] = undrawn;
+    const next = nextOne();
     if (next) idle(() => draw(next).then(drawRest));
   };
 
-  page.dataset.drawing = "waiting";
-  finish();
+  // A link to a folded part opens it.
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target?.closest("details") ?? target?.querySelector(":scope > details");
+    if (folded) folded.open = true;
+  };
+
+  tell();
   for (const script of undrawn) {
-    for (const id of script.dataset.places.split(" ")) {
-      const division = document.getElementById(id);
+    for (const division of divisions(script)) {
       groups.set(division, script);
       watch.observe(division);
     }
   }
-  window.addEventListener("beforeprint", () => { for (const script of undrawn) draw(script); });
+  document.addEventListener("toggle", (event) => {
+    if (event.target.open) for (const script of [...undrawn]) if (!isFolded(script)) draw(script);
+  }, true);
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.('a[href^="#"]')) setTimeout(reveal);
+  });
+  window.addEventListener("hashchange", reveal);
+  reveal();
+  window.addEventListener("beforeprint", () => { for (const script of [...undrawn]) if (!isFolded(script)) draw(script); });
   // After the pictures in the window, which the observer reports in the first frame.
   window.addEventListener("load", () => setTimeout(drawRest, 1000));
 })();

@@ -37,6 +37,8 @@ def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[st
     if where.phases:
         shown = ", ".join(map(str, where.phases[:4])) + (", ..." if len(where.phases) > 4 else "")
         links.append(("phases", f"phase{'s' * (len(where.phases) > 1)} {shown}"))
+    if where.ordinals:
+        links.append(("ordinals", "durations by call index"))
     of_calls = [f"ensemble-{name}" for name in (where.calls or ())]
     of_calls += [name for name in sorted(sections) if where.op and name == f"ensemble-{where.op}"]
     links += [

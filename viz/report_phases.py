@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,24 @@ if TYPE_CHECKING:
 _MOST_PHASES = 40
 
 
-def phase_tables(run: Run) -> tuple[MomentsTable | None, MomentsTable | None]:
-    """Tabulate the phases, and the steps of collective calls.
+@dataclass(frozen=True)
+class PhasesFound:
+    """What a pass over the phases found.
+
+    Attributes
+    ----------
+    phases : (Phases, list of PhaseTotals) or None
+        None: the run is one phase.
+    steps : MomentsTable or None
+        Steps of collective calls; None: there are no collective calls of MPI-IO.
+    """
+
+    phases: tuple[Phases, list[PhaseTotals]] | None = None
+    steps: MomentsTable | None = None
+
+
+def find_phases(run: Run) -> PhasesFound:
+    """Add up the calls of phases, and the steps of collective calls.
 
     Parameters
     ----------
@@ -34,13 +51,9 @@ def phase_tables(run: Run) -> tuple[MomentsTable | None, MomentsTable | None]:
 
     Returns
     -------
-    phases : MomentsTable or None
-        Those with most time lost to imbalance if there are many. None: the run is one phase.
-    steps : MomentsTable or None
-        None: there are no collective calls of MPI-IO.
-
-    Both are None if not all calls are events, or if there are more than `ensembles.run.headline.MOST_EVENTS`
-    events.
+    PhasesFound
+        Nothing if not all calls are events, or if there are more than `ensembles.run.headline.MOST_EVENTS`
+        events.
 
     Raises
     ------
@@ -48,7 +61,7 @@ def phase_tables(run: Run) -> tuple[MomentsTable | None, MomentsTable | None]:
         A file of the run can no longer be read.
     """
     if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS:
-        return None, None
+        return PhasesFound()
     phases = run.phases
     requests = {}
     if phases is not None and phases.count > 1:
@@ -58,10 +71,12 @@ def phase_tables(run: Run) -> tuple[MomentsTable | None, MomentsTable | None]:
     ):
         requests["steps"] = SummaryRequest(ignoring_run(CollectiveSteps))
     if not requests:
-        return None, None
+        return PhasesFound()
     found = run.summarize(requests)
-    table = _phases(phases, found["table"].totals()) if phases is not None and "table" in requests else None
-    return table, _steps(run, found["steps"]) if "steps" in requests else None
+    of_phases = None
+    if phases is not None and "table" in requests:
+        of_phases = (phases, found["table"].totals())
+    return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
 
 
 def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
@@ -98,7 +113,7 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
     return MomentsTable(headers, rows, note)
 
 
-def _phases(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
+def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
     """Tabulate the phases, those with most time lost to imbalance if there are many."""
     shown = sorted(totals, key=lambda entry: -entry.lost_s)[:_MOST_PHASES]
     rows, hover = [], {}

@@ -1,5 +1,5 @@
 // Gives pictures dark colours while the reader prefers them, and light ones in print. `ensioDark` has the dark colour of each
-// light one. window.ensioTheme.follow(document) is called for each Bokeh document once it is drawn.
+// light one. window.ensioTheme.follow(document) is called for each Bokeh document.
 (() => {
   "use strict";
   const query = window.matchMedia("(prefers-color-scheme: dark)");

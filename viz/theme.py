@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
 from bokeh.model import Model
-from bokeh.models import Plot
+from bokeh.models import InlineStyleSheet, Plot
 from bokeh.models.annotations import Title
 
 P = TypeVar("P", bound=Model)
@@ -32,6 +32,13 @@ DARK = {
 }
 """Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks. All differ, so that a
 picture can be made light again."""
+
+_WIDGETS = """
+:host { --color: var(--ensio-widget-text, #18191d); --background-color: var(--ensio-widget, #fff); }
+.bk-btn { color: var(--ensio-widget-text, #18191d); background-color: var(--ensio-widget, #fff); }
+.bk-btn.bk-active { background-color: var(--ensio-widget-active, #ebebeb); }
+.bk-tab:hover, .bk-btn:hover { background-color: var(--ensio-widget-active, #f9f9f9); }
+"""
 
 _LIGHT = {dark: light for light, dark in DARK.items()}
 
@@ -86,6 +93,21 @@ def theme_script() -> str:
     """
     program = files("ensembles.viz").joinpath("theme.js").read_text(encoding="utf-8")
     return f"<script>\nconst ensioDark = {json.dumps(DARK)};\n{program}</script>"
+
+
+def widget_colours() -> InlineStyleSheet:
+    """Return a style sheet by which the buttons and tabs of a picture take the colours of a page.
+
+    A dark page says so by the CSS variables ``--ensio-widget``, ``--ensio-widget-text`` and
+    ``--ensio-widget-active``; elsewhere they have Bokeh's colours.
+
+    Examples
+    --------
+    >>> from ensembles.viz.theme import widget_colours
+    >>> "--ensio-widget-text" in widget_colours().css
+    True
+    """
+    return InlineStyleSheet(css=_WIDGETS)
 
 
 def spoken_title(picture: Any, models: Collection[Any] | None = None) -> str:

@@ -46,6 +46,7 @@ from ensembles.viz.raster_images import ShareImage, share_images
 from ensembles.viz.single_calls import Window, add_calls, call_columns
 from ensembles.viz.style import COLOURS, LABELS, time_hover
 from ensembles.viz.task_order import Order, TaskRows, ordered_raster, rows_of_tasks, window_of
+from ensembles.viz.theme import widget_colours
 
 _SEPARATED_TASKS = 48
 
@@ -322,6 +323,7 @@ def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
         active=0,
         name="emphasis",
         margin=(0, 0, 2, LEFT_BORDER),
+        stylesheets=[widget_colours()],
     )
     code = """
         mapper.alpha_mapper.palette = palettes[cb_obj.active];

@@ -115,7 +115,11 @@ def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> 
             f"{run.path} does not keep every call as an event, and its sums do not know files: record the "
             "whole run with ensio run --mode trace"
         )
-    found = _totals(run, "file", filters)
+    return files_from_sums(run, _totals(run, "file", filters), by)
+
+
+def files_from_sums(run: Run, found: Sequence[KeyTotals], by: Order = "time") -> list[FileTotals]:
+    """Make the totals of files from the sums of a pass, `ensembles.summaries.totals_by.TotalsBy` by file."""
     whole_ns = sum(each.io_ns for each in found) or 1
     paths = run.files
     rows = [FileTotals(**_values(each, whole_ns), path=paths[each.key], tasks=each.tasks) for each in found]
@@ -124,20 +128,26 @@ def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> 
 
 def totals_by_rank(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
     """Compute the totals of each rank of a run; see `ensembles.run.run.Run.by_rank`."""
-    hosts: dict[int, str] = {}
-    for process in run.info.processes:
-        hosts.setdefault(process.rank, process.host)
     if run.info.has_all_events:
-        found = _totals(run, "rank", filters)
-        whole_ns = sum(each.io_ns for each in found) or 1
-        values = [(each.key, _values(each, whole_ns)) for each in found]
-    elif Selection.parse(**filters) == Selection():
-        values = _values_of_table(run.reading.ranks)
-    else:
+        return ranks_from_sums(run, _totals(run, "rank", filters), by)
+    if Selection.parse(**filters) != Selection():
         raise EnsioError(
             f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
             "the whole run with ensio run --mode trace"
         )
+    return _rank_rows(run, _values_of_table(run.reading.ranks), by)
+
+
+def ranks_from_sums(run: Run, found: Sequence[KeyTotals], by: Order = "time") -> list[RankTotals]:
+    """Make the totals of ranks from the sums of a pass, `ensembles.summaries.totals_by.TotalsBy` by rank."""
+    whole_ns = sum(each.io_ns for each in found) or 1
+    return _rank_rows(run, [(each.key, _values(each, whole_ns)) for each in found], by)
+
+
+def _rank_rows(run: Run, values: Sequence[tuple[int, dict[str, Any]]], by: Order) -> list[RankTotals]:
+    hosts: dict[int, str] = {}
+    for process in run.info.processes:
+        hosts.setdefault(process.rank, process.host)
     rows = [RankTotals(**each, rank=rank, host=hosts.get(rank, "")) for rank, each in values]
     return sorted(rows, key=lambda row: (-row.order(by), row.rank))
 

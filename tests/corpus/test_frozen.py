@@ -1,4 +1,4 @@
-"""Every answer on the corpus is the frozen one, to rounding; what must hold of all answers does; they agree."""
+"""Every answer on the corpus is the frozen one, to rounding; what must hold of all does; they agree."""
 
 from __future__ import annotations
 

@@ -92,9 +92,10 @@ def test_area_under_the_drawn_rate_is_the_bytes_moved(run) -> None:
     fig = viz.rate(run)
     area = {}
     for item in fig.select_one(Legend).items:
-        line = item.renderers[1].data_source.data
+        line = item.renderers[1]
+        start, value = (np.asarray(line.data_source.data[name]) for name in (line.glyph.x, line.glyph.y))
         unit = byte_unit(1024.0)[0] if "KiB/s" in fig.yaxis.axis_label else byte_unit(1 << 20)[0]
-        area[item.label.value.split(":")[0]] = float((np.diff(line["x"]) * line["y"][:-1]).sum() * unit)
+        area[item.label.value.split(":")[0]] = float((np.diff(start) * value[:-1]).sum() * unit)
     assert area == {"write": pytest.approx(1 << 20), "read": pytest.approx(1 << 19)}
 
 

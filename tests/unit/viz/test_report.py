@@ -236,3 +236,33 @@ def test_the_slowest_calls_are_outlined_if_they_are_few_among_all(tmp_path: Path
     some = outlined(450, "some")
     assert some.duration.tolist() == [700_000] * 4
     assert len(outlined(9000, "many")) == 60
+
+
+def test_folded_parts_hold_phases_call_indices_and_ranks(tmp_path: Path) -> None:
+    """Reads become slower from the third on, and rank 1 is slowest."""
+    tasks = [
+        [("pread", 1.0 * i, (0.02 if i < 2 else 0.1 * i) * (1 + rank), 1 << 20) for i in range(6)]
+        for rank in range(2)
+    ]
+    run = run_of(tmp_path / "run", tasks, lasted_s=8.0)
+    write_report(run, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    parts = dict(re.findall(r'<section id="(\w+)"><details><summary><h2>(.*?)</h2>', page))
+    assert set(parts) == {"phases", "ordinals", "ranks"}
+    assert parts["ordinals"].startswith("Call index: 6 reads of a task on a file")
+    assert parts["ranks"].startswith("Ranks: rank 1 is longest in I/O, 2.84 s; the mean is 2.13 s")
+    assert 'id="picture-ranks"' in page
+    rows = re.search(r'(?s)<section id="ordinals">.*?</section>', page)[0]
+    assert all(f"<td>{text}</td>" in rows for text in ("30.0 ms", "300 ms", "450 ms", "600 ms", "750 ms"))
+
+
+def test_a_page_of_a_large_noisy_run_is_small(tmp_path: Path) -> None:
+    """Three thousand tasks with calls at any time: the image is coarser, and the page below 2.7 MB."""
+    rng = np.random.default_rng(7)
+    starts_s, took_s = np.sort(rng.uniform(0, 60, (3000, 9)), axis=1), rng.exponential(0.3, (3000, 9))
+    tasks = [
+        [("pwrite", start_s, time_s, 1 << 20) for start_s, time_s in zip(*task, strict=True)]
+        for task in zip(starts_s.tolist(), took_s.tolist(), strict=True)
+    ]
+    size = write_report(run_of(tmp_path / "run", tasks, lasted_s=70.0), tmp_path / "a.html")
+    assert size < 2_700_000

@@ -29,6 +29,7 @@ needs_browser = [
 ]
 
 UNDRAWN = "() => Array.from(document.querySelectorAll('.undrawn'), (place) => place.id)"
+LEFT = "() => [...document.querySelectorAll('.undrawn')].filter((place) => place.checkVisibility()).length"
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ class TestInTheBrowser:
         assert page.evaluate(UNDRAWN) != []
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         page.wait_for_function("() => document.documentElement.dataset.drawing === 'done'")
-        assert page.evaluate(UNDRAWN) == []
+        assert page.evaluate(LEFT) == 0
         assert page.problems == []
 
     def test_an_idle_browser_draws_what_is_left(self, page: Page) -> None:
@@ -85,7 +86,21 @@ class TestInTheBrowser:
             "() => { window.postponed.splice(0).forEach((call) => call());"
             " return document.documentElement.dataset.drawing === 'done'; }"
         )
-        assert page.evaluate(UNDRAWN) == []
+        assert page.evaluate(LEFT) == 0
+        folded = page.evaluate(UNDRAWN)
+        assert {"picture-ordinals", "picture-ranks"} <= set(folded)
+
+    def test_a_folded_picture_is_drawn_when_its_part_is_opened(self, page: Page) -> None:
+        page.click("#ordinals summary")
+        page.wait_for_selector("#picture-ordinals:not(.undrawn) canvas", state="attached")
+        assert "picture-ranks" in page.evaluate(UNDRAWN)
+        assert page.locator("#picture-ordinals").bounding_box()["height"] > 300
+        assert page.problems == []
+
+    def test_a_link_to_a_folded_part_opens_it(self, page: Page) -> None:
+        page.evaluate("location.hash = 'ranks'")
+        page.wait_for_selector("#picture-ranks:not(.undrawn)")
+        assert page.evaluate("document.querySelector('#ranks details').open")
 
 
 def test_text_in_a_picture_cannot_end_its_script_element() -> None:

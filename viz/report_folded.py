@@ -1,0 +1,158 @@
+"""Sections of the report that are folded until the reader opens them: phases, call indices, files, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text, seconds_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.headline import MOST_EVENTS
+from ensembles.run.tables import files_from_sums, ranks_from_sums
+from ensembles.summaries.totals_by import TotalsBy
+from ensembles.viz.files import files
+from ensembles.viz.moments import MomentsTable
+from ensembles.viz.phases import phases
+from ensembles.viz.progress import progress
+from ensembles.viz.ranks import ranks
+from ensembles.viz.report_phases import phases_table
+
+if TYPE_CHECKING:
+    from ensembles.run.ordinals import RunOrdinals
+    from ensembles.run.run import Run
+    from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.table import PhaseTotals
+
+_MOST_ORDINALS = 20
+_MOST_SLOWER = 8
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A section that the reader opens.
+
+    Attributes
+    ----------
+    name : str
+        Anchor of the section, and name of its picture.
+    title : str
+        What is in it, with the most important number.
+    picture : Bokeh model or None
+    table : MomentsTable or None
+    sentences : sequence of str
+        What stands below.
+    """
+
+    name: str
+    title: str
+    picture: Any = None
+    table: MomentsTable | None = None
+    sentences: Sequence[str] = field(default=())
+
+
+def folded_requests() -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries of events that `folded_sections` takes."""
+    return {key: SummaryRequest(ignoring_run(partial(TotalsBy, key))) for key in ("file", "rank")}
+
+
+def folded_sections(
+    run: Run, sums: Mapping[str, TotalsBy], found: tuple[Phases, Sequence[PhaseTotals]] | None
+) -> list[Folded]:
+    """Return the sections of a run.
+
+    Parameters
+    ----------
+    run : Run
+    sums : mapping of str to TotalsBy
+        By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
+    found : (Phases, sequence of PhaseTotals) or None
+        Its phases, if there are several.
+
+    Returns
+    -------
+    list of Folded
+        A run of one phase, file or task, and calls that each task makes once on a file, have no section.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run can no longer be read.
+    """
+    sections = [] if found is None else [_of_phases(*found)]
+    if not sums:
+        return sections
+    return [*sections, *_of_ordinals(run), *_of_files(run, sums["file"]), *_of_ranks(run, sums["rank"])]
+
+
+def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
+    with_io = [entry for entry in totals if entry.calls]
+    longest = max(with_io, key=lambda entry: entry.time_s)
+    name = f"{longest.phase} {longest.name}" if longest.name else str(longest.phase)
+    title = f"Phases: {count_text(found.count, 'phase')}, the longest is {name}"
+    title += f" with {seconds_text(longest.time_s)}"
+    return Folded("phases", title, phases(with_io), phases_table(found, totals))
+
+
+def _of_ordinals(run: Run) -> list[Folded]:
+    if run.reading.most_events > MOST_EVENTS:
+        return []
+    try:
+        found = run.ordinals()
+    except EnsioError:
+        return []  # no reads or writes
+    if len(found.totals) < 2:
+        return []
+    picture = progress(run, op=found.op, ordinal=_shown_ordinals(found))
+    sentences = [f"{text[0].upper()}{text[1:]}." for text in (found.trend.sentence, *found.notes)]
+    title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
+    if found.trend.worsening and found.trend.rise is not None:
+        title += f", becoming {found.trend.rise:.1f} times as long"
+    return [Folded("ordinals", title, picture, _ordinal_table(found), sentences)]
+
+
+def _shown_ordinals(found: RunOrdinals) -> str | None:
+    """Return the call indices that became slower, with the one before; None: no few ones did."""
+    first, last = found.trend.from_, found.trend.to
+    if not found.trend.worsening or first is None or last is None or last - first >= _MOST_SLOWER:
+        return None
+    return f"{max(first - 1, 1)}-{last}"
+
+
+def _ordinal_table(found: RunOrdinals) -> MomentsTable:
+    rows = [
+        (
+            f"{entry.ordinal:,}" if entry.ordinal == entry.to else f"{entry.ordinal:,} to {entry.to:,}",
+            f"{entry.n:,}",
+            "" if entry.tasks is None else f"{entry.tasks:,}",
+            *(seconds_text(time_s) for time_s in (entry.median_s, entry.p90_s, entry.max_s)),
+        )
+        for entry in found.totals[:_MOST_ORDINALS]
+    ]
+    more = len(found.totals) - len(rows)
+    note = f"{more:,} more rows: ensio ordinals lists all." if more else ""
+    return MomentsTable((found.op, "calls", "tasks", "median", "p90", "max"), rows, note)
+
+
+def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
+    totals = files_from_sums(run, sums.totals())
+    named = [row for row in totals if row.path]
+    if len(named) < 2:
+        return []
+    busiest = max(named, key=lambda row: row.io_time_s)
+    title = f"Files: {count_text(len(named), 'file')}, {100 * busiest.share:.0f} % of the I/O time on one"
+    return [Folded("files", title, files(totals), sentences=("ensio files lists all.",))]
+
+
+def _of_ranks(run: Run, sums: TotalsBy) -> list[Folded]:
+    totals = ranks_from_sums(run, sums.totals())
+    if len(totals) < 2:
+        return []
+    slowest = max(totals, key=lambda row: row.io_time_s)
+    mean_s = sum(row.io_time_s for row in totals) / len(totals)
+    title = f"Ranks: rank {slowest.rank:,} is longest in I/O, {seconds_text(slowest.io_time_s)}"
+    title += f"; the mean is {seconds_text(mean_s)}"
+    return [Folded("ranks", title, ranks(totals), sentences=("ensio ranks lists all.",))]
