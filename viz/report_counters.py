@@ -47,6 +47,7 @@ def counters_shown(run: RunInfo) -> CountersShown | None:
         "Operations": _operations(counters),
         "Access": _access(counters),
         "Files by use": _files_by_use(run),
+        "Data by file system": _by_file_system(run),
         "Files of most time": _files([row for module in modules for row in module["slowest_files"]]),
         "Ranks of most time": _ranks([row for module in modules for row in module["slowest_ranks"]]),
         "Storage targets": _targets(counters["targets"]),
@@ -142,6 +143,37 @@ def _files_by_use(run: RunInfo) -> MomentsTable:
             rows.append((f"{module.layer} ({module.module})", what, f"{int(chosen.sum()):,}", *known))
     headers = ("interface", "files that were", "number", "mean size", "largest")
     return MomentsTable(headers, rows, "A size is the end of the last byte that was read or written.")
+
+
+def _by_file_system(run: RunInfo) -> MomentsTable:
+    """Return files and bytes of each mount point, by the interfaces that reach the storage."""
+    sums: dict[str, list[float]] = {}
+    modules = [] if run.counters is None else run.counters.modules.values()
+    for module in modules:
+        if module.layer not in ("posix", "stdio"):
+            continue
+        table = module.by_file
+        time_s = table["read_s"] + table["write_s"] + table["meta_s"]
+        columns = (table["bytes_read"], table["bytes_written"], time_s)
+        for number, *values in zip(table["file"].tolist(), *(each.tolist() for each in columns), strict=True):
+            name = _file_system(run, run.files[number])
+            mine = sums.setdefault(name, [0, 0, 0, 0.0])
+            sums[name] = [mine[0] + 1, *(old + new for old, new in zip(mine[1:], values, strict=True))]
+    rows = [
+        (name, f"{count:,.0f}", bytes_text(read), bytes_text(written), seconds_text(spent_s))
+        for name, (count, read, written, spent_s) in sorted(sums.items(), key=lambda item: -item[1][3])
+    ]
+    headers = ("file system", "files", "read", "written", "time")
+    return MomentsTable(
+        headers, rows, "By POSIX and STDIO, which reach the storage. Time is summed over tasks."
+    )
+
+
+def _file_system(run: RunInfo, path: str) -> str:
+    if path in ("<STDIN>", "<STDOUT>", "<STDERR>"):
+        return "standard streams"
+    mount = run.filesystem_of(path)
+    return "unknown" if mount is None else f"{mount.point} ({mount.type})"
 
 
 def _access(counters: dict[str, Any]) -> MomentsTable:

@@ -15,6 +15,7 @@ from made_darshan_logs import START_S, MadeLog, Segment, counted_log, traced_log
 from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
+from ensembles.model.units import bytes_text
 
 pytestmark = pytest.mark.slow
 
@@ -218,6 +219,24 @@ def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
             assert row[operation] == (f"{sum(known):,}" if known else "")
         kinds = [row for row in tables["Files by use"].rows if row[0] == f"{module.layer} ({name})"]
         assert sum(int(row[2].replace(",", "")) for row in kinds) == len(module.by_file["file"])
+
+
+def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
+    import darshan
+
+    from ensembles.viz.report_counters import counters_shown
+
+    (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
+    table = counters_shown(en.open(path).info).tables["Data by file system"]
+    rows = {row[0]: row[1:] for row in table.rows}
+    report = darshan.DarshanReport(str(path), read_all=True)
+    records = report.records["POSIX"].to_df()["counters"]
+    on_scratch = [report.name_records[each].startswith("/scratch1/") for each in records["id"]]
+    assert rows["/scratch1 (lustre)"][0] == f"{sum(on_scratch):,}" == "2,048"
+    assert rows["/scratch1 (lustre)"][2] == bytes_text(int(records["POSIX_BYTES_WRITTEN"][on_scratch].sum()))
+    streams = report.records["STDIO"].to_df()["counters"]
+    stream = [report.name_records[each].startswith("<STD") for each in streams["id"]]
+    assert rows["standard streams"][0] == str(sum(stream))
 
 
 def test_calls_that_dxt_did_not_keep_are_lost(tmp_path: Path) -> None:
