@@ -84,7 +84,7 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
         return f"{bytes_text(moved / active_s)}/s while data moved" if moved and active_s else ""
     ways: tuple[tuple[str, str], ...] = (
         ("active_bytes_per_s", "while data moved"),
-        ("open_bytes_per_s", "from first open to last close"),
+        ("open_bytes_per_s", "while files were open"),
     )
     if transfer["active_s"] is None:
         ways = (("slowest_task_bytes_per_s", "by the time of the slowest task"),)

@@ -19,7 +19,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.units import bytes_text, count_text
 from ensembles.run.run import Run
-from ensembles.run.scaling import By, Direction, Scaling, ScalingPoint
+from ensembles.run.scaling import By, Direction, Scaling, ScalingPoint, label_of
 from ensembles.run.scaling import scaling as compute_scaling
 from ensembles.viz.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
 from ensembles.viz.style import NEUTRAL, byte_unit, op_colour, shade
@@ -75,18 +75,19 @@ def scaling(
     top = 1.08 * max(found.maximum_bytes_per_s, *(point.high_bytes_per_s for point in found.points))
     unit, unit_name = byte_unit(max(top, 1024.0))
     direction = "written" if found.direction == "write" else "read"
+    counted = label_of(found.by, found.direction)
     fig = new_figure(
-        title or f"Rate of bytes {direction}, by the number of {found.by}",
+        title or f"Rate of bytes {direction}, by the number of {counted}",
         360,
         x_range=Range1d(start=numbers[0] / 1.3, end=numbers[-1] * 1.3),
         y_range=Range1d(start=0, end=top / unit),
         x_axis_type="log",
         name="scaling",
     )
-    fig.xaxis.axis_label = found.by
+    fig.xaxis.axis_label = counted
     fig.xaxis.ticker = FixedTicker(ticks=numbers)
     fig.xaxis.formatter = NumeralTickFormatter(format="0,0")
-    fig.yaxis.axis_label = f"rate, first open to last close ({unit_name}/s)"
+    fig.yaxis.axis_label = f"rate while files were open ({unit_name}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     _add_shares(fig, top / found.maximum_bytes_per_s)
     items = []
@@ -117,7 +118,7 @@ def scaling(
                 renderers=[dots],
                 tooltips=[
                     ("", "@label"),
-                    (found.by, "@at{0,0}"),
+                    (counted, "@at{0,0}"),
                     ("runs", "@runs"),
                     ("median", "@median_text"),
                     ("lowest to highest", "@range_text"),

@@ -197,7 +197,7 @@ def _transfer_table(transfers: dict[str, Any]) -> str:
             for rate, time, more in ways
         ]
         rows.append((label, bytes_text(each["bytes"]), *rates))
-    headers = ["while data moved", "first open to last close"] if by_time else ["by the slowest task's time"]
+    headers = ["while data moved", "while files were open"] if by_time else ["by the slowest task's time"]
     return table_text(["transfers", "bytes", *headers], rows)
 
 

@@ -17,7 +17,7 @@ NAME = "scaling"
 HELP = "show rates of several runs against the number of tasks, nodes or writers"
 DESCRIPTION = (
     "Show the rates of several runs against the number of tasks, nodes or writers. Runs with equal numbers, "
-    "layer and kind of files are repetitions. The rate is from the first open to the last close, as of IOR."
+    "layer and kind of files are repetitions. The rate is by the time in which the files were open, as of IOR."
 )
 
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("tasks", "nodes", "writers"),
         default="tasks",
-        help="number on the axis; writers: tasks with calls at the lowest recorded layer (default: tasks)",
+        help="number on the axis; writers: tasks that transfer at the lowest recorded layer (default: tasks)",
     )
     parser.add_argument(
         "--maximum",
@@ -77,6 +77,7 @@ def _rate(text: str) -> float:
 
 def _text(found: Scaling) -> str:
     from ensembles.cli.table import table_text
+    from ensembles.run.scaling import label_of
 
     rows = [
         (
@@ -92,15 +93,16 @@ def _text(found: Scaling) -> str:
         )
         for point in found.points
     ]
-    each = f"a {found.by.removesuffix('s')}"
-    headers = ("layer", "files", found.by, "runs", "median", "spread", each, "efficiency", "of maximum")
+    counted = label_of(found.by, found.direction)
+    each = f"a {counted.removesuffix('s')}"
+    headers = ("layer", "files", counted, "runs", "median", "spread", each, "efficiency", "of maximum")
     direction = "written" if found.direction == "write" else "read"
     source = "the highest of these runs" if found.maximum_is_measured else "as given"
-    head = f"Rates of bytes {direction}, first open to last close"
+    head = f"Rates of bytes {direction}, while files were open"
     notes = [
         f"maximum: {_rate_text(found.maximum_bytes_per_s)}, {source}",
         "spread: highest rate of the runs divided by the lowest",
-        f"efficiency: rate {each}, relative to the fewest {found.by} of the same layer and files",
+        f"efficiency: rate {each}, relative to the fewest {counted} of the same layer and files",
     ]
     return "\n".join([head, "", table_text(headers, rows, left=2), "", *notes])
 

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 
 By = Literal["tasks", "nodes", "writers"]
 KEYS: tuple[By, ...] = ("tasks", "nodes", "writers")
+
+
+def label_of(by: By, direction: str) -> str:
+    """Return the name of an axis: tasks that read are readers.
+
+    Examples
+    --------
+    >>> from ensembles.run.scaling import label_of
+    >>> label_of("writers", "read"), label_of("tasks", "read")
+    ('readers', 'tasks')
+    """
+    return "readers" if by == "writers" and direction == "read" else by
 """What rates can be shown against."""
 
 Direction = Literal["write", "read"]
@@ -47,7 +59,7 @@ class RunRate:
     bytes : int
         Bytes moved.
     bytes_per_s : float
-        Rate from the first open to the last close of the files, as IOR counts it; while data moved, if the
+        Rate by the time in which the files were open, as IOR counts it; while data moved, if the
         run has no opens.
     """
 

@@ -35,7 +35,7 @@ def test_medians_ranges_and_shares_are_those_of_the_runs(tmp_path) -> None:
     drawn = columns(fig, "range")
     assert list(drawn["at"]) == [2, 8]
     assert list(drawn["runs"]) == [3, 1]
-    assert fig.yaxis[0].axis_label == "rate, first open to last close (MiB/s)"
+    assert fig.yaxis[0].axis_label == "rate while files were open (MiB/s)"
     assert list(drawn["median"]) == pytest.approx([8.0, 32.0], rel=1e-6)
     assert list(drawn["low"]) == pytest.approx([4.0, 32.0], rel=1e-6)
     assert list(drawn["high"]) == pytest.approx([16.0, 32.0], rel=1e-6)
