@@ -30,6 +30,8 @@ def label_of(by: By, direction: str) -> str:
     ('readers', 'tasks')
     """
     return "readers" if by == "writers" and direction == "read" else by
+
+
 """What rates can be shown against."""
 
 Direction = Literal["write", "read"]
