@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,23 +30,9 @@ static void make(const char *path, const char *text)
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
-{
-    (void)status;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
-static void remove_tree(void)
-{
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static void begin_tree(void)
 {
     world_begin_with_spool(ENSIO_TRACE);
-    atexit(remove_tree);
     snprintf(root, sizeof root, "%s/tree", world_folder());
     CHECK(mkdir(root, 0700) == 0);
     ensio_sources_root = root;
