@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import Column, ColumnDataSource, FixedTicker, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
 from ensembles.comparison.compare import compare
@@ -34,6 +34,7 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 
 _COLOURS = OVERLAID[:2]
 _LEAST_S = 0.5e-9
+_LEAST_TICKS = 4
 _BEYOND = 3.0
 """Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
@@ -190,7 +191,7 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
     fig.xaxis.axis_label = "share of the calls that are shorter"
     fig.xaxis.formatter = NumeralTickFormatter(format="0 %")
     fig.yaxis.axis_label = "ratio of durations"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0.[00]")
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     before, after = (ensemble.quantiles(QUANTILES, level**0.5) for ensemble in mine)
     rows = [
         (quantile, one, other)
@@ -205,6 +206,7 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
     near = [each for each in ends if min(ratio) / _BEYOND <= each <= max(ratio) * _BEYOND]
     bottom, top = min([0.8, *(each / 1.2 for each in near)]), max([1.25, *(1.2 * each for each in near)])
     fig.y_range = Range1d(start=bottom, end=top)
+    fig.yaxis.ticker = FixedTicker(ticks=_ratio_ticks(bottom, top))
     same = fig.line(x=[-0.02, 1.02], y=[1, 1], line_color=NEUTRAL["line"], line_dash="dashed")
     source = ColumnDataSource(
         {
@@ -244,6 +246,18 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
         )
     )
     return fig
+
+
+def _ratio_ticks(bottom: float, top: float) -> list[float]:
+    """Return round ratios, at least four in a range: Bokeh's own ticks on short logarithmic axes are few."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(bottom)), np.ceil(np.log10(top)) + 1)
+    ticks = np.empty(0)
+    for factors in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), np.arange(1, 10, 0.5), np.arange(1, 10, 0.1)):
+        ticks = np.outer(powers, factors).ravel()
+        ticks = ticks[(ticks >= bottom) & (ticks <= top)]
+        if len(ticks) >= _LEAST_TICKS:
+            break
+    return [float(f"{tick:.3g}") for tick in ticks]
 
 
 def _divided(end: float, by: float) -> float:

@@ -205,7 +205,9 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
         border_line_color=None,
         padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
         margin=0,
-        spacing=14,
+        spacing=9,
+        glyph_height=15,
+        label_height=15,
         label_text_font_size="10pt",
         **options,
     )

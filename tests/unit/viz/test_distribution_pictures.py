@@ -105,3 +105,14 @@ def test_histogram_overlays_ensembles_of_runs(run) -> None:
     counts = {bar.label.value: sum(bar.renderers[2].data_source.data["n"]) for bar in bars}
     assert counts == {"1: calls (n = 3)": 3, "2: calls (n = 3)": 3}
     assert len(viz.histogram([run.select(op="read"), run.select(op="write")]).tabs) == 2
+
+
+@pytest.mark.parametrize(("slower", "shown"), [(1.0, {1.0}), (30.0, {1.0, 5.0, 20.0}), (0.5, {0.5, 1.0})])
+def test_ratios_have_round_ticks(slower: float, shown: set[float]) -> None:
+    rng = np.random.default_rng(3)
+    before = rng.lognormal(0, 0.1, 400)
+    picture = viz.comparison(ensembles.Ensemble(before), ensembles.Ensemble(before * slower))
+    fig = picture.select_one({"name": "comparison_ratio"})
+    inside = [tick for tick in fig.yaxis[0].ticker.ticks if fig.y_range.start <= tick <= fig.y_range.end]
+    assert len(inside) >= 4
+    assert shown <= set(inside)
