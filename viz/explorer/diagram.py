@@ -128,6 +128,7 @@ class TraceDiagram:
             nan_color="#ffffff00",
             alpha_mapper=LinearColorMapper(palette=_alphas(1.0), low=0, high=255),
         )
+        tell_new_opacity(mapper)
         glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
         self._images.append(self.figure.add_glyph(source, glyph))
         return source, mapper
@@ -234,6 +235,12 @@ class TraceDiagram:
         first = int(np.clip(np.floor(top + 0.5), 0, self._tasks - 1))
         last = int(np.clip(np.ceil(bottom - 0.5), first, self._tasks - 1))
         return Window(int(np.floor(low * 1e9)), int(np.ceil(high * 1e9)), first, last)
+
+
+def tell_new_opacity(mapper: WeightedStackColorMapper) -> None:
+    """Have the page draw its images anew when the opacities change, which Bokeh does for the colours only."""
+    code = "mapper.change.emit()"
+    mapper.alpha_mapper.js_on_change("palette", CustomJS(args={"mapper": mapper}, code=code))
 
 
 def short_label(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
@@ -62,12 +64,13 @@ class Durations:
         self._all: dict[str, ColumnDataSource] = {}
         self._marked: dict[str, ColumnDataSource] = {}
         self._items: dict[str, LegendItem] = {}
+        self._bars: dict[str, Any] = {}
         more = "" if beside is None else "_beside"
         for op in CLASSES:
             if op not in counted:
                 continue
             self._all[op] = ColumnDataSource(_bars(*counted[op]))
-            line = self.figure.quad(
+            bars = self.figure.quad(
                 source=self._all[op],
                 left="left",
                 right="right",
@@ -78,6 +81,7 @@ class Durations:
                 line_color=COLOURS[op],
                 name=f"all_{op}{more}",
             )
+            self._bars[op] = bars
             source = ColumnDataSource({"left": [], "right": [], "top": []})
             self.figure.quad(
                 source=source,
@@ -90,7 +94,7 @@ class Durations:
                 name=f"marked_{op}{more}",
             )
             self._marked[op] = source
-            self._items[op] = legend_item(_label(op, counted[op][1]), line)
+            self._items[op] = legend_item(_label(op, counted[op][1]), bars)
             items.append(self._items[op])
         self._box = BoxAnnotation(
             fill_alpha=0.06, fill_color="black", line_color="black", line_dash="dashed", visible=False
@@ -123,6 +127,9 @@ class Durations:
         counted = {} if calls is None else calls.durations()
         for name, source in self._marked.items():
             source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
+        fill, line = (0.25, 1.0) if calls is None else (0.1, 0.2)
+        for bars in self._bars.values():
+            bars.glyph.update(fill_alpha=fill, line_alpha=line)
         self._box.visible = view.durations_s is not None
         if view.durations_s is not None:
             self._box.left, self._box.right = view.durations_s

@@ -18,7 +18,7 @@ from bokeh.models.annotations import BoxAnnotation
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import label_offsets, offset_image
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select
+from ensembles.viz.explorer.diagram import add_box_select, tell_new_opacity
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure
 from ensembles.viz.files import plain_path
@@ -63,6 +63,7 @@ class Offsets:
         self._mapper = WeightedStackColorMapper(
             palette=palette, color_baseline=0, nan_color="#ffffff00", alpha_mapper=_opacity(1.0)
         )
+        tell_new_opacity(self._mapper)
         data, self._most = offset_image(found, "time", self._shown)
         self._all = ColumnDataSource(data)
         self._add(self._all, self._mapper)

@@ -27,7 +27,7 @@ from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
-from ensembles.viz.figures import retitle, time_range
+from ensembles.viz.figures import plain, retitle, time_range
 
 _LINK_JS = """
     const old = new URLSearchParams(window.location.search);
@@ -303,9 +303,10 @@ class Explorer:
     def _mark(self) -> None:
         """Show the marked calls in every picture and table."""
         view = self.view
+        paths = [panel.shown.run.path for panel in self._panels]
         texts = {
-            "command": [view.command(self.shown.run.path)],
-            "python": [view.python(self.shown.run.path)],
+            "command": ["\n".join(map(view.command, paths))],
+            "python": ["\n".join(map(view.python, paths))],
         }
         for panel in self._panels:
             panel.mark(view)
@@ -367,7 +368,8 @@ class Explorer:
         sentences = [] if found else [f"No finding: {examined} causes were examined."]
         if causes.ordinals is not None:
             sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
-        self._doubts.text = f"<p>{html.escape(' '.join([*sentences, *causes.reasons]))}</p>"
+        of = f"Of {self.shown.run.path}: " if len(self.runs) > 1 else ""
+        self._doubts.text = f"<p>{html.escape(of + ' '.join([*sentences, *causes.reasons]))}</p>"
         self._examine.visible = False
 
     def _mark_finding(self, number: int) -> None:
@@ -420,7 +422,16 @@ class Explorer:
         )
 
     def _show_modes(self) -> None:
-        self._answer_with(lambda: str(self._panels[0].of_marked.ensemble().modes()))
+        several = len(self._panels) > 1
+
+        def text() -> str:
+            answers = []
+            for panel in self._panels:
+                of = f"{panel.shown.run.path}:\n" if several else ""
+                answers.append(f"{of}{panel.of_marked.ensemble().modes()}")
+            return "\n\n".join(answers)
+
+        self._answer_with(text)
 
     def _show_comparison(self) -> None:
         if len(self._panels) < 2:
@@ -502,19 +513,22 @@ def _without_zoom(view: View) -> View:
 
 
 def _arranged(panels: Sequence[Panel]) -> list[Any]:
-    """Arrange the pictures of one run below each other, and those of two runs in turns."""
+    """Arrange the pictures below each other, those of two runs in turns."""
     if len(panels) == 1:
         return list(panels[0].figures)
     for panel in panels:
+        name = plain(panel.shown.run.path)[-40:]
         panel.diagram.name_run(panel.shown.run.path)
-        retitle(panel.durations.figure, "Durations")  # a longer title would lie under the legend
+        retitle(panel.rates, f"Rate of all tasks of {name}")
+        retitle(panel.durations.figure, f"Durations of {name}: drag over a peak to mark calls")
     first, second = panels
     return [
         first.diagram.figure,
         second.diagram.figure,
         first.rates,
         second.rates,
-        row(first.durations.figure, second.durations.figure, sizing_mode="stretch_width"),
+        first.durations.figure,
+        second.durations.figure,
         *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
     ]
 

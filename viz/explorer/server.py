@@ -25,8 +25,8 @@ from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
 
-# Everything on the page turns dark and keeps its hue; the page has no pictures of other colours. It uses neither of the scripts
-# that are left out, the larger half of Bokeh.
+# Everything on the page turns dark and keeps its hue; the page has no pictures of other colours. It uses
+# neither of the scripts that are left out, the larger half of Bokeh.
 _PAGE = """
 {% block js_resources %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}

@@ -82,7 +82,8 @@ class Shown:
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
         if not run.info.has_all_events and run.mode == "profile":
-            raise EnsioError(f"{run.path} {run.info.how_it_was_recorded}: {run.info.how_to_keep_calls}")
+            how = f"{run.info.how_to_keep_calls}, or use ensio report"
+            raise EnsioError(f"{run.path} {run.info.how_it_was_recorded}: {how}")
         self.run = run
         self.notes: list[str] = []
         self.version = 0

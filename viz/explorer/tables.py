@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
 TIME = """<span><%
@@ -97,6 +97,9 @@ class Table:
             sizing_mode="stretch_width",
             name=name,
         )
+        # Bokeh draws other rows only if there are more or fewer of them.
+        drawn = CustomJS(args={"view": self.widget.view}, code="view.change.emit()")
+        self.source.js_on_change("data", drawn)
         self._chosen = chosen
         if chosen is not None:
             self.source.selected.on_change("indices", self._choose)

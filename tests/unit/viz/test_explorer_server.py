@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import importlib.util
+import io
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
 from browser import FLAGS, chromium
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 pytestmark = [
@@ -124,6 +126,44 @@ def test_a_peak_marks_calls_and_the_link_restores_them(opened) -> None:
     assert "token=" in query
     again = opened("&" + "&".join(part for part in query[1:].split("&") if not part.startswith("token=")))
     found(again, "2 calls are marked")
+
+
+_FIRST_ROW = """() => {
+    const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name('slowest'));
+    return view.el.shadowRoot.querySelector('.slick-row')?.innerText.split('\\n')[1];
+}"""
+
+
+def test_what_is_seen_follows_each_mark(context, tmp_path: Path) -> None:
+    """More calls than are drawn one by one, and as many rows of the table before as after."""
+    tasks = [
+        [("pwrite", 0.001 * i, 0.0009, 4096) for i in range(1500)]
+        + [("pread", 2.0 + 0.0003 * i, 0.0002, 4096) for i in range(1500)]
+        for _ in range(2)
+    ]
+    run = run_of(tmp_path / "run", tasks, lasted_s=3.0)
+
+    def pixel(page, name: str, x: float, y: float) -> tuple[int, ...]:
+        left, top = page.evaluate(_AT, [name, x, y])
+        return Image.open(io.BytesIO(page.screenshot())).convert("RGB").getpixel((round(left), round(top)))
+
+    with serving([run.path]) as link:
+        page = context.new_page()
+        page.goto(link)
+        page.wait_for_function("() => window.Bokeh?.documents[0]?.is_idle")
+        found(page, "6,000 calls are shown")
+        page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pwrite'")
+        whole = pixel(page, "explorer_trace", 0.75, 0.0)
+        drag(page, "explorer_histogram", (1.5e-4, 2.0), (3e-4, 20.0))
+        found(page, "3,000 calls are marked")
+        page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pread'")
+        page.wait_for_timeout(500)
+        assert min(pixel(page, "explorer_trace", 0.75, 0.0)) > min(whole) + 60
+        page.get_by_role("button", name="Clear the marked calls").click()
+        page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pwrite'")
+        page.wait_for_timeout(500)
+        assert pixel(page, "explorer_trace", 0.75, 0.0) == whole
+        page.close()
 
 
 def test_a_rectangle_marks_calls(opened) -> None:
