@@ -2,7 +2,7 @@
 
 _SLOW = (
     "a slow call of the model lasts a multiple of its transfer, so that two calls gain as much as four do "
-    "in the paper; the seeds reach from -1 to 16 %. Tried: log-normal noise of 0.3 and of 0.45 of each call"
+    "in the paper; the seeds reach from -3 to 16 %. Tried: log-normal noise of 0.3 and of 0.45 of each call"
     " instead of a few slow ones: phases end after 34 s, and more calls make them longer by 3 to 5 %"
 )
 _TAIL = (
