@@ -35,7 +35,7 @@ static void point_to_point(void)
 {
     MPI_Request request;
     MPI_Message message;
-    const MPI_Count many = 3000000000; /* more than an int has room for: no message, as there is nobody to send to */
+    const MPI_Count many = 3000000000; /* more than an int has room for; without a peer, no message is sent */
     MPI_Send_c(a, many, MPI_BYTE, MPI_PROC_NULL, 0, all);
     did("Send", many);
     MPI_Irecv_c(b, many, MPI_INT, MPI_PROC_NULL, 0, all, &request);
