@@ -40,7 +40,8 @@ the tables say more.
 * MPI: the names in C and in the three kinds of Fortran bindings are one call, and so are those with large
   counts (`_c`). A non-blocking or split call is one event, with the time of its post; `MPI_Test` and its
   relatives are events only where they completed I/O, and Wait and Test are then calls of the layer mpiio.
-  The layer mpimsg is recorded on request; with it, a Test that completed messages is an event too.
+  The layer mpimsg is recorded on request; with it, a Test that completed messages is an event too, and so
+  is a probe that found one.
   [The columns](formats/columns.md) of MPI have a page.
   The preload library also records MPI-IO, `MPI_Init`, `MPI_Init_thread` and `MPI_Finalize` that another tool
   passes on as `PMPI_...`.

@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include "cache.h"
+#include "joined.h"
 #include "locks.h"
 #include "metadata.h"
 #include "nodes.h"
@@ -94,6 +95,8 @@ static void begin_data(struct pfs *model, struct task *task, int32_t id)
         begin_write(model, task, id);
     else
         begin_read(model, task, id);
+    if (task->call.operation == PFS_READ && task->rest_bytes > 0 && joined_read(model, id))
+        return;
     if (task->rest_bytes > 0)
         nodes_ask(model, id); /* the part that was counted at the beginning represents it until it is served */
     else
@@ -213,6 +216,7 @@ void call_part_done(struct pfs *model, int32_t id)
 void call_end(struct pfs *model, int32_t id)
 {
     struct task *task = task_at(model, id);
+    joined_end(model, id);
     task->state = TASK_DONE;
     task->done_ns = model->now_ns;
     task->next = NOBODY;
@@ -253,6 +257,7 @@ void call_give_up(struct pfs *model, int32_t id)
     case TASK_RUNNING:
         sharing_give_up(model, id, task->number);
         nodes_leave(model, id);
+        joined_end(model, id);
         break;
     default:
         break;

@@ -33,6 +33,7 @@
     /* read-ahead */ \
     X(readahead_KiB, 64, 0, 1e9) \
     X(readahead_max_MiB, 8, 0, 1e6) \
+    X(shared_reads, 0, 0, 1) \
     /* noise: standard deviations of logarithms */ \
     X(request_noise, 0.1, 0, 3) \
     X(call_noise, 0.1, 0, 3) \

@@ -103,6 +103,11 @@ struct task {
     int32_t served; /* counts among its node's active calls */
     int32_t next;   /* next in the queue that it waits in, or in the list of complete calls */
     int32_t previous;
+    int32_t reads; /* its read is in the list of the node's reads */
+    int32_t next_read;
+    int32_t joins; /* the task plus one whose read it has joined; 0: none */
+    int32_t first_joined;
+    int32_t next_joined;
     struct stream streams[PFS_STREAMS];
 };
 
@@ -116,6 +121,7 @@ struct node {
     int32_t rest_comes; /* those that are served after the first ones */
     int32_t gathering;
     uint32_t bursts;
+    int32_t first_read; /* reads that other tasks can join */
 };
 
 struct file {

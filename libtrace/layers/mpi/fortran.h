@@ -47,6 +47,16 @@
         MPI_TIMED(thread, 0, real arguments); \
         STORE_WAIT(thread, CALL_MPI_##call, summed_only, moving, *error); \
     }
+#define FORTRAN_FINDING(call, symbol, parameters, arguments, found) \
+    FORTRAN_WRAPPER(symbol, parameters) \
+    { \
+        __auto_type real = FORTRAN_REAL(symbol); \
+        ENTER_OR_PASS(thread, WANTED(call), real arguments, ) \
+        ERROR_OR_OWN; \
+        MPI_TIMED(thread, 0, real arguments); \
+        if (*error == 0 && (found)) \
+            STORE_WAIT(thread, CALL_MPI_##call, 0, 0, *error); \
+    }
 #define FORTRAN_BYTES(count, type) ensio_mpi_message_bytes(*(count), ensio_mpi_type_f2c(*(type)))
 #define FORTRAN_LOCAL_BYTES(data, count, type) 0
 

@@ -77,16 +77,31 @@ static inline int ensio_mpi_inside(const char *frame)
         (thread)->depth = kept_depth; \
     } while (0)
 
-/* The wrapper in C of a call that waits for other tasks, or sends them something. */
-#define C_WAITING(call, parameters, arguments, bytes, summed_only) \
-    ENSIO_WRAPPER(int, MPI_##call, parameters) \
+/* The wrapper in C of a call that waits for other tasks, or sends them something. `symbol` counts as the call. */
+#define C_WAITING_AS(symbol, call, parameters, arguments, bytes, summed_only) \
+    ENSIO_WRAPPER(int, symbol, parameters) \
     { \
-        __auto_type real = ENSIO_REAL(MPI_##call); \
+        __auto_type real = ENSIO_REAL(symbol); \
         int result; \
         ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
         const uint64_t moving = (bytes); \
         MPI_TIMED(thread, 0, result = real arguments); \
         STORE_WAIT(thread, CALL_MPI_##call, summed_only, moving, result); \
+        return result; \
+    }
+#define C_WAITING(call, parameters, arguments, bytes, summed_only) \
+    C_WAITING_AS(MPI_##call, call, parameters, arguments, bytes, summed_only)
+
+/* The same for a call that asks whether something has come: stored if it has. */
+#define C_FINDING(call, parameters, arguments, found) \
+    ENSIO_WRAPPER(int, MPI_##call, parameters) \
+    { \
+        __auto_type real = ENSIO_REAL(MPI_##call); \
+        int result; \
+        ENTER_OR_PASS(thread, WANTED(call), result = real arguments, result) \
+        MPI_TIMED(thread, 0, result = real arguments); \
+        if (result == 0 && (found)) \
+            STORE_WAIT(thread, CALL_MPI_##call, 0, 0, result); \
         return result; \
     }
 #define C_BYTES(count, type) ensio_mpi_message_bytes(count, type)

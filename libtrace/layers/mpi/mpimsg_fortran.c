@@ -16,6 +16,10 @@ enum {
 #define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
     FORTRAN_WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes, 0)
 #define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
+#define WINDOW SYNC
+#define UNCOUNTED EXCHANGE
+#define FINDING(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, found) \
+    FORTRAN_FINDING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, found)
 #include ENSIO_TABLE
 #endif
 
@@ -23,5 +27,8 @@ enum {
 #define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
 #define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
     FORTRAN_WAITING(call, BOUND(mpi_##lower), fortran_parameters, fortran_arguments, bytes, 0)
+#define WINDOW SYNC
+#define UNCOUNTED EXCHANGE
+#define FINDING(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, found)
 #include ENSIO_TABLE
 #endif

@@ -139,6 +139,35 @@ static void point_to_point(void)
         end(&requests[0]);
         check_of_other(10);
     }
+    /* Only the probe that finds a message is recorded. */
+    for (int i = 0; i < 2; i++) {
+        int found = 0;
+        MPI_Iprobe(!rank, 25, all, &found, MPI_STATUS_IGNORE);
+        MPI_Improbe(!rank, 25, all, &found, &message, MPI_STATUS_IGNORE);
+        wrong += found;
+        MPI_Barrier(all);
+        did("Barrier", 0);
+        MPI_Isend(a, COUNT, MPI_INT, !rank, 25, all, &requests[0]);
+        did("Isend", 40);
+        while (!found) {
+            if (i == 0)
+                MPI_Iprobe(!rank, 25, all, &found, MPI_STATUS_IGNORE);
+            else
+                MPI_Improbe(!rank, 25, all, &found, &message, MPI_STATUS_IGNORE);
+        }
+        did(i == 0 ? "Iprobe" : "Improbe", 0);
+        if (i == 0) {
+            MPI_Recv(b, COUNT, MPI_INT, !rank, 25, all, MPI_STATUS_IGNORE);
+            did("Recv", 40);
+        } else {
+            MPI_Mrecv(b, COUNT, MPI_INT, &message, MPI_STATUS_IGNORE);
+            did("Mrecv", 40);
+        }
+        end(&requests[0]);
+        check_of_other(10);
+        MPI_Barrier(all); /* the message is gone before the next is sent */
+        did("Barrier", 0);
+    }
     int size;
     void *buffer;
     MPI_Buffer_detach(&buffer, &size);
@@ -189,6 +218,48 @@ static void collective(void)
     ENDED("Ireduce_scatter", 0);
     MPI_Ireduce_scatter_block(a, b, COUNT, MPI_INT, MPI_SUM, all, &request);
     ENDED("Ireduce_scatter_block", 40);
+}
+
+/* Each task is the only neighbour of the other. */
+static void neighbours(void)
+{
+    const int peer = !rank, counts[1] = {COUNT}, places[1] = {0};
+    const MPI_Aint offsets[1] = {0};
+    const MPI_Datatype types[1] = {MPI_INT};
+    MPI_Comm graph;
+    MPI_Request request;
+    MPI_Dist_graph_create_adjacent(all, 1, &peer, MPI_UNWEIGHTED, 1, &peer, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+    MPI_Neighbor_allgather(a, COUNT, MPI_INT, b, COUNT, MPI_INT, graph);
+    did("Neighbor_allgather", 40);
+    check_of_other(COUNT);
+    MPI_Neighbor_allgatherv(a, COUNT, MPI_INT, b, counts, places, MPI_INT, graph);
+    did("Neighbor_allgatherv", 40);
+    check_of_other(COUNT);
+    MPI_Neighbor_alltoall(a, COUNT, MPI_INT, b, COUNT, MPI_INT, graph);
+    did("Neighbor_alltoall", 0);
+    check_of_other(COUNT);
+    MPI_Neighbor_alltoallv(a, counts, places, MPI_INT, b, counts, places, MPI_INT, graph);
+    did("Neighbor_alltoallv", 0);
+    check_of_other(COUNT);
+    MPI_Neighbor_alltoallw(a, counts, offsets, types, b, counts, offsets, types, graph);
+    did("Neighbor_alltoallw", 0);
+    check_of_other(COUNT);
+    MPI_Ineighbor_allgather(a, COUNT, MPI_INT, b, COUNT, MPI_INT, graph, &request);
+    ENDED("Ineighbor_allgather", 40);
+    check_of_other(COUNT);
+    MPI_Ineighbor_allgatherv(a, COUNT, MPI_INT, b, counts, places, MPI_INT, graph, &request);
+    ENDED("Ineighbor_allgatherv", 40);
+    check_of_other(COUNT);
+    MPI_Ineighbor_alltoall(a, COUNT, MPI_INT, b, COUNT, MPI_INT, graph, &request);
+    ENDED("Ineighbor_alltoall", 0);
+    check_of_other(COUNT);
+    MPI_Ineighbor_alltoallv(a, counts, places, MPI_INT, b, counts, places, MPI_INT, graph, &request);
+    ENDED("Ineighbor_alltoallv", 0);
+    check_of_other(COUNT);
+    MPI_Ineighbor_alltoallw(a, counts, offsets, types, b, counts, offsets, types, graph, &request);
+    ENDED("Ineighbor_alltoallw", 0);
+    check_of_other(COUNT);
+    MPI_Comm_free(&graph);
 }
 
 static void fence(MPI_Win window)
@@ -299,6 +370,7 @@ int main(int count, char **arguments)
         a[i] = 1000 * rank + i;
     point_to_point();
     collective();
+    neighbours();
     one_sided();
     MPI_Comm_split(all, 0, rank, &alike);
     did("Comm_split", 0);

@@ -1,4 +1,7 @@
-"""Tests on times of runs, against R 4.2.2 and scikit-posthocs 0.17.1 on the same numbers."""
+"""Tests on times of runs, against R 4.2.2 and scikit-posthocs 0.17.1 on the same numbers.
+
+Dunn's test is also that of R's package dunn.test 1.3.7, ``dunn.test(groups, method="holm", altp=TRUE)``.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def test_shapiro_wilk_is_that_of_r():
     assert np.array(found) == pytest.approx(np.array(expected), abs=1e-6)
 
 
-def test_dunn_with_ties_is_that_of_r_and_scikit_posthocs():
+def test_dunn_with_ties_is_that_of_dunn_test_and_scikit_posthocs():
     test = make_run_test("run", "io_time_s", TIED_S, NAMES[:3])
     assert [pair.groups for pair in test.pairs] == [["a", "b"], ["a", "c"], ["b", "c"]]
     z = [-2.381600650959, 0.248823948608, 2.630424599567]
@@ -48,12 +51,20 @@ def test_dunn_with_ties_is_that_of_r_and_scikit_posthocs():
     assert [pair.holm_p for pair in test.pairs] == pytest.approx(holm_p, abs=1e-6)
 
 
-def test_groups_of_unequal_size_are_those_of_r_and_scikit_posthocs():
+def test_groups_of_unequal_size_are_those_of_r_dunn_test_and_scikit_posthocs():
     test = make_run_test("step", "phase 1", UNEQUAL_S, NAMES)
     assert test.statistic == pytest.approx(12.9076023391813, abs=1e-6)
     assert test.p == pytest.approx(0.00484074157885763, abs=1e-6)
-    # posthoc_dunn(UNEQUAL_S, p_adjust="holm"), by pairs
-    holm_p = [0.12452314, 0.90969269, 0.02801597, 0.10438033, 0.78134869, 0.01857116]
+    # dunn.test has the pairs in the order 1-2, 1-3, 2-3, 1-4, 2-4, 3-4.
+    assert ["".join(pair.groups) for pair in test.pairs] == ["ab", "ac", "ad", "bc", "bd", "cd"]
+    z = [-2.038422353686252, 0.113426174563120, -2.770141550629917]
+    z += [2.224793833670703, -0.858395075278952, -2.958122264111931]
+    p = [0.04150771264763586, 0.90969268931376579, 0.00560319359993425]
+    p += [0.02609508154972463, 0.39067434602356788, 0.00309519331026009]
+    holm_p = [0.1245231379429076, 0.9096926893137658, 0.0280159679996713]
+    holm_p += [0.1043803261988985, 0.7813486920471358, 0.0185711598615605]
+    assert [pair.z for pair in test.pairs] == pytest.approx(z, abs=1e-6)
+    assert [pair.p for pair in test.pairs] == pytest.approx(p, abs=1e-6)
     assert [pair.holm_p for pair in test.pairs] == pytest.approx(holm_p, abs=1e-6)
     shapiro_p = [0.471688444104814, 0.945142993141942, 0.348259405139899, 0.524880741994614]
     assert [group.shapiro_p for group in test.groups] == pytest.approx(shapiro_p, abs=1e-6)

@@ -24,7 +24,7 @@ tool = importlib.import_module("figures_page")
 PAGE = tool.PAGE
 TEXT = PAGE.read_text(encoding="utf-8")
 SHOWN = list(tool.shown(TEXT))
-MOST_BYTES = 40_000
+MOST_BYTES = 60_000
 
 NO_PICTURES = {"experiment", "explore", "moments", "save", "surroundings", "theme", "write_report"}
 """Functions of viz that the page names without an image."""

@@ -201,9 +201,9 @@ def test_madbench_goes_through_other_layers_with_the_same_calls(layer):
 @pytest.mark.parametrize(
     ("name", "writers", "alignment", "metadata"),
     [
-        ("gcrm", 10240, 1, 4200),
-        ("gcrm-writers", 80, 1, 4200),
-        ("gcrm-aligned", 80, MIB, 4200),
+        ("gcrm", 10240, 1, 600 + 3352),
+        ("gcrm-writers", 80, 1, 600 + 3352),
+        ("gcrm-aligned", 80, MIB, 600 + 3352),
         ("gcrm-aggregated", 80, MIB, 1),
     ],
 )
@@ -222,30 +222,57 @@ def test_gcrm_is_the_ladder_of_figure_6(name, writers, alignment, metadata):
     assert len(others) == metadata
     assert not others[:, 0].any()
     assert (others[:, 5] < 3 * KIB).all() if metadata > 1 else others[0, 5] == MIB
-    if metadata > 1:  # at the ends of the two halves, after their records
+    if metadata > 1:  # of the first half at its end; of the second half before its steps, and at its end
         of_phase = Counter(plan.steps[step].phase for step in others[:, 1])
-        assert of_phase == {"metadata-of-one-record": 3 * 200, "metadata-of-six-records": 18 * 200}
+        names = ("metadata-of-one-record", "six-records", "metadata-of-six-records")
+        assert [of_phase[phase] for phase in names] == [600, 639 + 2 * 1108, 497]
         phases = [step.phase for step in plan.steps]
         assert phases.index("metadata-of-one-record") == phases.index("six-records") - 1
     per_phase = Counter(plan.steps[step] for step in records[:, 1])
     assert [per_phase[step] for step in plan.steps if step in per_phase] == [10240] * 3 + [6 * 10240] * 3
 
 
+def gcrm_counts(name):
+    return json.loads((PATTERNS / "fingerprints" / "counts" / f"{name}.json").read_text())
+
+
+def metadata_calls(plan, call):
+    rows = calls_named(plan, call)
+    return rows[rows[:, 5] < 3 * KIB]
+
+
 def test_gcrm_makes_as_many_writes_of_metadata_as_its_kernel():
-    kept = json.loads((PATTERNS / "fingerprints" / "counts" / "gcrm-metadata.json").read_text())
-    counted = kept["whole"]["calls"]["MPI_File_write_at"] / kept["datasets"]
-    plan = plan_of("gcrm", {"share": 1}, paper=True)
-    rows = calls_named(plan, "posix.pwrite")
-    assert kept["chunks"] == plan.tasks  # records of a dataset: one chunk of each task
-    assert (rows[:, 5] < 3 * KIB).sum() == 21 * counted
+    counted = gcrm_counts("gcrm-records-1.8.3")
+    with_later_hdf5 = gcrm_counts("gcrm-metadata")
+    plan = plan_of("gcrm", paper=True)
+    writes = metadata_calls(plan, "posix.pwrite")
+    of_phase = Counter(plan.steps[step].phase for step in writes[:, 1])
+    # The first half has datasets of one chunk of each task. One of the 601 is the first piece of the file.
+    assert counted["chunks"] == with_later_hdf5["chunks"] == plan.tasks
+    assert of_phase["metadata-of-one-record"] == counted["whole"]["calls"]["write"] - 1
+    assert of_phase["metadata-of-one-record"] == with_later_hdf5["whole"]["calls"]["MPI_File_write_at"]
+    # The second half has datasets of six, whose index HDF5 writes before the records and at the end.
+    counted = gcrm_counts("gcrm-index-1.8.3")
+    assert counted["chunks"] == 6 * plan.tasks
+    of_step = Counter(plan.steps[step] for step in writes[:, 1] if plan.steps[step].phase == "six-records")
+    assert [of_step[step] for step in plan.steps if step in of_step] == counted["writes_before_records"]
+    assert of_phase["metadata-of-six-records"] == counted["writes_at_the_end"]
+    assert len(writes) == 600 + counted["whole"]["calls"]["write"]
 
 
-def test_gcrm_reads_metadata_if_asked_to():
-    plan = plan_of("gcrm", {"metadata_reads": 5})
-    reads = calls_named(plan, "posix.pread")
-    assert len(reads) == 21 * 5
-    assert not reads[:, 0].any()
-    assert "posix.pread" not in {plan.calls[call] for call in plan_of("gcrm").column("call")}
+def test_gcrm_reads_the_index_as_its_kernel():
+    counted = gcrm_counts("gcrm-index-1.8.3")
+    tasks = counted["tasks"]
+    kernel = plan_of("gcrm", {"tasks": tasks, "share": counted["chunks"] // 6 // tasks}, paper=True)
+    reads = Counter(metadata_calls(kernel, "posix.pread")[:, 0].tolist())
+    # Task 0, which writes the index, finds less of it in its cache.
+    expected = [counted["reads_of_tasks"][rank] for rank in (1, 2, 3)]
+    assert [reads[rank] for rank in (1, 2, 3)] == pytest.approx(expected, rel=0.05)
+    assert reads[0] == pytest.approx(counted["reads_of_tasks"][0], rel=0.3)
+    # An index that stays in the cache is not read, and neither are metadata that are kept until the end.
+    for name, paper in (("gcrm", False), ("gcrm-aggregated", True)):
+        plan = plan_of(name, paper=paper)
+        assert "posix.pread" not in {plan.calls[call] for call in plan.column("call")}
 
 
 TABLE_1 = {
