@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ _CURVE_WIDTHS = 4.0
 _LEAST_WIDTH = 0.01
 _NARROW, _LABEL_WIDTH = 520, 90
 """Width in pixels of a narrow figure and of the label of a mode."""
-_LABEL_HEIGHTS = (0.9, 0.8)
+_LABEL_HEIGHTS = (0.9, 0.81, 0.72, 0.63)
 
 
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
@@ -136,12 +135,14 @@ def _draw_modes(
         line_color=colour,
         line_width=2,
     )
+    heights, align = _label_places([mode.t_s for mode in found.modes], *ends(fig.x_range))
     source = ColumnDataSource(
         {
             "low": [mode.low_s for mode in found.modes],
             "high": [mode.high_s for mode in found.modes],
             "t": [mode.t_s for mode in found.modes],
-            "y": top * _label_heights([mode.t_s for mode in found.modes], *ends(fig.x_range)),
+            "y": top * heights,
+            "align": align,
             "text": [f"{seconds_text(mode.t_s)}, {percent_text(mode.weight)}" for mode in found.modes],
             "share": [
                 f"{100 * mode.weight:.1f} % ({100 * mode.weight_low:.1f} % – {100 * mode.weight_high:.1f} %)"
@@ -172,7 +173,7 @@ def _draw_modes(
         text="text",
         source=source,
         y_offset=-7,
-        text_align="center",
+        text_align="align",
         text_font_size="9.5pt",
         text_color=NEUTRAL["text"],
         name="mode_labels",
@@ -196,15 +197,31 @@ def _draw_modes(
     ]
 
 
-def _label_heights(times_s: Sequence[float], low_s: float, high_s: float) -> np.ndarray:
-    """Return the heights of labels, as shares of the figure: one that would touch its neighbour is lower."""
+def _label_places(times_s: Sequence[float], low_s: float, high_s: float) -> tuple[np.ndarray, list[str]]:
+    """Return where labels stand on a logarithmic axis so that they touch no other, nor the edge.
+
+    Returns
+    -------
+    heights : ndarray
+        Shares of the height of the figure.
+    align : list of str
+        Side of the label that is at its mode.
+    """
     places = _NARROW * np.log(np.array(times_s) / low_s) / math.log(high_s / low_s)
-    heights = np.full(len(places), _LABEL_HEIGHTS[0])
-    order = np.argsort(places)
-    for before, here in pairwise(order):
-        if places[here] - places[before] < _LABEL_WIDTH and heights[before] == _LABEL_HEIGHTS[0]:
-            heights[here] = _LABEL_HEIGHTS[1]
-    return heights
+    align = [
+        "left" if place < _LABEL_WIDTH / 2 else "right" if place > _NARROW - _LABEL_WIDTH / 2 else "center"
+        for place in places.tolist()
+    ]
+    shift = {"left": 0.0, "center": -0.5, "right": -1.0}
+    starts = places + _LABEL_WIDTH * np.array([shift[side] for side in align])
+    heights = np.zeros(len(places))
+    ends = dict.fromkeys(_LABEL_HEIGHTS, -math.inf)
+    for number in np.argsort(starts).tolist():
+        # The highest row with room, else the one that is free first.
+        free = [row for row, end in ends.items() if end <= starts[number]]
+        heights[number] = free[0] if free else min(ends, key=lambda row: ends[row])
+        ends[float(heights[number])] = starts[number] + _LABEL_WIDTH
+    return heights, align
 
 
 def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
