@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
+from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
 from ensembles.statistics.modes.harmonics import FairShare, Harmonics, find_fair_share, find_harmonics
 from ensembles.statistics.modes.kinds import (
     Bump,
@@ -99,6 +100,8 @@ class Modes:
         Calls whose density has no peak.
     shoulders : tuple of Shoulder
         Parts that stand out of the flank of a mode, without an antimode.
+    far_calls : FarCalls or None
+        Calls far beyond the modes that took much of the time; None: there are none.
     sizes : tuple of SizeShares
         Of durations per MiB, where the calls of each size are; empty: sizes are unknown or equal.
     fair_share : FairShare or None
@@ -116,6 +119,7 @@ class Modes:
     bumps: tuple[Bump, ...] = ()
     spread: tuple[Spread, ...] = ()
     shoulders: tuple[Shoulder, ...] = ()
+    far_calls: FarCalls | None = None
     sizes: tuple[SizeShares, ...] = ()
     fair_share: FairShare | None = None
     refused: str | None = None
@@ -136,6 +140,7 @@ class Modes:
             "bumps": [bump.to_json() for bump in self.bumps],
             "spread": [part.to_json() for part in self.spread],
             "shoulders": [shoulder.to_json() for shoulder in self.shoulders],
+            "far_calls": self.far_calls and self.far_calls.to_json(),
             "sizes": [size.to_json() for size in self.sizes],
             "fair_share": self.fair_share and self.fair_share.to_json(),
             "refused": self.refused,
@@ -196,7 +201,14 @@ class Modes:
                 f"  {seconds_text(mode.t_s)} ({seconds_text(mode.low_s)} to {seconds_text(mode.high_s)}), "
                 f"{mode.weight:.1%} of the calls"
             )
-        further = (*self.bumps, *self.spread, *self.shoulders, self.harmonics, self.fair_share)
+        further = (
+            *self.bumps,
+            *self.spread,
+            *self.shoulders,
+            self.far_calls,
+            self.harmonics,
+            self.fair_share,
+        )
         lines += [f"  {what}" for what in further if what is not None]
         return "\n".join(lines)
 
@@ -303,6 +315,11 @@ def fit_modes(
         bumps=tuple(bumps),
         spread=tuple(spread),
         shoulders=tuple(shoulders),
+        far_calls=find_far_calls(
+            sample,
+            [mode.t_s for mode in modes],
+            max([part.high_s for part in (*bumps, *spread)], default=0.0),
+        ),
     )
 
 

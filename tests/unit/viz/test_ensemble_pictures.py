@@ -176,7 +176,9 @@ def test_labels_of_modes_touch_neither_each_other_nor_the_edge() -> None:
     times_s = [1.1e-6, 1.3e-6, 1.8e-6, 2.2e-6, 9e-3, 9.5e-3]
     heights, align = _label_places(times_s, 1e-6, 1e-2)
     places = _NARROW * np.log(np.array(times_s) / 1e-6) / np.log(1e4)
-    starts = places - _LABEL_WIDTH * np.array([{"left": 0, "center": 0.5, "right": 1}[side] for side in align])
+    starts = places - _LABEL_WIDTH * np.array(
+        [{"left": 0, "center": 0.5, "right": 1}[side] for side in align]
+    )
     assert starts.min() >= 0
     assert starts.max() + _LABEL_WIDTH <= _NARROW
     for height in set(heights.tolist()):

@@ -1,0 +1,87 @@
+"""Calls far beyond the modes: too few to be a mode, and yet much of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.units import count_text, seconds_text
+from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import bin_edges_s
+
+BEYOND = 10.0
+"""Calls that last longer than the slowest mode by this factor are far beyond it."""
+
+LEAST_TIME = 0.1
+"""Share of the time of all calls from which on they are reported."""
+
+
+@dataclass(frozen=True)
+class FarCalls:
+    """The calls that last more than `BEYOND` times as long as the slowest mode.
+
+    Attributes
+    ----------
+    from_s : float
+        `BEYOND` times the slowest mode or the end of a cluster that is no mode, in seconds.
+    calls : int
+        Number of these calls.
+    share, time_share : float
+        Their shares of the calls, and of the time of all calls.
+    """
+
+    from_s: float
+    calls: int
+    share: float
+    time_share: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return dict(vars(self))
+
+    def __str__(self) -> str:
+        return (
+            f"beyond the modes: {count_text(self.calls, 'call')} of more than {seconds_text(self.from_s)} "
+            f"({100 * self.share:.2g} % of the calls) took {100 * self.time_share:.0f} % of the time"
+        )
+
+
+def find_far_calls(
+    sample: CountedDurations, places_s: Sequence[float], told_to_s: float = 0.0
+) -> FarCalls | None:
+    """Find calls far beyond the modes.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    places_s : sequence of float
+        Durations of the modes, in seconds.
+    told_to_s : float
+        Shorter calls are reported as a cluster that is no mode.
+
+    Returns
+    -------
+    FarCalls or None
+        None: there are none, or they took less than `LEAST_TIME` of the time.
+
+    Examples
+    --------
+    >>> durations_s = np.repeat([1e-4, 0.02], [252, 4])
+    >>> sample = CountedDurations.from_durations(durations_s)
+    >>> found = find_far_calls(sample, [1e-4])
+    >>> found.calls, round(found.time_share, 2)
+    (4, 0.76)
+    """
+    if not places_s:
+        return None
+    edges_s = bin_edges_s()
+    from_s = max(BEYOND * max(places_s), told_to_s)
+    time_s = sample.counts * 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
+    far = edges_s[:-1] >= from_s
+    calls, time_share = int(sample.counts[far].sum()), float(time_s[far].sum() / max(time_s.sum(), 1e-300))
+    if not calls or time_share < LEAST_TIME:
+        return None
+    return FarCalls(float(from_s), calls, calls / sample.total, time_share)
