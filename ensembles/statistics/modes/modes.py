@@ -297,6 +297,7 @@ def fit_modes(
             middle, width = parts.place[number, 0], parts.width[number, 0]
             shoulders += find_shoulders(cells, *ends, middle, width, len(modes))
             modes.append(_mode(parts, number, sample, cells))
+    told_to_s = max((*(bump.high_s for bump in bumps), *(part.high_s for part in spread)), default=0.0)
     span = float(np.ptp(places_of_shares(cells, np.stack([cells.counts] * 2), n * _RANGE)))
     return Modes(
         n,
@@ -318,7 +319,7 @@ def fit_modes(
         far_calls=find_far_calls(
             sample,
             [mode.t_s for mode in modes],
-            max([part.high_s for part in (*bumps, *spread)], default=0.0),
+            told_to_s,
         ),
     )
 
