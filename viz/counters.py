@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, DataRange1d, HoverTool
+from bokeh.models import ColumnDataSource, DataRange1d, HoverTool, NumeralTickFormatter
 from bokeh.plotting import figure
 
 from ensembles.model.counters import Counters, HeatMap, ModuleCounters
 from ensembles.model.units import bytes_text, seconds_text, size_text
 from ensembles.viz.figures import new_figure
-from ensembles.viz.style import COLOURS
+from ensembles.viz.style import COLOURS, byte_unit
 
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
@@ -95,17 +95,21 @@ def _access_sizes(module: ModuleCounters) -> figure:
         f"over {size_text(low - 1)}" if high >= 1 << 62 else f"to {size_text(high)}" for low, high in bounds
     ]
     fig = new_figure(f"Access sizes of {module.layer} ({module.module})", 260, x_range=names)
-    for shift, op in ((-0.2, "read"), (0.2, "write")):
-        counts = {(low, high): count for low, high, count in module.size_classes[op]}
-        heights = [counts.get(bound, 0) for bound in bounds]
-        if not any(heights):
-            continue
+    counts = {
+        op: {(low, high): count for low, high, count in module.size_classes[op]} for op in ("read", "write")
+    }
+    present = [op for op in counts if any(counts[op].values())]
+    for op in present:
+        # Bars of one direction stand above their tick, those of two beside it.
+        shift = 0.0 if len(present) < 2 else -0.2 if op == "read" else 0.2
+        heights = [counts[op].get(bound, 0) for bound in bounds]
         source = ColumnDataSource(
             {"x": [(name, shift) for name in names], "count": heights, "text": [f"{n:,}" for n in heights]}
         )
         bars = fig.vbar(x="x", top="count", width=0.38, source=source, color=COLOURS[op], legend_label=op)
         fig.add_tools(HoverTool(renderers=[bars], tooltips=[(op, "@text calls")]))
     fig.yaxis.axis_label = "calls"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.y_range = DataRange1d(start=0)
     return _with_legend(fig)
 
@@ -137,20 +141,23 @@ def _time_by_rank(module: ModuleCounters) -> figure:
 def _heat_map(name: str, found: HeatMap) -> figure:
     fig = new_figure(f"Data rate over time ({name}, from Darshan's heat map)", 240)
     edges_s = np.arange(len(found.read)) * found.bin_s
+    most = max(float(found.read.max(initial=0)), float(found.written.max(initial=0))) / found.bin_s
+    unit, unit_name = byte_unit(max(most, 1024.0))
     for label, moved in (("read", found.read), ("write", found.written)):
         if not moved.any():
             continue
         source = ColumnDataSource(
             {
                 "x": edges_s,
-                "y": moved / found.bin_s,
+                "y": moved / found.bin_s / unit,
                 "text": [f"{bytes_text(each / found.bin_s)}/s" for each in moved],
             }
         )
         line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label], legend_label=label)
         fig.add_tools(HoverTool(renderers=[line], tooltips=[("time", "@x s"), (label, "@text")]))
     fig.xaxis.axis_label = "time since the start of the run (s)"
-    fig.yaxis.axis_label = "bytes/s"
+    fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     return _with_legend(fig)
 
 
