@@ -108,7 +108,11 @@ class Where:
             names = ", ".join(sanitize_text(name) for name in shown)
             others = f" and others ({self.file_count:,} files)" if self.file_count > len(shown) else ""
             parts.append(f"on {names}{others}")
-        ranks = f" ({_some(self.ranks)})" if self.ranks else ""
+        ranks = ""
+        if self.ranks:
+            spanned = sum(high - low + 1 for low, high in self.ranks)
+            joined = f"some of ranks {self.ranks[0][0]}-{self.ranks[-1][1]}"
+            ranks = f" ({joined if spanned > self.tasks else _some(self.ranks)})"
         parts.append(f"in {count_text(self.tasks, 'task')}{ranks}")
         if self.phases:
             names = ", ".join(map(sanitize_text, dict.fromkeys(self.phase_names or ())))
@@ -297,7 +301,7 @@ class Diagnosis:
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
 
-MOST_FILES, MOST_SPANS = 5, 16
+MOST_FILES, MOST_SPANS = 5, 128
 MOST_FILES_SHOWN, MOST_SPANS_SHOWN = 2, 6
 """Files and spans of ranks that a finding has, and those in its text."""
 

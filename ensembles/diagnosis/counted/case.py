@@ -138,7 +138,8 @@ def counted_finding(
     confidence = rate_confidence(tuple(checks))
     if high < LEAST_SHARE * case.span_s or high <= 0 or not confidence:
         return None
-    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), case.span_s))
+    most_s = case.gain_s(np.where(chosen, case.time_s, 0.0))  # if these files took no time
+    interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
     ranks = case.files["slowest_rank"][chosen]

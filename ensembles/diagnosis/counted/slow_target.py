@@ -19,6 +19,7 @@ LEAST_FACTOR = 1.4
 _DRAWS = 400
 _OUTLIER = 2.0
 _PARTS = (0.7, 1.0, 1.1)
+_FASTEST = 0.05
 
 
 def find_counted(run: Run, advice: str) -> Finding | None:
@@ -53,7 +54,11 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     number = int(targets[worst])
     chosen = known & (target == number)
     lost_s = np.where(chosen, time_s * (1 - 1 / factor), 0.0)
-    low_s, likely_s, high_s = (case.gain_s(part * lost_s) for part in _PARTS)
+    # Elsewhere a file takes at least as long as the fastest ones of its size do.
+    others = known & ~chosen
+    least_s = moved * np.quantile(time_s[others] / moved[others], _FASTEST)
+    room_s = np.where(chosen, np.maximum(time_s - least_s, 0.0), 0.0)
+    low_s, likely_s, high_s = (case.gain_s(np.minimum(part * lost_s, room_s)) for part in _PARTS)
     checks = (
         Check("not-by-chance", True, f"permutation of targets among {known.sum():,} files: p = {p:.2g}"),
         Check(

@@ -9,8 +9,8 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.sync_per_write import find_summed
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.diagnosis.summed.sync_per_write import find_summed, how_often
+from ensembles.model.units import seconds_text
 
 LEAST_SYNCS = 3
 """Syncs of a task in a phase at whose end tasks wait for each other."""
@@ -59,12 +59,12 @@ def _find(case: Case) -> Remedy | None:
     low = np.maximum(saved - np.where(rows, np.minimum(moving_ns, 0.5 * saved), 0.0), 0.0)
     total, time_s = int(case.rows["n"][rows].sum()), float(case.rows["time_ns"][rows].sum()) * 1e-9
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
-    size, writes_text = bytes_text(round(each)), "write" if ratio == 1 else f"{ratio:.3g} writes"
+    often_text = how_often(ratio, each)
     checks = (
         Check(
             "after-few-writes",
             True,
-            f"one sync for every {writes_text} ({size}) of a task, {total:,} in all",
+            f"{often_text} of a task, {total:,} in all",
         ),
         Check(
             "bytes-stay",
@@ -76,7 +76,7 @@ def _find(case: Case) -> Remedy | None:
     return Remedy(
         rows,
         saved,
-        f"a sync after every {writes_text} ({size}): {total:,} syncs, {seconds_text(time_s / total)} each",
+        f"{often_text}: {total:,} syncs, {seconds_text(time_s / total)} each",
         ADVICE,
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
-from ensembles.model.units import seconds_text
+from ensembles.model.units import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -33,18 +33,35 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     saved = np.where(often, time_s * (1 - 1 / np.maximum(syncs, 1)), 0.0)
     total, ratio = int(syncs[often].sum()), float(writes[often].sum() / syncs[often].sum())
     each_s = float(time_s[often].sum()) / total
-    writes_text = "write" if ratio == 1 else f"{ratio:.3g} writes"
+    often_text = how_often(ratio)
     checks = (
-        Check("after-few-writes", True, f"one sync for every {writes_text} of a task, {total:,} in all"),
+        Check("after-few-writes", True, f"{often_text} of a task, {total:,} in all"),
         Check("bytes-stay", None, "the bytes still have to be written by the last sync"),
     )
     return summed_finding(
         case,
         "sync-per-write",
-        f"a sync after every {writes_text}: {total:,} syncs, {seconds_text(each_s)} each",
+        f"{often_text}: {total:,} syncs, {seconds_text(each_s)} each",
         advice,
         checks,
         {"syncs": total, "writes_per_sync": ratio},
         (_LOW * saved, saved, saved),
         op="sync",
     )
+
+
+def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> str:
+    """Say how many writes there are for a sync, or syncs for a write.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.summed.sync_per_write import how_often
+    >>> how_often(3.0), how_often(0.5, 131072)
+    ('a sync after every 3 writes', '2 syncs after every write of 256 KiB')
+    """
+    if writes_per_sync >= 1:
+        after = "write" if writes_per_sync == 1 else f"{writes_per_sync:.3g} writes"
+        size = "" if bytes_per_sync is None else f" ({bytes_text(round(bytes_per_sync))})"
+        return f"a sync after every {after}{size}"
+    size = "" if bytes_per_sync is None else f" of {bytes_text(round(bytes_per_sync / writes_per_sync))}"
+    return f"{1 / writes_per_sync:.3g} syncs after every write{size}"
