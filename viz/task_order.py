@@ -15,12 +15,12 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.reading import ranges_of_numbers
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
-from ensembles.run.rasters import pyramid_window
+from ensembles.run.rasters import expected_calls, pyramid_window
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.raster import Raster
 from ensembles.viz.data_for import all_data_for
-from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
+from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, cut_to_window
 
 Order = Literal["rank", "node", "slowness", "start"]
 Factory: TypeAlias = Callable[[Callable[[], Any]], Callable[[Any], Any]]
@@ -32,6 +32,10 @@ ORDERS: dict[str, str] = {
     "start": "rank, first call first",
 }
 """Label of the axis of tasks by their order."""
+
+
+_LIKELY_FEW = 4 * MOST_CALLS
+"""With fewer expected calls in a window, they are read at once."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +299,7 @@ class WindowRaster(Raster):
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        self.merge(raster_of_window(chunk, self._window, self.rows, self._grid.cells, self._row))
+        super().add(cut_to_window(chunk, self._window, self._row))
 
 
 def ordered_raster(data: Any, rows: TaskRows) -> Raster:
@@ -335,7 +339,7 @@ def read_window(
 ) -> tuple[Raster, Events | None]:
     """Read the numbers of a window of the trace diagram, and its calls if they are few.
 
-    The calls of most windows are many. A second pass reads all of their columns if they are few.
+    If calls are expected to be many, all of their columns are read only if they prove to be few.
 
     Parameters
     ----------
@@ -356,6 +360,10 @@ def read_window(
     """
     under_way = replace(selection, under_way_ns=(window.low_ns, window.high_ns))
     requests = _requests_of_window(window, row, factory)
+    expected = expected_calls(run, window.low_ns, window.high_ns)
+    if expected is not None and expected * window.tasks / max(len(row), 1) <= _LIKELY_FEW:
+        group = run.summarize(requests, selection=under_way)
+        return group["raster"], group["calls"].events
     calls = requests.pop("calls")
     group = run.summarize(requests, selection=under_way)
     if not 0 < group["count"].count <= MOST_CALLS:
