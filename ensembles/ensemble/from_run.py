@@ -44,6 +44,9 @@ MOST_SUCCESSIVE = 1 << 18
 calls in each phase. The standard error of the correlation is then 0.002.
 """
 
+_COLUMNS = ("rank", "call", "depth", "moved", "start", "duration", "flight")
+"""Columns of events that `Ensemble.from_events` and phases need."""
+
 MOST_PHASES = 8192
 """More phases than these are merged with their successors while counting: each takes 15 KiB."""
 
@@ -75,7 +78,7 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     """
     if run.info.keeps_all_calls:
         if not is_long(run):
-            events = run.reading.chosen_by(selection)
+            events = run.reading.chosen_by(selection, _COLUMNS)
             ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
             ensemble.notes += note_on_waits(run, selection, ensemble.notes)
             return ensemble
