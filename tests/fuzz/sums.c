@@ -321,15 +321,22 @@ static void sum_evidence(struct input *input)
         octaves[i] = log2((double)(chunk->duration[i] > 1 ? chunk->duration[i] : 1));
     }
     const char wanted = 1;
-    struct fuzz_buffer arrays[16] = {
-        fuzz_buffer_of(chunk->rank, 4 * n, "I"),     fuzz_buffer_of(chunk->call, 2 * n, "H"),
-        fuzz_buffer_of(chunk->depth, n, "B"),        fuzz_buffer_of(file, 4 * n, "I"),
-        fuzz_buffer_of(offset, 8 * n, "q"),          fuzz_buffer_of(chunk->requested, 8 * n, "Q"),
-        fuzz_buffer_of(chunk->moved, 8 * n, "q"),    fuzz_buffer_of(chunk->start, 8 * n, "q"),
-        fuzz_buffer_of(chunk->duration, 8 * n, "q"), fuzz_buffer_of(phase, 8 * n, "q"),
-        fuzz_buffer_of(octaves, 8 * n, "d"),         fuzz_buffer_of(kinds, calls, "B"),
-        fuzz_buffer_of(stripes, sizeof stripes, "q"), fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-        fuzz_buffer_of(order, 8 * n, "q"),           fuzz_buffer_of(&wanted, 1, "B")};
+    struct fuzz_buffer arrays[16] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"),
+                                     fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                     fuzz_buffer_of(chunk->depth, n, "B"),
+                                     fuzz_buffer_of(file, 4 * n, "I"),
+                                     fuzz_buffer_of(offset, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->requested, 8 * n, "Q"),
+                                     fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                     fuzz_buffer_of(phase, 8 * n, "q"),
+                                     fuzz_buffer_of(octaves, 8 * n, "d"),
+                                     fuzz_buffer_of(kinds, calls, "B"),
+                                     fuzz_buffer_of(stripes, sizeof stripes, "q"),
+                                     fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                     fuzz_buffer_of(order, 8 * n, "q"),
+                                     fuzz_buffer_of(&wanted, 1, "B")};
     PyObject *told = tuple_of(arrays, 16);
     for (int i = 0; i < 3; i++)
         if (!(given & 1 << i))
@@ -377,8 +384,8 @@ static void number_calls(struct input *input)
     struct chunk *chunk = some_chunk(input, MOST_CALLS);
     const size_t n = chunk->count;
     struct fuzz_buffer arrays[5] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"), fuzz_buffer_of(chunk->start, 8 * n, "q"),
-                                    fuzz_buffer_of(chunk->depth, n, "B"),
-                                    fuzz_buffer_of(chunk->requested, 8 * n, "Q"), fuzz_buffer_of(NULL, 8 * n, "q")};
+                                    fuzz_buffer_of(chunk->depth, n, "B"), fuzz_buffer_of(chunk->requested, 8 * n, "Q"),
+                                    fuzz_buffer_of(NULL, 8 * n, "q")};
     PyObject *result = call("number_calls", &numbers, tuple_of(arrays, 5));
     HOLDS(result);
     for (size_t i = 0; result == Py_True && i < n; i++) {

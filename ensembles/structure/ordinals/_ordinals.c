@@ -165,8 +165,8 @@ static int number_events(const number_job *job)
             groups = (keyed_rows){.bytes = sizeof(numbered_group), .keys = KEYS_OF_GROUPS};
         }
         int is_new;
-        const int64_t found = find_keyed(&groups, (const int64_t[]){job->rank[i], (int64_t)job->group[i]},
-                                         KEYS_OF_GROUPS, &is_new);
+        const int64_t found =
+            find_keyed(&groups, (const int64_t[]){job->rank[i], (int64_t)job->group[i]}, KEYS_OF_GROUPS, &is_new);
         if (found < 0) {
             flaw = NO_MEMORY;
             break;
