@@ -148,3 +148,8 @@ def strided_reads(
 
 # ensembles.structure.ordinals.ensembles: ordinals, durations, rows, logarithms, then what is filled
 def count_ordinals(*arrays: np.ndarray) -> None: ...
+
+# ensembles.structure.ordinals.numbering: False if calls are not in the order of rank, start and depth
+def number_calls(
+    rank: np.ndarray, start: np.ndarray, depth: np.ndarray, group: np.ndarray, ordinal: np.ndarray, /
+) -> bool: ...

@@ -29,6 +29,7 @@ from ensembles.run.information import (
     sums_of,
     sums_requests,
 )
+from ensembles.run.rasters import kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
@@ -50,7 +51,7 @@ from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures
-from ensembles.viz.report_ensembles import Shown, shown_ensembles
+from ensembles.viz.report_ensembles import Shown, counts_for_ensembles, shown_ensembles
 from ensembles.viz.report_folded import Folded, folded_requests, folded_sections
 from ensembles.viz.report_links import evidence_links
 from ensembles.viz.report_phases import PhasesFound, find_phases, layer_sentences
@@ -147,8 +148,12 @@ class ReportData:
         SummaryGroup
             The summaries of `more`.
         """
-        group = run.summarize(report_requests(run) | dict(more or {}))
-        found = _found(group)
+        requests = report_requests(run) | dict(more or {})
+        kept = kept_raster(run) if run.info.has_all_events else None
+        if kept is not None:
+            del requests[_PREFIX + "raster"]
+        group = run.summarize(requests)
+        found = _found(group) | ({} if kept is None else {"raster": kept})
         if run.info.has_all_events:
             own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
             sums = sums_from_events(run, found | {"active": found["rate"].active})
@@ -190,6 +195,9 @@ _LINKED = ("trace", "rate", "surroundings")
 
 _PREFIX = "report."
 """Prefix of the names of the report's summaries, which the rules of findings do not use."""
+
+_COUNTS = "counts"
+"""Name of the counts of ensembles in the pass of a report."""
 
 
 def report_requests(run: Run) -> dict[str, SummaryRequest]:
@@ -303,9 +311,12 @@ def page_of_run(run: Any) -> str:
         A file of the run can no longer be read.
     """
     examination = DiagnosisPass(run)
-    summaries, group = ReportData.from_run(run, examination.requests)
+    counts = counts_for_ensembles(run)
+    more = examination.requests | ({} if counts is None else {_COUNTS: counts})
+    summaries, group = ReportData.from_run(run, more)
     # Ensembles come first, because the same pass finds the phases that findings may name.
-    shown = shown_ensembles(run, summaries.table) if summaries.durations_known else []
+    counted = group.summaries.get(_COUNTS)
+    shown = shown_ensembles(run, summaries.table, counted) if summaries.durations_known else []
     information = None if summaries.sums is None else collect_information(run, summaries.sums)
     return report_html(run, summaries, shown, examination.evaluate(group), information)
 

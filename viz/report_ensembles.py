@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.ensemble.from_run import ensembles_from_run
+from ensembles.ensemble.from_run import ensembles_from_run, request_of_counts
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.phasecounts import CountsOfSeveral
 from ensembles.viz.modes import modes
 from ensembles.viz.tail import tail
 
@@ -39,7 +42,28 @@ class Shown:
     sentences: Sequence[str]
 
 
-def shown_ensembles(run: Run, table: CallTable) -> list[Shown]:
+def counts_for_ensembles(run: Run) -> SummaryRequest | None:
+    """Return the request for the counts of `shown_ensembles`.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    SummaryRequest or None
+        None: the functions with the most time, or the phases, are not known without a pass.
+    """
+    table = CallTable()
+    if not run.reading.kept.find(SummaryRequest(ignoring_run(CallTable)), table):
+        return None
+    try:
+        return request_of_counts(run, _selections(run, _calls_that_matter(table)))
+    except EnsioError:  # `shown_ensembles` says why there are no ensembles
+        return None
+
+
+def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None = None) -> list[Shown]:
     """Return the sections of the functions with the most time, reads and writes before others.
 
     Parameters
@@ -47,13 +71,16 @@ def shown_ensembles(run: Run, table: CallTable) -> list[Shown]:
     run : Run
     table : CallTable
         Totals of its calls.
+    counts : CountsOfSeveral, optional
+        Of `counts_for_ensembles`.
 
     Returns
     -------
     list of Shown
     """
     calls = _calls_that_matter(table)
-    found = [_shown(run, call, each) for call, each in zip(calls, _ensembles(run, calls), strict=True)]
+    ensembles = _ensembles(run, calls, counts)
+    found = [_shown(run, call, each) for call, each in zip(calls, ensembles, strict=True)]
     return [*found, *_flights(run)]
 
 
@@ -68,11 +95,17 @@ def _flights(run: Run) -> list[Shown]:
     return [_with_pictures(ensemble, ensemble.name, "flight", {"modes": modes(ensemble)})]
 
 
-def _ensembles(run: Run, calls: Sequence[Call]) -> list[Ensemble | EnsioError]:
+def _selections(run: Run, calls: Sequence[Call]) -> list[Selection]:
+    chosen = (Selection.parse(call=call.name, layer=call.layer) for call in calls)
+    return [each.for_run(run, from_summary=True) for each in chosen]
+
+
+def _ensembles(
+    run: Run, calls: Sequence[Call], counts: CountsOfSeveral | None
+) -> list[Ensemble | EnsioError]:
     """Return the ensemble of each function, or the error that explains why there is none."""
-    chosen = [Selection.parse(call=call.name, layer=call.layer) for call in calls]
     try:
-        return list(ensembles_from_run(run, [each.for_run(run, from_summary=True) for each in chosen]))
+        return list(ensembles_from_run(run, _selections(run, calls), counts=counts))
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
 

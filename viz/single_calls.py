@@ -106,6 +106,32 @@ def calls_inside(events: Events, window: Window, row: np.ndarray | None = None) 
     return np.flatnonzero(inside) + some.start
 
 
+def cut_to_window(events: Events, window: Window, row: np.ndarray | None = None) -> Events:
+    """Return the parts of calls within a window, as a `Raster` of its rows needs them.
+
+    Parameters
+    ----------
+    events, window, row
+        As for `calls_inside`.
+
+    Returns
+    -------
+    Events
+        With the columns of a `Raster`. Task 0 is the first row of the window.
+    """
+    mine = calls_inside(events, window, row)
+    rank, start, duration = (getattr(events, name)[mine] for name in ("rank", "start", "duration"))
+    low, high = np.maximum(start, window.low_ns), np.minimum(start + duration, window.high_ns)
+    places = rank if row is None else row[rank]
+    columns = {
+        "rank": (places - window.first).astype(rank.dtype),
+        **{name: getattr(events, name)[mine] for name in ("thread", "call", "depth")},
+        "start": low,
+        "duration": np.maximum(high - low, 0),
+    }
+    return Events.partly(columns, events.calls, events.files)
+
+
 def raster_of_window(
     events: Events, window: Window, rows: int, cells: int, row: np.ndarray | None = None
 ) -> Raster:
@@ -123,20 +149,8 @@ def raster_of_window(
     Raster
         Its task 0 is the first row of the window.
     """
-    mine = events[calls_inside(events, window, row)]
-    low = np.maximum(mine.start, window.low_ns)
-    high = np.minimum(mine.end, window.high_ns)
-    places = mine.rank if row is None else row[mine.rank]
     raster = Raster(window.tasks, rows=rows, cells=cells)
-    columns = {
-        "rank": (places - window.first).astype(mine.rank.dtype),
-        "thread": mine.thread,
-        "call": mine.call,
-        "depth": mine.depth,
-        "start": low,
-        "duration": np.maximum(high - low, 0),
-    }
-    raster.add(Events.partly(columns, mine.calls, mine.files))
+    raster.add(cut_to_window(events, window, row))
     return raster
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.passes.group import SummaryRequest
+from ensembles.passes.reading import ranges_of_numbers
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
-from ensembles.run.rasters import pyramid_window
+from ensembles.run.rasters import expected_calls, pyramid_window
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.raster import Raster
 from ensembles.viz.data_for import all_data_for
-from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
+from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, cut_to_window
 
 Order = Literal["rank", "node", "slowness", "start"]
+Factory: TypeAlias = Callable[[Callable[[], Any]], Callable[[Any], Any]]
 
 ORDERS: dict[str, str] = {
     "rank": "rank",
@@ -29,6 +32,10 @@ ORDERS: dict[str, str] = {
     "start": "rank, first call first",
 }
 """Label of the axis of tasks by their order."""
+
+
+_LIKELY_FEW = 4 * MOST_CALLS
+"""With fewer expected calls in a window, they are read at once."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,40 @@ class OrderedRaster(Raster):
         super().add(Events.partly(columns, chunk.calls, chunk.files))
 
 
+class WindowCount(Summary):
+    """A mergeable summary: the number of calls in progress within a window.
+
+    Parameters
+    ----------
+    window : Window
+    row : ndarray of int64, shape (tasks,)
+        Row of each rank.
+
+    Attributes
+    ----------
+    count : int
+    """
+
+    columns = ("rank", "start", "duration")
+    requires = ANY_ORDER
+
+    def __init__(self, window: Window, row: np.ndarray) -> None:
+        self._window, self._row = window, row
+        self.count = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        self.count += len(calls_inside(chunk, self._window, self._row))
+
+    def merge(self, other: WindowCount) -> None:
+        """Add a summary of other events of the same run."""
+        self.count += other.count
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``count``."""
+        return {"count": np.array([self.count])}
+
+
 class WindowCalls(Summary):
     """A mergeable summary: the calls in progress within a window, if they are few.
 
@@ -250,13 +291,15 @@ class WindowRaster(Raster):
         Row of each rank.
     """
 
+    requires = ANY_ORDER
+
     def __init__(self, window: Window, row: np.ndarray) -> None:
         self._window, self._row = window, row
         super().__init__(window.tasks)
 
     def add(self, chunk: Events) -> None:
         """Add events."""
-        self.merge(raster_of_window(chunk, self._window, self.rows, self._grid.cells, self._row))
+        super().add(cut_to_window(chunk, self._window, self._row))
 
 
 def ordered_raster(data: Any, rows: TaskRows) -> Raster:
@@ -275,18 +318,60 @@ def window_of(data: Any, window: Window, rows: TaskRows) -> tuple[Raster, Events
 
     Windows that a kept pyramid resolves need no pass, and have no calls.
     """
-    requests = {
-        "raster": SummaryRequest(ignoring_run(partial(WindowRaster, window, rows.row))),
-        "calls": SummaryRequest(ignoring_run(partial(WindowCalls, window, rows.row))),
-    }
-    if isinstance(data, Run):
-        if not data.info.has_all_events:
-            all_data_for(data, Raster)
-        if window.tasks == len(rows.row) and (np.diff(rows.row) == 1).all():
-            kept = pyramid_window(data, window.low_ns, window.high_ns)
-            if kept is not None:
-                return kept, None
-        group = data.summarize(requests, selection=Selection(under_way_ns=(window.low_ns, window.high_ns)))
-    else:
+    if not isinstance(data, Run):
+        requests = _requests_of_window(window, rows.row, ignoring_run)
         group = summarize_chunks(requests, iter([data]), data)
-    return group["raster"], group["calls"].events
+        return group["raster"], group["calls"].events
+    if not data.info.has_all_events:
+        all_data_for(data, Raster)
+    mine = None
+    if window.tasks < len(rows.row):
+        mine = tuple(ranges_of_numbers(rows.ranks[window.first : window.last + 1]))
+    elif (np.diff(rows.row) == 1).all():
+        kept = pyramid_window(data, window.low_ns, window.high_ns)
+        if kept is not None:
+            return kept, None
+    return read_window(data, window, rows.row, Selection(ranks=mine), ignoring_run)
+
+
+def read_window(
+    run: Run, window: Window, row: np.ndarray, selection: Selection, factory: Factory
+) -> tuple[Raster, Events | None]:
+    """Read the numbers of a window of the trace diagram, and its calls if they are few.
+
+    If calls are expected to be many, all of their columns are read only if they prove to be few.
+
+    Parameters
+    ----------
+    run : Run
+    window : Window
+    row : ndarray of int64, shape (tasks,)
+        Row of each rank.
+    selection : Selection
+        For this run. Only its calls count.
+    factory : callable
+        Makes a factory of a summary for `Run.summarize`, as `ensembles.passes.summary.ignoring_run`.
+
+    Returns
+    -------
+    raster : Raster
+    calls : Events or None
+        None: there are none, or more than `MOST_CALLS`.
+    """
+    under_way = replace(selection, under_way_ns=(window.low_ns, window.high_ns))
+    requests = _requests_of_window(window, row, factory)
+    expected = expected_calls(run, window.low_ns, window.high_ns)
+    if expected is not None and expected * window.tasks / max(len(row), 1) <= _LIKELY_FEW:
+        group = run.summarize(requests, selection=under_way)
+        return group["raster"], group["calls"].events
+    calls = requests.pop("calls")
+    group = run.summarize(requests, selection=under_way)
+    if not 0 < group["count"].count <= MOST_CALLS:
+        return group["raster"], None
+    return group["raster"], run.summarize({"calls": calls}, selection=under_way)["calls"].events
+
+
+def _requests_of_window(window: Window, row: np.ndarray, factory: Factory) -> dict[str, SummaryRequest]:
+    wanted: dict[str, Callable[[Window, np.ndarray], Summary]]
+    wanted = {"raster": WindowRaster, "count": WindowCount, "calls": WindowCalls}
+    return {name: SummaryRequest(factory(partial(kind, window, row))) for name, kind in wanted.items()}

@@ -220,7 +220,9 @@ static int add_call(evidence_job *job, Py_ssize_t i)
     if (job->has_quarters) {
         const stay_row *const stay = row_of(&job->stays, row->stay);
         const double span = (double)(stay->high_ns - stay->low_ns + 1);
-        add_sums(&row->quarter[(int)((double)(job->start[i] - stay->low_ns) / span * QUARTERS)], own, moved, log_ns);
+        const int quarter = (int)((double)(job->start[i] - stay->low_ns) / span * QUARTERS);
+        /* Of spans beyond 2**53 ns, the last start may be rounded to the end. */
+        add_sums(&row->quarter[quarter < QUARTERS ? quarter : QUARTERS - 1], own, moved, log_ns);
     }
     if (!is_placed(job, i))
         return 0;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,9 @@ MOST_SUCCESSIVE = 1 << 18
 calls in each phase. The standard error of the correlation is then 0.002.
 """
 
+_COLUMNS = ("rank", "call", "depth", "moved", "start", "duration", "flight")
+"""Columns of events that `Ensemble.from_events` and phases need."""
+
 MOST_PHASES = 8192
 """More phases than these are merged with their successors while counting: each takes 15 KiB."""
 
@@ -75,7 +78,7 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     """
     if run.info.keeps_all_calls:
         if not is_long(run):
-            events = run.reading.chosen_by(selection)
+            events = run.reading.chosen_by(selection, _COLUMNS)
             ensemble = with_nodes(Ensemble.from_events(events, per, selection.quantity), run)
             ensemble.notes += note_on_waits(run, selection, ensemble.notes)
             return ensemble
@@ -113,7 +116,9 @@ def with_nodes(ensemble: Ensemble, run: Run) -> Ensemble:
     return ensemble
 
 
-def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "call") -> list[Ensemble]:
+def ensembles_from_run(
+    run: Run, selections: Sequence[Selection], per: Per = "call", counts: CountsOfSeveral | None = None
+) -> list[Ensemble]:
     """Make the ensembles of several selections, in one pass where possible.
 
     Parameters
@@ -123,6 +128,8 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
         For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
+    counts : CountsOfSeveral, optional
+        Result of `request_of_counts` for the same arguments, with which no pass is made.
 
     Returns
     -------
@@ -137,23 +144,57 @@ def ensembles_from_run(run: Run, selections: Sequence[Selection], per: Per = "ca
     if run.info.keeps_all_calls and len(selections) > 1 and not is_long(run):
         chosen = ((selection.apply(run.events), selection.quantity) for selection in selections)
         return [with_nodes(Ensemble.from_events(events, per, what), run) for events, what in chosen]
-    if (
-        run.info.keeps_all_calls
-        and selections
-        and is_long(run)
-        and not any(each.needs_whole_run or each.ranks is not None for each in selections)
-    ):
-        return _in_one_pass(run, selections, per)
+    if _are_counted_together(run, selections):
+        return _in_one_pass(run, selections, per, counts)
     return [ensemble_from_run(run, selection, per) for selection in selections]
 
 
-def _in_one_pass(run: Run, selections: Sequence[Selection], per: Per) -> list[Ensemble]:
+def request_of_counts(run: Run, selections: Sequence[Selection], per: Per = "call") -> SummaryRequest | None:
+    """Return the request for the counts that `ensembles_from_run` needs, to join it to another pass.
+
+    Phases are detected if they are not known.
+
+    Parameters
+    ----------
+    run, selections, per
+        As for `ensembles_from_run`.
+
+    Returns
+    -------
+    SummaryRequest or None
+        None: no pass over all events would count them.
+
+    Raises
+    ------
+    EnsioError
+        The phases cannot be detected.
+    """
+    if not _are_counted_together(run, selections) or run.phases is None:
+        return None
+    return SummaryRequest(*_made_between(selections, per, run.phases, _groups_of(run.phases)))
+
+
+def _are_counted_together(run: Run, selections: Sequence[Selection]) -> bool:
+    return (
+        run.info.keeps_all_calls
+        and bool(selections)
+        and is_long(run)
+        and not any(each.needs_whole_run or each.ranks is not None for each in selections)
+    )
+
+
+def _in_one_pass(
+    run: Run, selections: Sequence[Selection], per: Per, counts: CountsOfSeveral | None = None
+) -> list[Ensemble]:
     """Make the ensembles of one selection, or of several without phases and ordinals."""
     most_events = min(SOME_EVENTS, run.reading.budget.held_events // 4)
     among = selections[0].read_ranks if len(selections) == 1 else None
     some = sample_ranks(run, most_events, among)
     run.reading.budget.check(run.path)
-    phases, found, number = _phases_and_counts(run, selections, per, some if among is None else None)
+    if counts is not None and run.phases is not None:
+        phases, found, number = run.phases, counts, _groups_of(run.phases)[1]
+    else:
+        phases, found, number = _phases_and_counts(run, selections, per, some if among is None else None)
     return [
         _ensemble_of_counts(
             run, selection, per, some, phases, CountedDurations.from_phase_counts(counts, number)
@@ -201,11 +242,7 @@ def _phases_and_counts(
 ) -> tuple[Phases, CountsOfSeveral, np.ndarray]:
     """Return the phases of a run, the counts of each selection, and the phase of each group of counts."""
     selection, per_mib = selections[0], per == "MiB"
-    within = selection.without_phases()
-    # The pass itself applies the filter of ordinals.
-    chosen = [partial(_choose, replace(each.without_phases(), ordinals=None), per) for each in selections]
-    columns = {*(name for each in selections for name in each.columns), "start", "duration"}
-    columns |= {"moved"} if per_mib or any(each.per_byte for each in selections) else set()
+    chosen, columns = _chosen_and_columns(selections, per)
     if not run.reading.knows_phases and selection.ordinals is None:
         beside = ExtraSummary(columns, partial(_counts_beside, chosen, per_mib, selection.quantity))
         found = run.reading.find_phases(some, beside)
@@ -217,14 +254,34 @@ def _phases_and_counts(
             return found, beside.found, found.number
     phases = run.phases
     assert phases is not None  # all calls are among the events
-    cuts, number, key = _groups_of(phases)
+    groups = _groups_of(phases)
+    make, needed = _made_between(selections, per, phases, groups)
+    if selection.ordinals is not None:
+        return phases, run.summarize(make, selection=selection.without_phases()), groups[1]
+    return phases, run.summarize(make, needed, _limiting(run, selections)), groups[1]
+
+
+def _chosen_and_columns(selections: Sequence[Selection], per: Per) -> tuple[list[Any], set[str]]:
+    """Return functions that choose the calls of each selection, and the columns that counts of them need."""
+    # The pass itself applies the filter of ordinals.
+    chosen = [partial(_choose, replace(each.without_phases(), ordinals=None), per) for each in selections]
+    columns = {*(name for each in selections for name in each.columns), "start", "duration"}
+    columns |= {"moved"} if per == "MiB" or any(each.per_byte for each in selections) else set()
+    return chosen, columns
+
+
+def _made_between(
+    selections: Sequence[Selection], per: Per, phases: Phases, groups: _Groups
+) -> tuple[Callable[[Any], CountsOfSeveral], tuple[str, ...]]:
+    """Return what makes the counts of selections by groups of calls (`_groups_of`), and their columns."""
+    chosen, columns = _chosen_and_columns(selections, per)
+    cuts, _, key = groups
     columns |= {"rank"} if phases.named is not None else set()
+    selection = selections[0]
     if selection.phases is not None and phases.count > MOST_PHASES:
         chosen = [partial(_choose_of_phases, choose, phases, selection.phases) for choose in chosen]
-    make = ignoring_run(partial(_counts_between, chosen, key, per_mib, selection.quantity, cuts))
-    if selection.ordinals is not None:
-        return phases, run.summarize(make, selection=within), number
-    return phases, run.summarize(make, columns, _limiting(run, selections)), number
+    make = partial(_counts_between, chosen, key, per == "MiB", selection.quantity, cuts)
+    return ignoring_run(make), tuple(columns)
 
 
 def _limiting(run: Run, selections: Sequence[Selection]) -> Selection | None:
@@ -265,9 +322,10 @@ def _thinned(events: Events, phases: Phases, most: int) -> Events:
     return events[np.repeat(first - np.cumsum(kept) + kept, kept) + np.arange(kept.sum())]
 
 
-def _groups_of(
-    phases: Phases,
-) -> tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray] | None]:
+_Groups: TypeAlias = tuple[np.ndarray, np.ndarray, Callable[[Events], np.ndarray] | None]
+
+
+def _groups_of(phases: Phases) -> _Groups:
     """Return cuts, phases and keys of the groups in which calls are counted.
 
     Keys map events to groups; None: groups are divided by start times. If there are too many phases, several

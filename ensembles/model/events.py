@@ -302,7 +302,7 @@ class Events:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Events], empties_parts: bool = False) -> Events:
-        """Join the events of several parts of one run.
+        """Join the events of several parts of one run, with the columns that were read.
 
         Parameters
         ----------
@@ -331,10 +331,13 @@ class Events:
             raise ValueError("events of different runs cannot be joined: their calls or files differ")
         columns = {}
         for name in COLUMNS:
+            if not hasattr(first, name):
+                continue
             columns[name] = np.concatenate([getattr(part, name) for part in parts])
             for part in parts if empties_parts else ():
                 delattr(part, name)
-        whole = cls(columns, first.calls, first.files, first.sites)
+        make = cls if len(columns) == len(COLUMNS) else cls.partly
+        whole = make(columns, first.calls, first.files, first.sites)
         whole.clock_step_s = first.clock_step_s
         if empties_parts:
             return whole

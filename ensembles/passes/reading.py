@@ -52,8 +52,8 @@ class Contents:
         `set_of` the numbers of their functions and files. None: any.
     sizes : tuple of (int, int) or None
         Ranges of requested bytes, first and last. None: any.
-    ends_after_ns : int or None
-        The events end after this moment, ns. None: whenever.
+    under_way_ns : (int, int) or None
+        The events end after the first moment, and begin before the second, ns. None: whenever.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Contents:
     calls: int | None = None
     files: int | None = None
     sizes: Ranges | None = None
-    ends_after_ns: int | None = None
+    under_way_ns: tuple[int, int] | None = None
 
     @property
     def are_any(self) -> bool:

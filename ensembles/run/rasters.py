@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LEAST_CELLS = 500
 """Cells of time that a window needs at least. A level of the pyramid with fewer is too coarse."""
 
+_LEVEL_OF_ESTIMATE = 2
+"""Level of the pyramid from which numbers of calls are estimated: finer ones take longer to read."""
+
 
 class WindowRaster(Raster):
     """A mergeable summary: the raster of a window of time.
@@ -173,6 +176,29 @@ def pyramid_window(run: Run, low_ns: int, high_ns: int) -> Raster | None:
             level = _level(run, number)
             return None if level is None else level.window(low_ns, high_ns)
     return None
+
+
+def expected_calls(run: Run, low_ns: int, high_ns: int) -> float | None:
+    """Estimate how many outermost calls begin in a window, from a level of the kept pyramid.
+
+    Parameters
+    ----------
+    run : Run
+    low_ns, high_ns : int
+        ns since the origin of the run; the end is excluded.
+
+    Returns
+    -------
+    float or None
+        As if calls began evenly within each cell. None: there is no pyramid.
+    """
+    level = _level(run, _LEVEL_OF_ESTIMATE)
+    if level is None:
+        return None
+    edges_ns = level.edges_ns
+    inside_ns = np.minimum(edges_ns[1:], high_ns) - np.maximum(edges_ns[:-1], low_ns)
+    shares = np.maximum(inside_ns, 0) / np.diff(edges_ns)
+    return float(level.begun.sum(axis=(0, 1)) @ shares)
 
 
 def _level(run: Run, number: int) -> Pyramid | None:

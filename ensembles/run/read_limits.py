@@ -84,10 +84,10 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
         ranks, times = _also(ranks, times, *_of_spans(selection.spans))
     if selection.phases is not None and run.phases is not None:
         ranks, times = _also(ranks, times, *run.phases.limits(selection.phases))
-    ends_after = None
+    under_way = None
     if selection.under_way_ns is not None:
         low, high = selection.under_way_ns
-        times, ends_after = _in_both(times, ((_FIRST_NS, high - 1),)), low - 1
+        times, under_way = _in_both(times, ((_FIRST_NS, high - 1),)), (low - 1, high)
     return ReadLimits(
         None if ranks is None else _joined(ranks),
         None if times is None else _joined(times),
@@ -95,7 +95,7 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
             _calls_of(run, selection),
             _files_of(run, selection.file_globs),
             None if selection.sizes is None else ascending_ranges(selection.sizes),
-            ends_after,
+            under_way,
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -231,13 +231,15 @@ class RunReading:
         phases = None if selection.phases is None else self._run.phases
         return partial(select_chunks, selection, None if phases is None else phases.phase_index)
 
-    def chosen_by(self, selection: Selection) -> Events:
+    def chosen_by(self, selection: Selection, columns: Sequence[str] | None = None) -> Events:
         """Read the events of a selection.
 
         Parameters
         ----------
         selection : Selection
             From `Selection.for_run` of this run.
+        columns : sequence of str, optional
+            Columns that are needed. Default: all.
 
         Returns
         -------
@@ -247,7 +249,12 @@ class RunReading:
         if "events" in self._run.__dict__:
             return selection.apply(self._run.events)
         # Sorted here; only the count of ordinals needs the order of completion before.
-        chosen = self.joined(self._chunks_for(selection, None, selection.ordinals is not None)).sorted()
+        is_ordered = selection.ordinals is not None
+        if columns is not None:
+            # To count ordinals, all columns of whole ranks are concatenated.
+            needed = {*columns, *selection.columns, "rank", "start"}
+            columns = None if is_ordered else tuple(name for name in COLUMNS if name in needed)
+        chosen = self.joined(self._chunks_for(selection, None, is_ordered, columns)).sorted()
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
@@ -288,10 +295,17 @@ class RunReading:
         """
         return self._chunks_for(selection, max_events, True)
 
-    def _chunks_for(self, selection: Selection, max_events: int | None, is_ordered: bool) -> Iterator[Events]:
+    def _chunks_for(
+        self,
+        selection: Selection,
+        max_events: int | None,
+        is_ordered: bool,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[Events]:
         limits = limits_of(self._run, selection)
         request = ReadRequest(
             max_events or self.budget.chunk_events,
+            None if columns is None else tuple(columns),
             is_ordered=is_ordered,
             ranks=limits.ranks,
             times_ns=limits.times_ns,

@@ -45,7 +45,7 @@ from ensembles.viz.explorer.summed import (
 )
 from ensembles.viz.explorer.view import View
 from ensembles.viz.single_calls import Window
-from ensembles.viz.task_order import WindowCalls, WindowRaster
+from ensembles.viz.task_order import read_window
 
 PORTION = 8_000_000
 """Calls of a step of a pass; after each of them the page shows what has been read."""
@@ -372,19 +372,10 @@ class LargeRun(Shown):
         row = np.arange(self.run.tasks)
         some = replace(
             selection,
-            under_way_ns=(window.low_ns, window.high_ns),
             ranks=_within(selection.ranks, window.first, window.last) or ((self.run.tasks, self.run.tasks),),
         )
-        group = self.run.summarize(
-            {
-                "raster": SummaryRequest(not_kept(partial(WindowRaster, window, row))),
-                "calls": SummaryRequest(not_kept(partial(WindowCalls, window, row))),
-            },
-            selection=some,
-        )
-        events = group["calls"].events
+        raster, events = read_window(self.run, window, row, some, not_kept)
         nothing = Events.empty(self.run.calls, self.run.files)
-        raster = group["raster"]
         self._remember(key, (raster, window.first, nothing if events is None else events))
         self.version += 1
         yield

@@ -268,9 +268,10 @@ def read_attribute(parent: h5py.Group, name: str) -> Any:
 def _own(parent: h5py.Group, name: str) -> Any:
     if not has_part(parent, name):
         raise KeyError(f"{name} is missing")
-    if not lies_here(parent, name):
+    link = parent.id.links.get_info(name.encode())
+    if link.type != h5py.h5l.TYPE_HARD:
         raise ValueError(f"{name} in it is a link to somewhere else")
-    if not is_header(open_descriptor(parent), parent.id.links.get_info(name.encode()).u):
+    if not is_header(open_descriptor(parent), link.u):
         raise ValueError(f"the header of {name} in it has no checksum")
     return parent[name]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ensembles.passes.reading import Contents
 
-KEY = "1 ensembles.readers.tracefile.contents"
+KEY = "2 ensembles.readers.tracefile.contents"
 """Key of the kept result (`ensembles.passes.kept.seal`), with the version of its meaning."""
 
 
@@ -22,8 +22,10 @@ class ChunkContents:
     ----------
     rows : int
         Rows of a chunk.
-    last_end_ns : ndarray of int64, shape (chunks,), optional
-        Latest end of a call, ns. Default: there are no chunks.
+    spans_ns : ndarray of int64, shape (4, chunks), optional
+        Earliest start and latest end of the calls of the first rank in a chunk, and of those of its other
+        ranks, ns; the end is before the start if there are none. A chunk that begins with the end of a rank
+        and ends with the beginning of the next one has no calls between these. Default: there are no chunks.
     calls, files : ndarray of uint64, shape (chunks,), optional
         Sets of the numbers of functions and files (`ensembles.passes.reading.set_of`).
     least_bytes, most_bytes : ndarray of uint64, shape (chunks,), optional
@@ -37,17 +39,17 @@ class ChunkContents:
     >>> from ensembles.readers.tracefile.contents import ChunkContents
     >>> sizes = np.array([4096, 8192], "u8")
     >>> calls, files = np.array([1, 2], "u8"), np.array([2, 2], "u8")
-    >>> chunks = ChunkContents(1024, np.array([9, 30]), calls, files, sizes, sizes)
+    >>> chunks = ChunkContents(1024, np.array([[0, 5], [9, 30], [1, 1], [0, 0]]), calls, files, sizes, sizes)
     >>> chunks.matching(Contents(calls=0b10, sizes=((0, 8192),)))
     array([False,  True])
     """
 
-    results = ("rows", "last_end_ns", "calls", "files", "least_bytes", "most_bytes", "places")
+    results = ("rows", "spans_ns", "calls", "files", "least_bytes", "most_bytes", "places")
 
     def __init__(
         self,
         rows: int = 0,
-        last_end_ns: np.ndarray | None = None,
+        spans_ns: np.ndarray | None = None,
         calls: np.ndarray | None = None,
         files: np.ndarray | None = None,
         least_bytes: np.ndarray | None = None,
@@ -55,7 +57,7 @@ class ChunkContents:
         places: dict[str, np.ndarray] | None = None,
     ) -> None:
         self.rows = rows
-        self.last_end_ns = np.empty(0, np.int64) if last_end_ns is None else last_end_ns
+        self.spans_ns = np.empty((4, 0), np.int64) if spans_ns is None else spans_ns
         none = np.empty(0, np.uint64)
         self.calls = none if calls is None else calls
         self.files = none if files is None else files
@@ -65,9 +67,10 @@ class ChunkContents:
 
     def fit(self, rows: int, chunks: int) -> bool:
         """Whether these are the contents of so many chunks of so many rows."""
-        columns = (self.last_end_ns, self.calls, self.files, self.least_bytes, self.most_bytes)
+        columns = (self.calls, self.files, self.least_bytes, self.most_bytes)
         return (
             self.rows == rows
+            and self.spans_ns.shape == (4, chunks)
             and all(len(column) == chunks for column in columns)
             and all(places.shape == (2, chunks) for places in self.places.values())
         )
@@ -88,8 +91,9 @@ class ChunkContents:
             for low, high in wanted.sizes:
                 some |= (self.least_bytes <= _size(high)) & (self.most_bytes >= _size(low))
             found &= some
-        if wanted.ends_after_ns is not None:
-            found &= self.last_end_ns > wanted.ends_after_ns
+        if wanted.under_way_ns is not None:
+            (start, end, other_start, other_end), (after, before) = self.spans_ns, wanted.under_way_ns
+            found &= ((end > after) & (start < before)) | ((other_end > after) & (other_start < before))
         return found
 
 

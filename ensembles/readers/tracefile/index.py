@@ -19,6 +19,7 @@ from ensembles.readers.tracefile.contents import ChunkContents
 
 _MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
+_NO_SPAN = int(_LIMITS.max), int(_LIMITS.min)
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,7 @@ class IndexBuilder:
         self._ranks: list[np.ndarray] = []
         self._starts: list[tuple[int, int]] = []
         self._described: list[tuple[int, ...]] = []
+        self._spans: list[tuple[int, ...]] = []
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
         """Add the next chunk, which has `columns`; only the last chunk may be shorter."""
@@ -237,7 +239,9 @@ class IndexBuilder:
                 first = first[1:]
             self._ranks.append(np.stack([rank[first].astype(np.int64), first + self._length]))
         self._starts.append((int(start[0]), int(start[-1])))
-        self._described.append(_compiled.describe_rows(*(columns[name] for name in self.columns[1:])))
+        described = _compiled.describe_rows(*(columns[name] for name in self.columns[1:]))
+        self._described.append(described)
+        self._spans.append(_spans_of(columns, described[0]))
         self._last_rank = last
         self._length += len(rank)
 
@@ -250,6 +254,17 @@ class IndexBuilder:
 
     def contents(self) -> ChunkContents:
         """Return what all chunks hold."""
-        ends = np.array([told[0] for told in self._described], np.int64)
+        spans = np.array(self._spans, np.int64).reshape(-1, 4).T.copy()
         sets = np.array([told[1:] for told in self._described], np.uint64).reshape(-1, 4).T.copy()
-        return ChunkContents(self._rows, ends, *sets)
+        return ChunkContents(self._rows, spans, *sets)
+
+
+def _spans_of(columns: Mapping[str, np.ndarray], last_end: int) -> tuple[int, int, int, int]:
+    """Return the earliest start and the latest end of the first rank of a chunk, and those of its others."""
+    rank, start, duration = columns["rank"], columns["start"], columns["duration"]
+    if rank[0] == rank[-1]:
+        return int(start[0]), last_end, *_NO_SPAN
+    own = int(np.searchsorted(rank, rank[0], "right"))
+    end = int((start[:own] + duration[:own]).max())
+    others_end = int((start[own:] + duration[own:]).max())
+    return int(start[0]), end, int(start[own:].min()), others_end

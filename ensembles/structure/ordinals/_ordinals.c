@@ -1,6 +1,8 @@
-/* Count calls by the class of their ordinal, in total and by rank. ensembles.py documents the classes. */
+/* Count calls by the class of their ordinal, in total and by rank (ensembles.py documents the classes), and number
+ * calls (numbering.py). */
 #include "_compiled.h"
 #include "summaries/arrays.h"
+#include "summaries/keyed_rows.h"
 
 #include <stdint.h>
 
@@ -123,4 +125,85 @@ done:
     return result;
 }
 
-PyMethodDef ordinal_functions[] = {{"count_ordinals", count_ordinals, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+enum { KEYS_OF_GROUPS = 2, NOT_IN_ORDER = -1, NO_MEMORY = -2, MOST_KEPT = 1 << 16 };
+
+typedef struct {
+    int64_t rank, group; /* the key */
+    int64_t calls;
+} numbered_group;
+
+typedef struct {
+    const uint32_t *rank;
+    const int64_t *start;
+    const uint8_t *depth;
+    const uint64_t *group;
+    int64_t *ordinal; /* receives the number of each call among those of its rank and group */
+    Py_ssize_t events;
+} number_job;
+
+static int is_after(const number_job *job, Py_ssize_t i)
+{
+    if (job->rank[i] != job->rank[i - 1])
+        return job->rank[i] > job->rank[i - 1];
+    if (job->start[i] != job->start[i - 1])
+        return job->start[i] > job->start[i - 1];
+    return job->depth[i] >= job->depth[i - 1];
+}
+
+/* Return 0, NOT_IN_ORDER, if a call comes before the one before it by rank, start and depth, or NO_MEMORY. */
+static int number_events(const number_job *job)
+{
+    keyed_rows groups = {.bytes = sizeof(numbered_group), .keys = KEYS_OF_GROUPS};
+    int flaw = 0;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        if (i && !is_after(job, i)) {
+            flaw = NOT_IN_ORDER;
+            break;
+        }
+        if (i && job->rank[i] != job->rank[i - 1] && groups.rows >= MOST_KEPT) { /* those of other ranks are done */
+            free_keyed(&groups);
+            groups = (keyed_rows){.bytes = sizeof(numbered_group), .keys = KEYS_OF_GROUPS};
+        }
+        int is_new;
+        const int64_t found =
+            find_keyed(&groups, (const int64_t[]){job->rank[i], (int64_t)job->group[i]}, KEYS_OF_GROUPS, &is_new);
+        if (found < 0) {
+            flaw = NO_MEMORY;
+            break;
+        }
+        job->ordinal[i] = ++((numbered_group *)row_of(&groups, found))->calls;
+    }
+    free_keyed(&groups);
+    return flaw;
+}
+
+/* Return True, or False if the calls are not in order. */
+static PyObject *number_calls(PyObject *module, PyObject *args)
+{
+    (void)module;
+    enum { RANK, START, DEPTH, GROUP, NUMBERS, ALL_ARRAYS };
+    static const array_kind wanted[ALL_ARRAYS] = {
+        {"rank", 4, 0}, {"start", 8, 0}, {"depth", 1, 0}, {"group", 8, 0}, {"ordinal", 8, WRITTEN}};
+    Py_buffer views[ALL_ARRAYS] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, ALL_ARRAYS, ALL_ARRAYS) != 0)
+        goto done;
+    const number_job job = {.rank = views[RANK].buf,
+                            .start = views[START].buf,
+                            .depth = views[DEPTH].buf,
+                            .group = views[GROUP].buf,
+                            .ordinal = views[NUMBERS].buf,
+                            .events = length_of(&views[RANK])};
+    int flaw;
+    Py_BEGIN_ALLOW_THREADS
+    flaw = number_events(&job);
+    Py_END_ALLOW_THREADS
+    result = flaw == NO_MEMORY ? PyErr_NoMemory() : PyBool_FromLong(flaw == 0);
+done:
+    release_arrays(views, ALL_ARRAYS);
+    return result;
+}
+
+PyMethodDef ordinal_functions[] = {{"count_ordinals", count_ordinals, METH_VARARGS, NULL},
+                                   {"number_calls", number_calls, METH_VARARGS, NULL},
+                                   {NULL, NULL, 0, NULL}};

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events, op_of_calls
 from ensembles.passes.by_rank import Compute, chunks_by_rank
@@ -55,10 +56,11 @@ def compute_ordinals(events: Events, phase: np.ndarray | None = None) -> np.ndar
         raise ValueError(f"there are {n} events and {len(phase)} phases")
     if not n:
         return np.empty(0, np.int64)
-    order, first = _in_order(events, phase)
-    counts = np.diff(np.append(first, n))
     ordinal = np.empty(n, np.int64)
-    ordinal[order] = np.arange(1, n + 1) - np.repeat(first, counts)
+    rank, start, depth = map(np.ascontiguousarray, (events.rank, events.start, events.depth))
+    if not _compiled.number_calls(rank, start, depth, _low_key(events, phase), ordinal):
+        order, first = _in_order(events, phase)
+        ordinal[order] = np.arange(1, n + 1) - np.repeat(first, np.diff(np.append(first, n)))
     return ordinal
 
 
@@ -201,9 +203,10 @@ def _knowing(events: Events, ordinal: np.ndarray) -> Events:
 
 def _low_key(events: Events, phase: np.ndarray | None) -> np.ndarray:
     """Encode operation and file (or phase) as one number: uint64, shape (n,)."""
-    op = op_of_calls(events.calls)[events.call].astype(np.uint64)
-    group = events.file.astype(np.uint64) if phase is None else (np.asarray(phase) + 1).astype(np.uint64)
-    return group << np.uint64(3) | op
+    key = events.file.astype(np.uint64) if phase is None else (np.asarray(phase) + 1).astype(np.uint64)
+    key <<= np.uint64(3)
+    key |= op_of_calls(events.calls)[events.call]
+    return key
 
 
 def _in_order(events: Events, phase: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

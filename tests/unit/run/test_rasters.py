@@ -13,15 +13,18 @@ import pytest
 
 import ensembles as en
 from ensembles import viz
+from ensembles.model.events import COLUMNS
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.run import rasters
 from ensembles.run.collect import collect
-from ensembles.run.rasters import WindowRaster, kept_raster, window_raster
+from ensembles.run.rasters import WindowRaster, expected_calls, kept_raster, window_raster
 from ensembles.run.run import Run
 from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster, raster_request
 from ensembles.summaries.rate import RateCurve
+from ensembles.viz import task_order
 from ensembles.viz.data_for import data_for
+from ensembles.viz.single_calls import MOST_CALLS, Window
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile import events as written
 
@@ -183,3 +186,38 @@ def test_a_window_without_calls_is_empty(trace: Path) -> None:
     assert isinstance(raster, WindowRaster)
     assert raster.extent_ns == (0, 0)
     viz.trace_diagram(run, window_s=(1e7, 2e7))
+
+
+def test_calls_of_a_window_are_estimated_from_whole_cells(trace: Path) -> None:
+    run, events = en.open(trace), en.open(trace).events
+    outer = events.start[events.depth == 0]
+    end_ns = 2 * int(events.end.max())
+    assert expected_calls(run, 0, end_ns) == len(outer)
+    level = Pyramid(run.tasks, 2)
+    assert run.reading.kept.find(pyramid_request(2), level)
+    low, middle, high = (int(level.edges_ns[len(level.edges_ns) * part // 8]) for part in (2, 3, 4))
+    assert expected_calls(run, low, high) == ((outer >= low) & (outer < high)).sum()
+    half = expected_calls(run, low, (low + middle) // 2) + expected_calls(run, (low + middle) // 2, middle)
+    assert half == pytest.approx(((outer >= low) & (outer < middle)).sum())
+    assert expected_calls(en.open(trace.parent / "run"), low, high) is None
+
+
+@pytest.mark.parametrize("likely_few", [0, np.inf])
+@pytest.mark.parametrize("share", [0.0003, 0.02])
+def test_a_diagram_of_a_window_has_its_calls_whatever_was_expected(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, likely_few: float, share: float
+) -> None:
+    monkeypatch.setattr(task_order, "_LIKELY_FEW", likely_few)
+    run, events = en.open(trace), en.open(trace).events
+    low, high = (int(time) for time in np.quantile(events.start, [0.4, 0.4 + share]))
+    window = Window(low, high, 1, 4)
+    raster, calls = task_order.window_of(run, window, task_order.rows_of_tasks(run, "rank"))
+    inside = (events.start < high) & (events.start + np.maximum(events.duration, 1) > low)
+    inside &= (events.rank >= 1) & (events.rank <= 4)
+    assert (calls is None) == (inside.sum() > MOST_CALLS) == (share > 0.01)
+    if calls is not None:
+        for name in COLUMNS:
+            np.testing.assert_array_equal(getattr(calls, name), getattr(events, name)[inside])
+    outer = inside & (events.depth == 0)
+    spent = np.minimum(events.end, high)[outer] - np.maximum(events.start, low)[outer]
+    assert int(raster.time_ns.sum()) == int(spent.sum())

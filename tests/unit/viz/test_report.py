@@ -15,10 +15,14 @@ import numpy as np
 import pytest
 from made_runs import run_of
 
+import ensembles as en
 from ensembles.cli.main import main
+from ensembles.ensemble import from_run
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
-from ensembles.viz import write_report
+from ensembles.run.collect import collect
+from ensembles.run.reading import RunReading
+from ensembles.viz import report, write_report
 from ensembles.viz.report import ReportData
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
@@ -266,3 +270,32 @@ def test_a_page_of_a_large_noisy_run_is_small(tmp_path: Path) -> None:
     ]
     size = write_report(run_of(tmp_path / "run", tasks, lasted_s=70.0), tmp_path / "a.html")
     assert size < 2_700_000
+
+
+def test_one_pass_counts_the_ensembles_of_a_collected_run_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calls that matter and the phases are known from what trace.h5 keeps."""
+    monkeypatch.setattr(from_run, "IN_MEMORY", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    synthetic_run(tmp_path / "run", 6, 4200, phases=3)
+    collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))
+    passes: list[list[str]] = []
+    plain = RunReading._pass
+
+    def noted(self, requests, selection):
+        passes.append(sorted(requests))
+        return plain(self, requests, selection)
+
+    monkeypatch.setattr(RunReading, "_pass", noted)
+    pages, numbers = [], []
+    for known in (True, False):
+        if not known:
+            monkeypatch.setattr(report, "counts_for_ensembles", lambda run: None)
+        passes.clear()
+        write_report(en.open(tmp_path / "run.h5"), tmp_path / "a.html")
+        pages.append(re.sub(r"\bp\d+\b", "p", (tmp_path / "a.html").read_text()))  # numbers of models
+        numbers.append(len(passes))
+        assert any("counts" in requests and "evidence" in requests for requests in passes) == known
+    assert pages[0] == pages[1]
+    assert numbers[0] == numbers[1] - 1

@@ -24,6 +24,7 @@ from ensembles.readers.tracefile.index import IndexBuilder
 from ensembles.readers.tracefile.kept import content_identity
 from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
+from ensembles.run.selection import Selection
 from ensembles.writers.tracefile import events as written
 
 RANKS, EVENTS, ROWS = 4, 4096, 512
@@ -87,24 +88,25 @@ def test_sets_with_a_common_number_have_a_common_bit(numbers: list[int], wanted:
     calls=st.none() | st.lists(st.integers(0, 9), max_size=3),
     files=st.none() | st.lists(st.integers(60, 140), max_size=3),
     sizes=st.none() | st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5)), max_size=2),
-    ends_after=st.none() | st.integers(0, 60),
+    under_way=st.none() | st.tuples(st.integers(-1, 60), st.integers(0, 60)),
 )
-def test_chunks_that_do_not_match_hold_nothing(seed, rows, calls, files, sizes, ends_after) -> None:
+def test_chunks_that_do_not_match_hold_nothing(seed, rows, calls, files, sizes, under_way) -> None:
     random, n = np.random.default_rng(seed), 40
     columns = {
-        "rank": np.zeros(n, "u4"),
-        "start": np.sort(random.integers(0, 50, n)),
+        "rank": np.sort(random.integers(0, 4, n)).astype("u4"),
+        "start": random.integers(0, 50, n),
         "duration": random.integers(0, 9, n),
         "call": random.integers(0, 10, n).astype("u2"),
         "file": random.integers(60, 140, n).astype("u4"),
         "requested": random.integers(0, 20, n).astype("u8"),
     }
+    columns["start"] = columns["start"][np.lexsort((columns["start"], columns["rank"]))]
     builder = IndexBuilder(rows)
     for low in range(0, n, rows):
         builder.add({name: column[low : low + rows] for name, column in columns.items()})
     ranges = None if sizes is None else tuple((low, low + more) for low, more in sizes)
     wanted = Contents(
-        None if calls is None else set_of(calls), None if files is None else set_of(files), ranges, ends_after
+        None if calls is None else set_of(calls), None if files is None else set_of(files), ranges, under_way
     )
     read = np.repeat(builder.contents().matching(wanted), rows)[:n]
     match = np.ones(n, bool)
@@ -115,8 +117,28 @@ def test_chunks_that_do_not_match_hold_nothing(seed, rows, calls, files, sizes, 
             [(columns["requested"] >= low) & (columns["requested"] <= high) for low, high in ranges]
             or [np.zeros(n, bool)]
         )
-    match &= True if ends_after is None else columns["start"] + columns["duration"] > ends_after
+    if under_way is not None:
+        match &= (columns["start"] + columns["duration"] > under_way[0]) & (columns["start"] < under_way[1])
     assert read[match].all()
+
+
+def test_a_window_of_time_skips_chunks_between_the_end_of_a_rank_and_the_next(
+    tmp_path: Path, rows_read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each rank has one chunk and a half, so that every other chunk holds the end of one and the next one."""
+    for rank in range(RANKS):
+        spool(tmp_path / f"{rank}.spool", [made_events(3 * ROWS // 2, rank)], rank=rank, tasks=RANKS)
+    monkeypatch.setattr(written, "CHUNK_ROWS", ROWS)
+    collect(str(tmp_path), str(tmp_path / "out.h5"))
+    run = en.open(tmp_path / "out.h5")
+    events = run.events
+    mine = events[events.rank == 0]
+    low, high = int(mine.start[3 * ROWS // 4]), int(mine.start[3 * ROWS // 4 + 4])
+    inside = (events.start < high) & (events.start + np.maximum(events.duration, 1) > low)
+    rows_read.clear()
+    found = en.open(tmp_path / "out.h5").reading.chosen_by(Selection(under_way_ns=(low, high)))
+    assert found.start.tolist() == events.start[inside].tolist()
+    assert sum(rows_read) == RANKS * ROWS
 
 
 def changed(trace: Path, folder: Path, change: Callable[[h5py.File], None]) -> Path:

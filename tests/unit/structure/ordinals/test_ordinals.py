@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ensembles.model.events import Call, Events
+from ensembles.model.events import COLUMNS, Call, Events
 from ensembles.structure.ordinals.numbering import OrdinalCounter, compute_ordinals
 from ensembles.summaries.classes import Ordinals
 
@@ -49,6 +49,29 @@ def test_ordinals_within_phases_do_not_ask_for_the_file():
     events = random_events(13)
     phase = events.start // 3001 - 1
     np.testing.assert_array_equal(compute_ordinals(events, phase), counted_by_pandas(events, phase))
+
+
+@pytest.mark.parametrize("seed", [16, 17])
+def test_calls_in_the_order_of_start_are_counted_as_in_any_other(seed):
+    """Of calls in order, none is sorted."""
+    events = random_events(seed)
+    ordered = events[np.lexsort((events.start, events.rank))]
+    np.testing.assert_array_equal(compute_ordinals(ordered), counted_by_pandas(ordered, ordered.file))
+    phase = ordered.start // 3001 - 1
+    np.testing.assert_array_equal(compute_ordinals(ordered, phase), counted_by_pandas(ordered, phase))
+
+
+def test_calls_of_many_files_are_counted_rank_by_rank():
+    """More files than are remembered at once."""
+    count, ranks = 70_000, 3
+    columns = {name: getattr(random_events(1, ranks * count), name).copy() for name in COLUMNS}
+    columns["rank"], columns["call"] = np.repeat(np.arange(ranks), count), np.zeros(ranks * count)
+    columns["file"] = np.tile(np.append(np.arange(count - 5), np.zeros(5)), ranks)
+    columns["start"] = np.arange(ranks * count)
+    ordinal = compute_ordinals(Events(columns, CALLS, [str(number) for number in range(count)]))
+    expected = np.append(np.ones(count - 5, int), np.arange(2, 7))
+    np.testing.assert_array_equal(ordinal, np.tile(expected, ranks))
+
 
 
 @pytest.mark.parametrize("seed", [14, 15])
