@@ -198,7 +198,7 @@ def _draw_modes(
 
 
 def _label_places(times_s: Sequence[float], low_s: float, high_s: float) -> tuple[np.ndarray, list[str]]:
-    """Return where labels stand on a logarithmic axis so that they touch no other, nor the edge.
+    """Return the places of labels on a logarithmic axis, where they touch neither each other nor the edge.
 
     Returns
     -------

@@ -73,7 +73,6 @@ def test_calls_of_many_files_are_counted_rank_by_rank():
     np.testing.assert_array_equal(ordinal, np.tile(expected, ranks))
 
 
-
 @pytest.mark.parametrize("seed", [14, 15])
 def test_chunks_of_ranks_in_order_give_the_ordinals_of_the_whole(seed):
     events = random_events(seed).sorted()
