@@ -26,7 +26,7 @@ class FarCalls:
     Attributes
     ----------
     from_s : float
-        `BEYOND` times the slowest mode or the end of a cluster that is no mode, in seconds.
+        `BEYOND` times the slowest mode or the end of a cluster that is not a mode, in seconds.
     calls : int
         Number of these calls.
     share, time_share : float
@@ -60,7 +60,7 @@ def find_far_calls(
     places_s : sequence of float
         Durations of the modes, in seconds.
     told_to_s : float
-        Shorter calls are reported as a cluster that is no mode.
+        Shorter calls are reported as a cluster that is not a mode.
 
     Returns
     -------
