@@ -15,6 +15,7 @@ _NUMBER = re.compile(
     r"(?<![\w.,/:+*\-])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(e[+-]?\d+)?"
     r"(?:[  ]?(ns|µs|us|ms|s|min|h|B|KiB|MiB|GiB|TiB|PiB|%)(?!\w|\.\w))?(?![\w*]|:\d|\.\w|-\d|/\d)"
 )
+_RANKS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 _COMPOSITE = re.compile(r"(\d[\d,]*) (min|h) (\d+) (s|min)\b")
 
 
@@ -53,6 +54,8 @@ class Known:
                 continue
             if isinstance(value, str):
                 values |= {told.value for told in numbers_in(value)}
+                if _RANKS.fullmatch(value):
+                    values |= set(map(float, re.findall(r"\d+", value)))
                 name = value.rpartition("/")[2]  # a file may be named by a number
                 values |= {float(name)} if name.isdecimal() else set()
             else:

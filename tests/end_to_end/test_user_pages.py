@@ -168,6 +168,7 @@ def test_report_has_the_pictures_that_are_explained(folder):
         "non-blocking requests",
         "histogram",
         "ensemble of …",
+        "phases, call index, files, ranks",
         "moments",
         "call sites",
         "tables of calls and sizes",

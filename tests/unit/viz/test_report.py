@@ -254,7 +254,7 @@ def test_folded_parts_hold_phases_call_indices_and_ranks(tmp_path: Path) -> None
     parts = dict(re.findall(r'<section id="(\w+)"><details><summary><h2>(.*?)</h2>', page))
     assert set(parts) == {"phases", "ordinals", "ranks"}
     assert parts["ordinals"].startswith("Call index: 6 reads of a task on a file")
-    assert parts["ranks"].startswith("Ranks: rank 1 is longest in I/O, 2.84 s; the mean is 2.13 s")
+    assert parts["ranks"].startswith("Ranks: rank 1 is longest in I/O, 2.88 s; the mean is 2.16 s")
     assert 'id="picture-ranks"' in page
     rows = re.search(r'(?s)<section id="ordinals">.*?</section>', page)[0]
     assert all(f"<td>{text}</td>" in rows for text in ("30.0 ms", "300 ms", "450 ms", "600 ms", "750 ms"))

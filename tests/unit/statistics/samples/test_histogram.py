@@ -69,6 +69,6 @@ def test_it_is_drawn() -> None:
     from ensembles import viz
 
     tabs = viz.histogram(en.Ensemble(durations(100), name="pwrite", op="write"))
-    assert [tab.title for tab in tabs.tabs] == ["linear", "log–log"]
+    assert [tab.title for tab in tabs.tabs] == ["log–log", "linear"]
     (item,) = tabs.tabs[0].child.legend.items
     assert item.label.value == "pwrite (n = 100)"
