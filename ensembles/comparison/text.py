@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from ensembles.comparison.run_tests_text import run_tests_text, without_common_folder
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import bytes_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison, Effect, Move
@@ -69,7 +69,7 @@ def _effect_text(effect: Effect) -> str:
             else (f" ({effect.low * 100:+.1f} to {effect.high * 100:+.1f})")
         )
         if effect.before is not None and effect.after is not None:
-            ends += f", from {effect.before:.1%} to {effect.after:.1%}"
+            ends += f", from {share_text(effect.before, 1)} to {share_text(effect.after, 1)}"
     return text + ends
 
 
@@ -136,8 +136,8 @@ def _modes(found: Comparison) -> str:
     rows = [
         (
             seconds_text(mode.t_s),
-            f"{mode.weight:.1%}",
-            "" if mode.place_spread is None else f"± {mode.place_spread:.1%}",
+            f"{share_text(mode.weight, 1)}",
+            "" if mode.place_spread is None else f"± {share_text(mode.place_spread, 1)}",
             "" if mode.weight_spread is None else f"± {mode.weight_spread * 100:.1f}",
             f"{mode.seen_in} of {mode.runs}",
         )

@@ -11,6 +11,7 @@ from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
 from ensembles.comparison.units import RUNS, Units
+from ensembles.model.units import share_text
 
 MARGIN = 0.1
 LEVEL = 0.05
@@ -177,14 +178,16 @@ def verdict_reason(
         )
     if verdict == SAME:
         return (
-            f"no part moved by more than the margin: {margin:.0%} for modes, twice that for the tail "
+            f"no part moved by more than the margin: {share_text(margin)} for modes, twice that for the tail "
             f"(equivalence test, level {SAME_LEVEL:g})"
         )
-    several = "" if runs is None else f" ({runs} + {runs} would find or exclude a move of {margin:.0%})"
+    several = (
+        "" if runs is None else f" ({runs} + {runs} would find or exclude a move of {share_text(margin)})"
+    )
     if units.what == RUNS:
         loose = [part.name for part in parts if part.verdict == INCONCLUSIVE and part.what != RATIO]
         more = (
-            f"about {runs} + {runs} runs would find or exclude a move of {margin:.0%}"
+            f"about {runs} + {runs} runs would find or exclude a move of {share_text(margin)}"
             if runs is not None
             else "more runs are needed"
         )
@@ -245,7 +248,8 @@ def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: f
     if units.what != RUNS and verdict == DIFFERENT:
         notes.append(
             "one run per group: variation from run to run is unknown, and intervals are those of these runs "
-            f"only; runs that vary by {ASSUMED_SPREAD:.0%} do not explain the difference; compare several "
+            f"only; runs that vary by {share_text(ASSUMED_SPREAD)} do not explain the difference; "
+            "compare several "
             "runs per group to know whether the program or the machine changed"
         )
     if units.what != RUNS and verdict == SAME:

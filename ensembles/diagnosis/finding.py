@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ensembles.diagnosis.text import diagnosis_text
 from ensembles.model.notebook_html import escaped_lines
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 
 SEVERITIES = ("note", "warning", "critical")
 """Severities, rising."""
@@ -211,7 +211,7 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.severity}: {self.id} (confidence {self.confidence:.0%})", f"  {self.title}"]
+        lines = [f"{self.severity}: {self.id} (confidence {share_text(self.confidence)})", f"  {self.title}"]
         lines.append(f"  where     {self.where}")
         mark = {True: "yes", False: "no", None: "?"}
         for number, check in enumerate(self.checks):

@@ -11,7 +11,7 @@ from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, View, find_outlier, view_of
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 
 _MOST_Z = 100
 
@@ -65,7 +65,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         Check(
             "in-most-phases",
             True,
-            f"slower in {same:.0%} of {windows} {'quarters of phases' if by_quarters else 'phases'}",
+            f"slower in {share_text(same)} of {windows} {'quarters of phases' if by_quarters else 'phases'}",
         ),
         Check(
             "per-size",

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.finding import Diagnosis, Finding
@@ -70,7 +70,7 @@ def _clean(found: Diagnosis) -> list[str]:
 
 def _short(finding: Finding) -> str:
     lines = [
-        f"{finding.severity}: {finding.id} (confidence {finding.confidence:.0%})",
+        f"{finding.severity}: {finding.id} (confidence {share_text(finding.confidence)})",
         _wrapped(finding.title, "  "),
     ]
     lines.append(_wrapped(sanitize_text(str(finding.where)), "  where   "))

@@ -17,6 +17,7 @@ from ensembles.history.series import CALLS, COMMON, RATE, SLOW, Part, Series, ma
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import share_text
 
 LEAST_RUNS = 3
 """Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
@@ -308,9 +309,15 @@ def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
         text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
         return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
     if part.what == SLOW:
-        text = f"{after**2:.2%} of the calls take longer than {_time(part.t_s)} instead of {before**2:.2%}"
+        text = (
+            f"{share_text(after**2, 2)} of the calls take longer than {_time(part.t_s)} instead "
+            f"of {share_text(before**2, 2)}"
+        )
     elif part.what == WEIGHT:
-        text = f"{part.name}, at {_time(part.t_s)}: {after:.1%} of the calls instead of {before:.1%}"
+        text = (
+            f"{part.name}, at {_time(part.t_s)}: {share_text(after, 1)} of the calls instead of "
+            f"{share_text(before, 1)}"
+        )
     elif part.what == TAIL:
         text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
     else:

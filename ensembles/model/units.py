@@ -105,3 +105,22 @@ def few(sentences: Sequence[str], what: str) -> list[str]:
     if len(sentences) <= 3:
         return list(sentences)
     return [*sentences[:2], f"{len(sentences) - 2} more {what}"]
+
+
+def share_text(share: float, digits: int = 0) -> str:
+    """Format a share as a percentage.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+    digits : int
+        After the decimal point.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import share_text
+    >>> share_text(0.305), share_text(0.0052, 1)
+    ('30 %', '0.5 %')
+    """
+    return f"{100 * share:.{digits}f} %"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -37,5 +37,5 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
         (check,),
         "look at computation and communication first: no remedy for I/O can gain more than this share",
         (0.0, io_s),
-        f"I/O takes at most {share:.1%} of this job in any rank",
+        f"I/O takes at most {share_text(share, 1)} of this job in any rank",
     )

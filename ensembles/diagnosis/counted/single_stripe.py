@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.diagnosis.counted.case import CountedCase, counted_case, counted_finding
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -91,5 +92,5 @@ def _aggregator(posix: CountedCase, numbers: np.ndarray) -> Check | None:
     return Check(
         "one-aggregator",
         True,
-        f"{who} spends {slowest_s.sum() / spent_s.sum():.0%} of the time in POSIX calls",
+        f"{who} spends {share_text(slowest_s.sum() / spent_s.sum())} of the time in POSIX calls",
     )

@@ -9,7 +9,7 @@ from ensembles.diagnosis.collective_calls import CollectiveCalls, collective_cal
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 
 LEAST_BYTES = 1 << 20
 """Bytes of a collective call from which one more aggregator is worth its messages."""
@@ -51,7 +51,7 @@ def _find(case: Case) -> Remedy | None:
     idle = Check(
         "idle-targets",
         stored[0] > 0 or None,
-        f"their storage calls leave {stored[0]:.0%} of the work of the targets to others",
+        f"their storage calls leave {share_text(stored[0])} of the work of the targets to others",
     )
     spent = seconds_text(found.slowest[found.busy].sum() * 1e-9)
     return Remedy(

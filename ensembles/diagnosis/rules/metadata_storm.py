@@ -16,7 +16,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.shared_opens import opened_by_all
 from ensembles.diagnosis.summed.metadata import find_summed
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 
 LEAST_CALLS = 2
 _SHARE = 0.5
@@ -48,7 +48,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     return Remedy(
         rows,
         saved,
-        f"{count:,} calls on paths, {repeated / count:.0%} of them {what}, take {seconds_text(each_s)} each",
+        f"{count:,} calls on paths, {share_text(repeated / count)} of them {what}, take "
+        f"{seconds_text(each_s)} each",
         ADVICE,
         checks,
         {"repeated": repeated, "mean_s": each_s},

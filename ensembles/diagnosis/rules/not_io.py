@@ -9,7 +9,7 @@ from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
 from ensembles.diagnosis.summed.not_io import find_summed
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -43,7 +43,7 @@ class NotIo(EvidenceRule):
                 "look at computation and communication first: no remedy for I/O can gain more than "
                 "this share",
                 (0.0, case.io_s),
-                f"I/O is {share:.1%} of the critical path of this run",
+                f"I/O is {share_text(share, 1)} of the critical path of this run",
             )
         ]
 

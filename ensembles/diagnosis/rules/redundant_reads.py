@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.model.units import share_text
 
 LEAST_REDUNDANCY = 2.0
 
@@ -65,7 +66,7 @@ def _find(case: Case) -> Remedy | None:
             True,
             f"{len(ranks)} tasks read ranges that add up to {mean:.3g} times the range of the file",
         ),
-        Check("dense", True, f"each reads at least {_DENSE:.0%} of the bytes of its range"),
+        Check("dense", True, f"each reads at least {share_text(_DENSE)} of the bytes of its range"),
     )
     return Remedy(
         rows,

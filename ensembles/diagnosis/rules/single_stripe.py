@@ -11,7 +11,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, share_text
 
 _MOST_SMALL = 0.5
 _UNSURE = 0.5  # of the gain, where it is between nothing and all
@@ -49,7 +49,10 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
         Check("many-writers", True, f"{tasks} tasks use them, with work for {useful:.3g} targets at once"),
     ]
     if of_small > _MOST_SMALL:
-        text = f"{of_small:.0%} of the time is in requests below 256 KiB, which may wait for themselves only"
+        text = (
+            f"{share_text(of_small)} of the time is in requests below 256 KiB, which may wait "
+            "for themselves only"
+        )
         checks.append(Check("for-the-target", None, text))
     if not found.sure:
         text = f"{found.makers} of {tasks} tasks make the writes of all: they may be slow themselves"

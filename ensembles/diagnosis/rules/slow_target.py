@@ -12,6 +12,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
 from ensembles.diagnosis.target_residuals import find_slow_target, share_on_target
+from ensembles.model.units import share_text
 
 ADVICE = (
     "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
@@ -62,7 +63,8 @@ def _of_calls(case: Case) -> Remedy | None:
         Check(
             "whoever-asks",
             True,
-            f"{found.slow_users:.0%} of the {found.users} tasks that use it alone in a call are slow there",
+            f"{share_text(found.slow_users)} of the {found.users} tasks that use it alone in a call "
+            "are slow there",
         ),
         Check(
             "not-the-queue",

@@ -13,7 +13,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.writes_by_sample import WritesBySample, memory_of_nodes
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, share_text
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
     rows = (case.op == "write") & (case.rows["depth"] == 0) & (case.rows["bytes"] > 0)
     saved = np.where(rows, case.rows["time_ns"] * part * (1 - 1 / factor), 0.0)
     checks = (
-        Check("near-the-limit", True, f"up to {level.max():.0%} of the memory of a node is dirty"),
+        Check("near-the-limit", True, f"up to {share_text(level.max())} of the memory of a node is dirty"),
         Check(
             "not-by-chance",
             True,

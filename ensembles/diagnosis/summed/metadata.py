@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -49,7 +49,8 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     return summed_finding(
         case,
         "metadata-storm",
-        f"{count:,} calls on paths, {again / count:.0%} of them or more for the same path again, take "
+        f"{count:,} calls on paths, {share_text(again / count)} of them or more for the same path "
+        "again, take "
         f"{seconds_text(spent / count)} each",
         advice,
         (check,),

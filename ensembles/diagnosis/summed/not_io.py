@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
 from ensembles.diagnosis.summed.case import SummedCase
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -42,5 +42,5 @@ def find_summed(run: Run, most_share: float, span_s: float) -> Finding | None:
         (check,),
         "look at computation and communication first: no remedy for I/O can gain more than this share",
         (0.0, io_s),
-        f"I/O takes at most {io_s / lasts_s:.1%} of this run in any task",
+        f"I/O takes at most {share_text(io_s / lasts_s, 1)} of this run in any task",
     )

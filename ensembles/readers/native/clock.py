@@ -9,6 +9,7 @@ from statistics import median_high
 from typing import NamedTuple
 
 from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.units import share_text
 from ensembles.readers.native.spool import Spool
 
 _PRECISE_NS = 1_000_000_000
@@ -93,7 +94,7 @@ class Clocks:
             if best.span_ns < _ROUGH_NS and not spool.ended:
                 self.notes.append(
                     f"the clock rate of {spool.name} is inaccurate (it has not ended): its times may be "
-                    f"wrong by {100 / best.span_ns:.1%}"
+                    f"wrong by {share_text(100 / best.span_ns, 1)}"
                 )
             return best.ns_per_tick
         return self._foreign_rate(spool)

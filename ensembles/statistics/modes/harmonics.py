@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import bytes_text, seconds_text, share_text
 
 ORDERS = (2, 4, 8)
 """Orders that are searched for, in addition to 1."""
@@ -62,7 +62,7 @@ class Harmonics:
         places = ", ".join("R" if order == 1 else f"R/{order}" for order in self.orders)
         return (
             f"harmonics: modes at {places} with R = {seconds_text(self.fundamental_s)}, "
-            f"within {self.deviation:.1%} (p-value {self.chance:.2g})"
+            f"within {share_text(self.deviation, 1)} (p-value {self.chance:.2g})"
         )
 
 

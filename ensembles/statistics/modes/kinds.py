@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.clusters import cells_to_look_at, mode_threshold
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
@@ -45,7 +45,8 @@ class Bump:
 
     def __str__(self) -> str:
         what = (
-            f"cluster of few phases: {self.share:.1%} of the calls, from {seconds_text(self.low_s)} to "
+            f"cluster of few phases: {share_text(self.share, 1)} of the calls, from "
+            f"{seconds_text(self.low_s)} to "
             f"{seconds_text(self.high_s)},"
         )
         if self.effective_phases < 1.5:
@@ -83,7 +84,7 @@ class Spread:
 
     def __str__(self) -> str:
         return (
-            f"spread: {self.share:.1%} of the calls lie between {seconds_text(self.low_s)} and "
+            f"spread: {share_text(self.share, 1)} of the calls lie between {seconds_text(self.low_s)} and "
             f"{seconds_text(self.high_s)} without a peak (their density in log time is {self.shape})"
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
 from ensembles.statistics.modes.far_calls import FarCalls, find_far_calls
@@ -199,7 +199,7 @@ class Modes:
         for mode in self.modes:
             lines.append(
                 f"  {seconds_text(mode.t_s)} ({seconds_text(mode.low_s)} to {seconds_text(mode.high_s)}), "
-                f"{mode.weight:.1%} of the calls"
+                f"{share_text(mode.weight, 1)} of the calls"
             )
         further = (
             *self.bumps,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.statistics.modes.density import LogCells
 
 _WINDOWS = (0.35, 0.5, 0.7, 1.0)
@@ -43,7 +43,7 @@ class Shoulder:
     def __str__(self) -> str:
         return (
             f"shoulder: mode {self.mode + 1} has one near {seconds_text(self.t_s)}, with about "
-            f"{self.share:.0%} of the calls"
+            f"{share_text(self.share)} of the calls"
         )
 
 

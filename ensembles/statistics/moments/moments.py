@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, share_text
 from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
@@ -153,7 +153,7 @@ class Moments:
             return "moments: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
         lines = [
-            f"moments of {count_text(self.n, 'call')}, with {self.level:.0%} confidence intervals by "
+            f"moments of {count_text(self.n, 'call')}, with {share_text(self.level)} confidence intervals by "
             f"resampling {of}"
         ]
         notes = (f"  note: {note}" for note in self.notes)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
@@ -69,7 +69,8 @@ class Quantiles:
             return "quantiles: no calls"
         of = f"of {self.phases:,} phases" if self.method == "phases" else "of independent calls"
         lines = [
-            f"quantiles of {count_text(self.n, 'call')}, with {self.level:.0%} confidence intervals {of}"
+            f"quantiles of {count_text(self.n, 'call')}, with {share_text(self.level)} confidence "
+            f"intervals {of}"
         ]
         for quantile, found in zip(self.quantiles, self.estimates, strict=True):
             ends = interval_text(found.low, found.high, seconds_text, least=0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, share_text
 from ensembles.statistics.moments.moments import L_MOMENTS, l_moments, moment_notes
 from ensembles.statistics.moments.quantiles import compute_quantiles, quantile_s
 from ensembles.statistics.resampling.bootstrap_t import SIZE
@@ -73,7 +73,7 @@ class Robust:
         if not self.n:
             return "robust: no calls"
         of = f"{self.phases:,} phases" if self.method == "phases" else "calls"
-        by = f"{self.level:.0%} confidence intervals by resampling {of}"
+        by = f"{share_text(self.level)} confidence intervals by resampling {of}"
         lines = [f"robust statistics of {count_text(self.n, 'call')}, with {by}"]
         notes = (f"  note: {note}" for note in self.notes)
         return "\n".join([*lines, *estimates_lines(self.estimates()), *notes])

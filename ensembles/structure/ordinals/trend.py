@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.units import share_text
 from ensembles.structure.ordinals.ramp_test import ramp_p
 
 LEAST_RISE = 1.1
@@ -138,7 +139,7 @@ def fit_trend(
     before, behind = int(begin[a]), int(np.append(begin, n)[b + 1]) - 1
     from_, to = int(low[before]), int(high[behind])
     p_by_rank, rising = _by_rank(by_rank, before, behind)
-    share = "" if rising is None else f", in {rising:.0%} of the tasks"
+    share = "" if rising is None else f", in {share_text(rising)} of the tasks"
     how_much = f"{rise:.3g} times as long at the end{share}"
     sentence = f"gets slower from ordinal {from_:,} to {to:,}: {how_much} (p = {p:.2g})"
     return Trend(True, from_, to, rise, p, p_by_rank, rising, sentence)
@@ -158,7 +159,7 @@ def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
 def _no_trend(p: float, rise: float) -> str:
     if p > LEVEL:
         return f"no significant worsening (p = {p:.2g})"
-    return f"no worsening by {LEAST_RISE - 1:.0%} or more (the rise is {rise - 1:.1%})"
+    return f"no worsening by {share_text(LEAST_RISE - 1)} or more (the rise is {share_text(rise - 1, 1)})"
 
 
 def _best_rise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

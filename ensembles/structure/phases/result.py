@@ -135,7 +135,7 @@ class Phases:
     --------
     >>> phases = en.open("ensio-ior").phases
     >>> phases.sentence
-    'no barrier was recorded; all ranks were in lockstep at gaps in the I/O (100% of the calls)'
+    'no barrier was recorded; all ranks were in lockstep at gaps in the I/O (100 % of the calls)'
     >>> len(phases.cuts_ns), phases.count
     (11, 12)
     """
@@ -196,7 +196,7 @@ class Phases:
         used = with_io if messages is None else with_io | _begun(cuts_ns, messages)
         number = np.where(used, np.cumsum(used), -1)
         message_steps = tuple(number[used & ~with_io].tolist())
-        sentence = _SENTENCES[rule].format(share) + more
+        sentence = _SENTENCES[rule].format(100 * share) + more
         return cls(rule, int(used.sum()), share, sentence, cuts_ns, number, message_steps=message_steps)
 
     def phase_index(self, events: Events) -> np.ndarray:
@@ -292,7 +292,7 @@ def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
 
 _SENTENCES = {
     "barriers": "all ranks met in collective calls between them",
-    "steps": "no barrier was recorded; all ranks were in lockstep at gaps in the I/O ({:.0%} of the calls)",
+    "steps": "no barrier was recorded; all ranks were in lockstep at gaps in the I/O ({:.0f} % of the calls)",
     "gaps": "no barrier was recorded; phases were inferred from idle gaps in the I/O (low confidence)",
     "none": "no barrier was recorded, and the I/O has neither ranks in lockstep nor wide gaps",
 }

@@ -136,7 +136,7 @@ def test_one_stripe_behind_an_aggregator_is_named(tmp_path):
     assert found is not None
     assert found.where.layer == "mpiio"
     assert [check.sentence for check in found.checks if check.name == "one-aggregator"] == [
-        "task 9 spends 100% of the time in POSIX calls"
+        "task 9 spends 100 % of the time in POSIX calls"
     ]
 
 

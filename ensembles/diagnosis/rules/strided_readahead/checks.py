@@ -14,6 +14,7 @@ from ensembles.diagnosis.rules.strided_readahead.profile import (
     p_of_ordinals,
     p_of_tasks,
 )
+from ensembles.model.units import share_text
 
 LEVEL = 0.05
 """Significance level of the test by positions, whose only sample is the positions."""
@@ -154,7 +155,8 @@ class _Onset:
         """Return the check of the finding."""
         sentence = (
             f"from the {self.first}th read of a stride on, reads take {np.exp(self.ratio):.3g} times as long "
-            f"as the slowest of the {self.first - 1} before (which differ by {np.expm1(self.differ):.0%}); "
+            f"as the slowest of the {self.first - 1} before (which differ by "
+            f"{share_text(np.expm1(self.differ))}); "
             f"the {self.first}th itself takes {np.exp(self.step):.3g} times as long"
         )
         return Check("begins-at-fourth", self.holds, sentence)
@@ -190,7 +192,7 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     share = float(np.mean(later > 0)) if len(later) else 0.0
     holds = rise >= np.log(_GETS_WORSE) and tau > 0.2 and share > 0.5
     sentence = f"reads become slower from read to read, up to {np.exp(rise):.3g} times the first slow one"
-    return Check("worsens", bool(holds), f"{sentence}, in {share:.0%} of the tasks")
+    return Check("worsens", bool(holds), f"{sentence}, in {share_text(share)} of the tasks")
 
 
 def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tests: int) -> list[Check]:
@@ -209,7 +211,9 @@ def _tests(groups: list[np.ndarray], mixed: StridedRuns, plain: StridedRuns, tes
 def _in_tasks(mixed: StridedRuns) -> Check:
     rises = by_task(mixed.rank, mixed.rise)
     share = float(np.mean(rises > np.log(LEAST_STEP)))
-    return Check("in-most-tasks", share > _SHARE, f"{share:.0%} of the tasks with such reads are affected")
+    return Check(
+        "in-most-tasks", share > _SHARE, f"{share_text(share)} of the tasks with such reads are affected"
+    )
 
 
 def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:

@@ -28,7 +28,7 @@ from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
 from ensembles.diagnosis.rules.strided_readahead.cost import Loss, estimate_loss
 from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns, judgeable
 from ensembles.model.events import Events
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import bytes_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.structure.strides.detect import LAYERS
 from ensembles.structure.strides.summary import StridedReads
@@ -113,7 +113,7 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
 def _all_seen(reads: StridedReads) -> Check:
     share = 1 - reads.reads_with_offset / max(reads.reads, 1)
     holds = None if share > 0.1 else True
-    return Check("places-known", holds, f"the file offset is known for {1 - share:.0%} of the reads")
+    return Check("places-known", holds, f"the file offset is known for {share_text(1 - share)} of the reads")
 
 
 def _cost(loss: Loss, span_s: float, io_s: float) -> float:

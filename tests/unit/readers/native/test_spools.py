@@ -356,7 +356,7 @@ def test_a_process_that_was_killed_early_uses_the_longest_readings_of_its_host(t
 
 def test_a_rate_from_readings_that_lie_close_together_is_told(tmp_path: Path) -> None:
     run = en.open(spool(tmp_path / "s", [made_events(1)], rank=0, state=RUNNING, **clock_of(10_000, 0.4)))
-    assert any("clock rate of s is inaccurate" in note and "1.0%" in note for note in run.notes)
+    assert any("clock rate of s is inaccurate" in note and "1.0 %" in note for note in run.notes)
 
 
 def test_two_machines_of_the_same_name_keep_their_own_rates(tmp_path: Path) -> None:

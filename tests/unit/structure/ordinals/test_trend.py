@@ -66,7 +66,7 @@ def test_a_rise_by_less_than_a_tenth_is_none():
     level = np.log(1 + 0.05 * np.linspace(0, 1, 20))
     found = fit_trend(np.arange(1, 21), np.arange(1, 21), level)
     assert not found.worsening
-    assert "by 10% or more" in str(found)
+    assert "by 10 % or more" in str(found)
 
 
 def test_too_few_ordinals_cannot_say():
