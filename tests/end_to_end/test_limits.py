@@ -67,7 +67,8 @@ def test_program_gets_the_memory_that_it_gets_without_us(recorder, tmp_path):
 def test_little_address_space_from_the_start(recorder, tmp_path, spare_mib):
     """The least in which the program runs alone, and as little more as the recorder may need.
 
-    The preload library itself takes 5.1 MiB: 1.7 of code and names, and 3.4 of tables, most of them never touched.
+    The preload library itself takes 5.1 MiB: 1.7 of code and names, and 3.4 of tables, most of them never
+    touched.
     """
     program = recorder.build("limits")
 
