@@ -100,7 +100,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
     }
     present = [op for op in counts if any(counts[op].values())]
     for op in present:
-        # Bars of one direction stand above their tick, those of two beside it.
+        # Bars of one direction are at their tick, those of two on either side of it.
         shift = 0.0 if len(present) < 2 else -0.2 if op == "read" else 0.2
         heights = [counts[op].get(bound, 0) for bound in bounds]
         source = ColumnDataSource(

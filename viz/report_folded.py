@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
@@ -143,7 +143,7 @@ def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
     if len(named) < 2:
         return []
     busiest = max(named, key=lambda row: row.io_time_s)
-    title = f"Files: {count_text(len(named), 'file')}, {100 * busiest.share:.0f} % of the I/O time on one"
+    title = f"Files: {count_text(len(named), 'file')}, {share_text(busiest.share)} of the I/O time on one"
     return [Folded("files", title, files(totals), sentences=("ensio files lists all.",))]
 
 

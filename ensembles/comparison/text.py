@@ -136,7 +136,7 @@ def _modes(found: Comparison) -> str:
     rows = [
         (
             seconds_text(mode.t_s),
-            f"{share_text(mode.weight, 1)}",
+            share_text(mode.weight, 1),
             "" if mode.place_spread is None else f"± {share_text(mode.place_spread, 1)}",
             "" if mode.weight_spread is None else f"± {mode.weight_spread * 100:.1f}",
             f"{mode.seen_in} of {mode.runs}",

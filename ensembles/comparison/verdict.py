@@ -249,8 +249,7 @@ def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: f
         notes.append(
             "one run per group: variation from run to run is unknown, and intervals are those of these runs "
             f"only; runs that vary by {share_text(ASSUMED_SPREAD)} do not explain the difference; "
-            "compare several "
-            "runs per group to know whether the program or the machine changed"
+            "compare several runs per group to know whether the program or the machine changed"
         )
     if units.what != RUNS and verdict == SAME:
         notes.append("one run per group: these runs are the same, but the next ones may differ")

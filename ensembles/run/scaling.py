@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 By = Literal["tasks", "nodes", "writers"]
 KEYS: tuple[By, ...] = ("tasks", "nodes", "writers")
+"""What rates can be shown against."""
 
 
 def label_of(by: By, direction: str) -> str:
@@ -31,8 +32,6 @@ def label_of(by: By, direction: str) -> str:
     """
     return "readers" if by == "writers" and direction == "read" else by
 
-
-"""What rates can be shown against."""
 
 Direction = Literal["write", "read"]
 

@@ -306,7 +306,7 @@ class Explorer:
         paths = [panel.shown.run.path for panel in self._panels]
         texts = {
             "command": ["\n".join(map(view.command, paths))],
-            "python": ["\n".join(map(view.python, paths))],
+            "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
         for panel in self._panels:
             panel.mark(view)
@@ -368,8 +368,9 @@ class Explorer:
         sentences = [] if found else [f"No finding: {examined} causes were examined."]
         if causes.ordinals is not None:
             sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
-        of = f"Of {self.shown.run.path}: " if len(self.runs) > 1 else ""
-        self._doubts.text = f"<p>{html.escape(of + ' '.join([*sentences, *causes.reasons]))}</p>"
+        if len(self.runs) > 1:
+            sentences.insert(0, f"Findings, phases and call indices are those of {self.shown.run.path}.")
+        self._doubts.text = f"<p>{html.escape(' '.join([*sentences, *causes.reasons]))}</p>"
         self._examine.visible = False
 
     def _mark_finding(self, number: int) -> None:

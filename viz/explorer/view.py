@@ -195,16 +195,29 @@ class View:
             command += f"  # of any {' and '.join(lacking)}: commands have no filter for it, see Python"
         return command
 
-    def python(self, path: str) -> str:
-        """Return the lines of Python that select the marked calls."""
+    def python(self, path: str, number: str = "") -> str:
+        """Return the lines of Python that select the marked calls.
+
+        Parameters
+        ----------
+        path : str
+            The run.
+        number : str
+            Is added to the names of run and calls, where there are several runs.
+        """
+        run, calls = f"run{number}", f"calls{number}"
         given = ", ".join(f"{name}={_literal(name, text)}" for name, text in self.selecting().items())
-        lines = ["import ensembles as en", f"run = en.open({path!r})", f"calls = run.select({given})"]
+        lines = ["import ensembles as en", f"{run} = en.open({path!r})", f"{calls} = {run}.select({given})"]
         if self.durations_s is not None:
             low, high = (round(end * 1e9) for end in self.durations_s)
-            lines.append(f"calls = calls[(calls.duration >= {low}) & (calls.duration < {high})]  # ns")
+            lines.append(
+                f"{calls} = {calls}[({calls}.duration >= {low}) & ({calls}.duration < {high})]  # ns"
+            )
         if self.offsets is not None:
             first, end = self.offsets
-            lines.append(f"calls = calls[(calls.offset >= {first}) & (calls.offset < {end})]  # bytes")
+            lines.append(
+                f"{calls} = {calls}[({calls}.offset >= {first}) & ({calls}.offset < {end})]  # bytes"
+            )
         return "\n".join(lines)
 
 

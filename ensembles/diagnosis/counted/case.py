@@ -114,6 +114,7 @@ def counted_finding(
     bounds_s: tuple[float, float, float],
     chosen: np.ndarray,
     op: str | None = None,
+    most_s: float | None = None,
 ) -> Finding | None:
     """Make a finding from counters.
 
@@ -128,6 +129,8 @@ def counted_finding(
         Files that the finding concerns.
     op : str, optional
         Kind of calls.
+    most_s : float, optional
+        What no interval exceeds. Default: the whole run.
 
     Returns
     -------
@@ -138,7 +141,7 @@ def counted_finding(
     confidence = rate_confidence(tuple(checks))
     if high < LEAST_SHARE * case.span_s or high <= 0 or not confidence:
         return None
-    most_s = case.gain_s(np.where(chosen, case.time_s, 0.0))  # if these files took no time
+    most_s = case.span_s if most_s is None else most_s
     interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())

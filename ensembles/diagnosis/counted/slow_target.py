@@ -78,6 +78,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         {"target": number, "slowdown": factor, "p": p, "targets": len(targets), "files": int(count[worst])},
         (low_s, likely_s, high_s),
         chosen,
+        most_s=case.gain_s(room_s),
     )
 
 

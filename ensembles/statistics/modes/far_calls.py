@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
@@ -45,7 +45,7 @@ class FarCalls:
     def __str__(self) -> str:
         return (
             f"beyond the modes: {count_text(self.calls, 'call')} of more than {seconds_text(self.from_s)} "
-            f"({100 * self.share:.2g} % of the calls) took {100 * self.time_share:.0f} % of the time"
+            f"({100 * self.share:.2g} % of the calls) took {share_text(self.time_share)} of the time"
         )
 
 

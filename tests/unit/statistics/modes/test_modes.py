@@ -374,3 +374,12 @@ def test_what_is_near_or_took_little_time_is_not_far(far: tuple[float, ...]) -> 
     near_s = 53e-6 * np.random.default_rng(6).lognormal(0, 0.3, 1000)
     found = fit_modes(CountedDurations.from_durations(np.concatenate([near_s, far])))
     assert found.far_calls is None
+
+
+def test_times_per_mib_have_no_share_of_the_time() -> None:
+    durations_s = np.concatenate([53e-6 * np.random.default_rng(7).lognormal(0, 0.1, 252), [0.02] * 4])
+    found = {
+        per: Ensemble(durations_s, bytes=np.full(256, 1 << 20), per=per).modes() for per in ("call", "MiB")
+    }
+    assert found["call"].far_calls.calls == 4
+    assert found["MiB"].far_calls is None
