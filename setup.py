@@ -23,6 +23,7 @@ SOURCES = """
     summaries/_counts
     summaries/_groups
     summaries/_spread
+    summaries/_totals
 """
 
 

@@ -356,10 +356,8 @@ class Selection:
         >>> int(Selection.parse(op="read", rank=0).mask(events).sum())
         20
         """
-        mask = np.ones(len(chunk), dtype=bool)
         wanted_calls = _wanted_calls(self.ops, self.calls, self.layers, chunk.calls)
-        if not wanted_calls.all():
-            mask &= wanted_calls[chunk.call]
+        mask = np.ones(len(chunk), bool) if wanted_calls.all() else wanted_calls[chunk.call]
         if self.file_globs is not None:
             mask &= self._wanted_files(chunk)[chunk.file]
         for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):

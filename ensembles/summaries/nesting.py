@@ -47,7 +47,10 @@ class Nesting:
         ndarray of int64, shape (n,), or None
             Time in ns, at most the duration of the call. None: no call is nested.
         """
-        if not len(chunk) or not (self._open or chunk.depth.any()):
+        if not len(chunk):
+            return None
+        is_nested = chunk.remembered(_has_inner_calls, _has_inner_calls)
+        if not (self._open or is_nested):
             return None
         key = (chunk.rank.astype(np.int64) << 16) | chunk.thread
         order = np.argsort(key, kind="stable")
@@ -112,6 +115,10 @@ class Nesting:
     def merge(self, other: Nesting) -> None:
         """Add the calls that another object carries over, of other threads."""
         self._open.update(other._open)
+
+
+def _has_inner_calls(chunk: Events) -> bool:
+    return bool(chunk.depth.any())
 
 
 class _Waiting(NamedTuple):

@@ -17,7 +17,7 @@ from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
 from ensembles.summaries.raster import CLASSES, ROWS, Raster, class_of_calls
-from ensembles.summaries.spreading import Choice, compute_extent
+from ensembles.summaries.spreading import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 LEVELS = 5
@@ -98,7 +98,7 @@ class Pyramid(Summary):
         self.several_threads |= bool(chunk.thread.any())
         row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
         # Inner calls add no time, but extend the time axis.
-        self._grid.add_extent(compute_extent(chunk, Choice(row_of_call)))
+        self._grid.cover_calls(chunk, Choice(row_of_call))
         choice = Choice(row_of_call, self.ranks_per_row, outermost=True)
         self._grid.add_calls(chunk, choice, counts_from=self._amounts)
 

@@ -15,7 +15,7 @@ import numpy as np
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
-from ensembles.summaries.spreading import Choice, compute_extent
+from ensembles.summaries.spreading import Choice
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 ROWS = 1024
@@ -98,7 +98,7 @@ class Raster(Summary):
         self.several_threads |= bool(chunk.thread.any())
         row_of_call = class_of_calls(chunk.calls) * np.int32(self.rows)
         # Inner calls add no time, but extend the time axis.
-        self._grid.add_extent(compute_extent(chunk, Choice(row_of_call)))
+        self._grid.cover_calls(chunk, Choice(row_of_call))
         self._grid.add_calls(chunk, Choice(row_of_call, self.ranks_per_row, outermost=True))
 
     def merge(self, other: Raster) -> None:

@@ -59,10 +59,14 @@ def direction_of_calls(calls: Sequence[Call]) -> np.ndarray:
 
 def counted_elsewhere(events: Events) -> np.ndarray:
     """Compute whether a call around each event counts its bytes: bool, shape (n,)."""
-    if not events.carried.any():
+    if not events.remembered(_has_carried_bytes, _has_carried_bytes):
         return np.zeros(len(events), dtype=bool)
     elsewhere: np.ndarray = (events.carried & carried_bits(events.calls)[events.call]) != 0
     return elsewhere
+
+
+def _has_carried_bytes(events: Events) -> bool:
+    return bool(events.carried.any())
 
 
 class RunTotals(Summary):

@@ -10,6 +10,8 @@ from ensembles import _compiled
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 
+_LATEST_NS = np.iinfo(np.int64).max
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -52,6 +54,32 @@ def moving_ns(chunk: Events) -> np.ndarray:
         Time from the entry of the call in ns: its duration, or the flight of the request that it posted.
     """
     return chunk.remembered(moving_ns, lambda events: np.maximum(events.duration, events.flight))
+
+
+def bounds_ns(chunk: Events) -> tuple[int, int] | None:
+    """Compute bounds of the time span of any calls of a chunk, once for all summaries.
+
+    Parameters
+    ----------
+    chunk : Events
+        At least one event, with the columns ``start`` and ``duration``, and ``flight`` if bytes are spread
+        over it.
+
+    Returns
+    -------
+    (int, int) or None
+        A moment before which no call starts, and one at which all calls and flights have ended, in ns. None:
+        a call has a negative duration, or its end is beyond 64-bit nanoseconds.
+    """
+    return chunk.remembered(bounds_ns, _bounds_ns)
+
+
+def _bounds_ns(chunk: Events) -> tuple[int, int] | None:
+    lasts_ns = moving_ns(chunk) if hasattr(chunk, "flight") else chunk.duration
+    low, last = int(chunk.start.min()), int(chunk.start.max())
+    if int(chunk.duration.min()) < 0 or last + int(lasts_ns.max()) >= _LATEST_NS:
+        return None
+    return low, int((chunk.start + lasts_ns).max()) + 1
 
 
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:

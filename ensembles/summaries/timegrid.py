@@ -17,7 +17,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.summaries import kernels
-from ensembles.summaries.spreading import Choice, compute_extent, spread_calls
+from ensembles.summaries.spreading import Choice, bounds_ns, compute_extent, spread_calls
 
 CELLS = 2048
 """Largest number of cells of a time axis. At least half of them are in use, except in runs of fewer ns."""
@@ -155,11 +155,28 @@ class TimeGrid:
         EnsioError
             A call has a negative duration, or ends beyond the range of 64-bit nanoseconds.
         """
-        self.add_extent(compute_extent(chunk, choice))
+        self.cover_calls(chunk, choice)
         if self.low_ns is not None:
             values = self._values
             amounts, begun = values[:counts_from], None if counts_from is None else values[counts_from:]
             spread_calls(chunk, choice, self.level, self._first, amounts, begun)
+
+    def cover_calls(self, chunk: Events, choice: Choice) -> None:
+        """Extend the axis to the times of the chosen calls of a chunk.
+
+        Raises
+        ------
+        EnsioError
+            A call has a negative duration, or ends beyond the range of 64-bit nanoseconds.
+        """
+        if not self._holds(bounds_ns(chunk)):
+            self.add_extent(compute_extent(chunk, choice))
+
+    def _holds(self, span_ns: tuple[int, int] | None) -> bool:
+        """Whether the axis has a time span, as of most chunks but the first."""
+        if span_ns is None or self.low_ns is None or self.high_ns is None:
+            return False
+        return self.low_ns <= span_ns[0] and span_ns[1] <= self.high_ns
 
     def add_extent(self, extent_ns: tuple[int, int] | None) -> None:
         """Extend the axis to a time span in ns; None: no change."""

@@ -8,16 +8,19 @@ from typing import Literal
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, op_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import MOST_EXACT
-from ensembles.summaries.callsums import SUM_COLUMNS
+from ensembles.summaries.callsums import SUM_COLUMNS, carried_bits
 from ensembles.summaries.keyed_sums import groups_of_rows
 from ensembles.summaries.nesting import Nesting
-from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
 
 _SUMS = ("count", "errors", "bytes", "exclusive_ns")
 _ROWS = ("key", "call", *_SUMS, "longest_ns", "start_ns", "end_ns")
+_LEAST_WAITING = 1 << 12
+"""Rows that may wait at least before they are joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class TotalsBy(Summary):
         self._calls: tuple[Call, ...] = ()
         self._rows = np.empty((len(_ROWS), 0), np.int64)
         self._waiting: list[np.ndarray] = []
+        self._rows_waiting = 0
         self._tasks = np.zeros(0, np.int64)
         self._last_rank = np.zeros(0, np.int64)
         self._nesting = Nesting()
@@ -98,18 +102,15 @@ class TotalsBy(Summary):
         """Add events, those of a thread in order of completion."""
         if not len(chunk):
             return
+        key = np.ascontiguousarray(chunk.file if self._key == "file" else chunk.rank)
         inner_ns = self._nesting.inner_ns(chunk)
-        direction = direction_of_events(chunk)
-        key = getattr(chunk, self._key).astype(np.int64)
-        moved = np.where(direction >= 0, chunk.moved, 0)
-        own_ns = chunk.duration if inner_ns is None else chunk.duration - inner_ns
-        columns = [key, chunk.call.astype(np.int64), np.ones(len(chunk), np.int64), chunk.moved < 0, moved]
-        self._add_rows(chunk.calls, _joined([*columns, own_ns, chunk.duration, chunk.start, chunk.end]))
-        self._count_tasks(key, chunk.rank.astype(np.int64))
-        moves = np.flatnonzero(direction >= 0)
-        if len(moves):
-            spans = np.stack([key[moves], direction[moves], chunk.start[moves], chunk.end[moves]])
-            self._hold(len(moves), [spans])
+        columns = (chunk.call, chunk.carried, chunk.moved, chunk.start, chunk.duration)
+        rows = _compiled.total_by(
+            key, *map(np.ascontiguousarray, columns), inner_ns, carried_bits(chunk.calls)
+        )
+        self._add_rows(chunk.calls, np.frombuffer(rows, np.int64).reshape(len(_ROWS), -1))
+        self._count_tasks(key, chunk.rank)
+        self._hold_spans(key, chunk)
 
     def _add_rows(self, calls: Sequence[Call], rows: np.ndarray) -> None:
         if tuple(calls) != self._calls:
@@ -119,26 +120,44 @@ class TotalsBy(Summary):
             rows = rows.copy()
             rows[1] = own[rows[1]]
         self._waiting.append(rows)
+        self._rows_waiting += rows.shape[1]
         # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
-        if sum(each.shape[1] for each in self._waiting) > self._rows.shape[1]:
+        if self._rows_waiting > max(self._rows.shape[1], _LEAST_WAITING):
             self._join()
 
     def _join(self) -> np.ndarray:
         if self._waiting:
             self._rows = _joined(list(np.concatenate([self._rows, *self._waiting], axis=1)))
-            self._waiting = []
+            self._waiting, self._rows_waiting = [], 0
         return self._rows
 
     def _count_tasks(self, key: np.ndarray, rank: np.ndarray) -> None:
-        """Count the ranks of each key; ranks come one after the other."""
-        _, first = groups_of_rows([key, rank])
-        pairs = np.stack([key[first], rank[first]])
-        more = max(int(pairs[0].max()) + 1 - len(self._tasks), 0)
-        self._tasks = np.append(self._tasks, np.zeros(more, np.int64))
-        self._last_rank = np.append(self._last_rank, np.full(more, -1))
-        new = pairs[:, self._last_rank[pairs[0]] != pairs[1]]
-        np.add.at(self._tasks, new[0], 1)
-        np.maximum.at(self._last_rank, pairs[0], pairs[1])
+        """Count the ranks of each file; ranks come one after the other, from chunk to chunk."""
+        if self._key == "rank":
+            return
+        if (rank[1:] < rank[:-1]).any():
+            order = np.argsort(rank, kind="stable")
+            key, rank = key[order], rank[order]
+        self._make_room(int(key.max()) + 1)
+        _compiled.count_ranks_of_keys(key, np.ascontiguousarray(rank), self._tasks, self._last_rank)
+
+    def _make_room(self, keys: int) -> None:
+        more = max(keys - len(self._tasks), 0)
+        if more:
+            self._tasks = np.append(self._tasks, np.zeros(more, np.int64))
+            self._last_rank = np.append(self._last_rank, np.full(more, -1))
+
+    def _hold_spans(self, key: np.ndarray, chunk: Events) -> None:
+        """Keep the times of calls that moved bytes, unless there are too many."""
+        if self._moves > MOST_EXACT:
+            return
+        direction = shared_directions(chunk)
+        moves = np.flatnonzero(direction >= 0)
+        if self._moves + len(moves) > MOST_EXACT:
+            self._hold(len(moves), [])
+        elif len(moves):
+            columns = (key, direction, chunk.start, chunk.end)
+            self._hold(len(moves), [np.stack([column[moves].astype(np.int64) for column in columns])])
 
     def _hold(self, moves: int, spans: list[np.ndarray]) -> None:
         self._moves += moves
@@ -147,9 +166,7 @@ class TotalsBy(Summary):
     def merge(self, other: TotalsBy) -> None:
         """Add a summary of higher ranks of the same run."""
         self._add_rows(other._calls, other._join())
-        more = max(len(other._tasks) - len(self._tasks), 0)
-        self._tasks = np.append(self._tasks, np.zeros(more, np.int64))
-        self._last_rank = np.append(self._last_rank, np.full(more, -1))
+        self._make_room(len(other._tasks))
         self._tasks[: len(other._tasks)] += other._tasks
         np.maximum(
             self._last_rank[: len(other._last_rank)],
@@ -200,7 +217,7 @@ class TotalsBy(Summary):
             found.append(
                 KeyTotals(
                     key,
-                    int(self._tasks[key]),
+                    1 if self._key == "rank" else int(self._tasks[key]),
                     {name: int(n[place]) for name, n in count_of_op.items() if n[place]},
                     errors,
                     {name: int(n[place]) for name, n in bytes_of_op.items()},

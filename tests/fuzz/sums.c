@@ -399,10 +399,62 @@ static void number_calls(struct input *input)
     release_all(arrays, 5);
 }
 
+/* Rows of keys and calls count each event once, and ranks are counted if they rise. */
+static void total_by(struct input *input)
+{
+    static PyObject *totals, *counts;
+    enum { COLUMNS_OF_TOTALS = 9, KEYS_OF_TOTALS = 4 };
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
+    const uint8_t given = take_byte(input);
+    uint8_t bits[MOST_CALLS];
+    for (size_t i = 0; i < calls; i++)
+        bits[i] = take_byte(input) % 4;
+    struct chunk *chunk = some_chunk(input, calls);
+    const size_t n = chunk->count;
+    uint32_t key[MOST_EVENTS];
+    size_t known = 0, in_order = 0;
+    for (size_t i = 0; i < n; i++) {
+        key[i] = (uint32_t)(chunk->requested[i] % (KEYS_OF_TOTALS + (given & 1)));
+        known += chunk->call[i] < calls;
+        in_order += key[i] < KEYS_OF_TOTALS && (!i || chunk->rank[i] >= chunk->rank[i - 1]);
+    }
+    struct fuzz_buffer arrays[8] = {fuzz_buffer_of(key, 4 * n, "I"),
+                                    fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                    fuzz_buffer_of(chunk->carried, n, "B"),
+                                    fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                    fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                    fuzz_buffer_of(bits, calls, "B")};
+    PyObject *told = tuple_of(arrays, 8);
+    if (given & 2)
+        PyTuple_SetItem(told, 6, Py_NewRef(Py_None));
+    PyObject *result = call("total_by", &totals, told);
+    HOLDS(!result == (known < n));
+    if (result) {
+        const size_t rows = (size_t)PyBytes_Size(result) / 8 / COLUMNS_OF_TOTALS;
+        int64_t all = 0, one;
+        for (size_t i = 0; i < rows; i++) {
+            memcpy(&one, PyBytes_AsString(result) + 8 * (2 * rows + i), sizeof one);
+            all += one;
+        }
+        HOLDS(all == (int64_t)n);
+        Py_DECREF(result);
+    }
+    const int64_t none[KEYS_OF_TOTALS] = {-1, -1, -1, -1};
+    struct fuzz_buffer ranked[4] = {arrays[0], fuzz_buffer_of(chunk->rank, 4 * n, "I"),
+                                    fuzz_buffer_of(NULL, sizeof none, "q"), fuzz_buffer_of(none, sizeof none, "q")};
+    result = call("count_ranks_of_keys", &counts, tuple_of(ranked, 4));
+    HOLDS(!result == (in_order < n));
+    Py_XDECREF(result);
+    release_all(ranked + 1, 3);
+    release_all(arrays, 8);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {window,        sum_calls,    count_sizes, spread_calls,
-                                                  count_seconds, sum_evidence, number_calls};
+    static void (*const all[])(struct input *) = {window,        sum_calls,    count_sizes,  spread_calls,
+                                                  count_seconds, sum_evidence, number_calls, total_by};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

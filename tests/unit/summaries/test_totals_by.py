@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from generated_events import CALLS, TASKS, events_of
 
+from ensembles import _compiled
 from ensembles.model.events import OPS, Events
 from ensembles.summaries import totals_by
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
@@ -75,3 +76,41 @@ def test_rates_are_unknown_beyond_the_calls_that_are_kept(monkeypatch):
     monkeypatch.setattr(totals_by, "MOST_EXACT", 10)
     assert all(each.active_ns is None for each in in_parts(random_events(500, seed=1), "rank", 2).totals())
     assert TotalsBy("file").totals() == []
+
+
+def test_time_in_calls_inside_belongs_to_these():
+    events = events_of(
+        start=[10, 0, 40], duration=[5, 30, 7], depth=[1, 0, 0], moved=[3, 3, -1], carried=[3, 0, 0],
+        rank=[0, 0, 1], call=[0, 0, 0], file=[2, 1, 1],
+    )  # fmt: skip
+    by_file = in_parts(events, "file", 2).totals()
+    assert [(each.key, each.io_ns, each.longest_ns, each.tasks, each.errors) for each in by_file] == [
+        (1, 25 + 7, 30, 2, 1),
+        (2, 5, 5, 1, 0),
+    ]
+    assert [sum(each.bytes.values()) for each in by_file] == [3, 0]
+
+
+def test_ranks_out_of_order_in_a_chunk_count_once():
+    events = random_events(400, seed=5)
+    mixed = events[np.random.default_rng(1).permutation(len(events))]
+    one = TotalsBy("file")
+    one.add(mixed)
+    for each in one.totals():
+        assert each.tasks == len(np.unique(events.rank[events.file == each.key]))
+
+
+def test_arrays_that_do_not_fit_are_refused():
+    keys, calls = np.zeros(3, np.uint32), np.array([0, 1, 0], np.uint16)
+    bytes_, numbers = np.zeros(3, np.uint8), np.zeros(3, np.int64)
+    columns = (calls, bytes_, numbers, numbers, numbers)
+    with pytest.raises(IndexError, match="call of event 1 is out of range"):
+        _compiled.total_by(keys, *columns, None, bytes_[:1])
+    with pytest.raises(ValueError, match="same length"):
+        _compiled.total_by(keys[:2], *columns, None, bytes_)
+    with pytest.raises(IndexError, match="event 1 has a key without an entry, or is of a lower rank"):
+        _compiled.count_ranks_of_keys(
+            keys, np.array([1, 0, 0], np.uint32), numbers[:1].copy(), numbers[:1].copy()
+        )
+    with pytest.raises(ValueError, match="an entry for each key"):
+        _compiled.count_ranks_of_keys(keys, keys, numbers.copy(), numbers[:1].copy())
