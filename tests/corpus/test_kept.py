@@ -16,6 +16,8 @@ from .declared import RUNS, Declared
 from .test_frozen import marks_of
 
 CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS]
+LENGTHY = {"sim-healthy-1", "sim-ior-1024", "vpic"}
+"""Runs whose answers take a third of the time of all, of sources that shorter runs have too."""
 OTHERS = ("events", "export", "collect", "report")
 
 
@@ -52,7 +54,15 @@ def passes(monkeypatch, tmp_path):
     return made
 
 
-@pytest.mark.parametrize("run", CASES)
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(*case.values, id=case.id, marks=[*case.marks, pytest.mark.long])
+        if case.id in LENGTHY
+        else case
+        for case in CASES
+    ],
+)
 def test_kept_answers_are_those_of_a_pass(run: Declared, passes, monkeypatch) -> None:
     try:
         ANSWERS.place(run.name)
