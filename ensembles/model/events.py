@@ -473,6 +473,8 @@ class Events:
         """Select events by a mask, a slice or an array of positions."""
         if isinstance(index, (int, np.integer)):
             index = slice(index, index + 1 or None)
+        elif isinstance(index, np.ndarray) and index.dtype == bool and index.shape == (self._length,):
+            index = np.flatnonzero(index)  # several times quicker for many columns than the mask for each
         columns = {name: getattr(self, name)[index] for name in COLUMNS if hasattr(self, name)}
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         chosen = make(columns, self.calls, self.files, self.sites)
