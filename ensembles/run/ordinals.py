@@ -229,6 +229,8 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
         "--rank": selection.ranks,
         "--size": selection.sizes,
         "--time": selection.times_s,
+        "--duration": selection.durations_ns,
+        "--offset": selection.offsets,
         "--region": selection.regions,
         "--site": selection.sites,
         "--phase": selection.phases,

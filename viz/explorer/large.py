@@ -174,11 +174,7 @@ class LargeRun(Shown):
         return Selection.parse(**given).for_run(self.run)
 
     def _marked(self, view: View) -> Selection:
-        selection = self._selection(view.selecting())
-        if view.durations_s is not None:
-            low, high = (round(end * 1e9) for end in view.durations_s)
-            selection = replace(selection, durations_ns=(low, high))
-        return selection if view.offsets is None else replace(selection, offsets=view.offsets)
+        return self._selection(view.selecting())
 
     def _first_base(self) -> SummedCalls:
         """Return all calls of the run, from what is kept."""
@@ -328,9 +324,10 @@ class LargeRun(Shown):
     def _from_cube(self, view: View, selection: Selection) -> SummedCalls | None:
         if self._cube is None:
             return None
+        # Marks have one range of durations, and there are no filters.
         return of_cube(
             self._cube,
-            selection.durations_ns,
+            None if selection.durations_ns is None else _with_end(*selection.durations_ns[0]),
             None if view.time_s is None else tuple(round(end * 1e9) for end in view.time_s),  # type: ignore[arg-type]
             view.ranks,
             ask=self._ask(selection),
@@ -430,3 +427,7 @@ def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
 def can_be_summed(run: Run) -> bool:
     """Whether a run has what a `LargeRun` needs: all calls as events, in a file with a kept pyramid."""
     return run.info.has_all_events and whole_raster(run, ROWS, 2 * CELLS) is not None
+
+
+def _with_end(first: int, last: int) -> tuple[int, int]:
+    return first, last + 1

@@ -45,6 +45,8 @@ _HINTS = {
     "rank": "0-63",
     "size": "1MiB..4MiB",
     "time": "10..20",
+    "duration": "10ms..",
+    "offset": "1GiB..2GiB",
     "phase": "3",
     "ordinal": "4-8",
 }

@@ -145,7 +145,8 @@ class Panel:
         if box is None:
             return
         low, high = sorted((box["x0"], box["x1"]))
-        durations = max(0.0, round(low, 9)), round(high, 9)
+        least = max(0.0, round(low, 9))
+        durations = least, max(round(high, 9), least + 1e-9)
         self._look(lambda view: view.marking(durations_s=durations))
 
     def _mark_offsets(self, event: Event) -> None:

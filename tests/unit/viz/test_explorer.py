@@ -52,6 +52,7 @@ VIEWS = [
     View(time_s=(0.1, 0.6), ranks=(1, 2)),
     View(filters={"rank": "0-1", "time": "0.2.."}, time_s=(0.0, 0.6), ranks=(1, 2)),
     View(filters={"call": "open,pwrite"}, durations_s=(0.015, 0.1)),
+    View(filters={"duration": "15ms..,1us..2us"}, durations_s=(0.0, 0.1)),
     View(filters={"file": "/scratch/*", "size": "1MiB", "ordinal": "1"}, ranks=(0, 0)),
 ]
 
@@ -65,7 +66,7 @@ def test_python_of_a_view_selects_the_marked_calls(shown: Shown, view: View) -> 
     assert same(marked, names["calls"])
 
 
-@pytest.mark.parametrize("view", [view for view in VIEWS if view.durations_s is None])
+@pytest.mark.parametrize("view", VIEWS)
 def test_command_of_a_view_lists_the_marked_calls(shown: Shown, view: View, capsys) -> None:
     import shlex
 
@@ -321,7 +322,7 @@ def test_the_slowest_call_is_zoomed_to(shown: Shown) -> None:
     assert len(calls_drawn(document)["left"]) == len(shown.events)
 
 
-def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path) -> None:
+def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path, capsys) -> None:
     import subprocess
 
     command = ["ensio", "simulate", "ior", "--tasks", "4", "--fs", "franklin", "--seed", "1"]
@@ -337,7 +338,15 @@ def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path) -> None:
     names: dict = {}
     exec(explorer.view.python(shown.run.path), names)
     assert same(shown.marked(explorer.view), names["calls"])
-    assert "of any offset" in explorer.view.command("x")
+    words = explorer.view.command(shown.run.path).split()
+    assert "--offset" in words
+    assert main([*words[1:], "--format", "jsonl"]) == 0
+    assert capsys.readouterr().out.count("\n") == int(expected.sum())
+    both = View(filters={"offset": f"{half // 2}.."}, offsets=(0, half))
+    assert both.selecting() == {"offset": f"{half // 2}..{half}"}
+    exec(both.python(shown.run.path), names)
+    assert same(shown.marked(both), names["calls"])
+    assert 0 < len(names["calls"]) < int(expected.sum())
     assert View.from_query(dict(parse_qsl(explorer.view.query()))) == explorer.view
 
 
