@@ -438,3 +438,54 @@ def test_many_marked_calls_keep_their_bytes_in_the_access_map() -> None:
     middle = ((narrow.start + narrow.duration // 2)[some] - span[0]) * 1e-9
     of_time, _ = np.histogram(middle, bins=whole.time_edges_s - span[0] * 1e-9, weights=narrow.moved[some])
     assert np.abs(found.by_time("write").sum(axis=1) - of_time).max() <= narrow.moved.max()
+
+
+def areas(source, low_s: float, high_s: float) -> dict[str, float]:
+    """Bytes under each curve of the rates in a time, from what the page is sent."""
+    data = source.data
+    edges = np.asarray(data["left"])
+    inside = np.clip(np.minimum(edges[1:], high_s) - np.maximum(edges[:-1], low_s), 0, None)
+    return {
+        name: float(np.asarray(data[name])[:-1] @ inside) for name in data if name.endswith(("read", "write"))
+    }
+
+
+UNITS = {"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
+
+
+def unit_of(figure) -> int:
+    return UNITS[str(figure.yaxis.axis_label).split("(")[1].rstrip(")")]
+
+
+def test_rates_are_those_of_the_marked_calls_over_all(shown: Shown) -> None:
+    _document, explorer = explore(shown)
+    rates = explorer._panels[0].rates
+    whole = areas(rates.source, 0, 2)
+    assert whole["write"] * unit_of(rates.figure) == pytest.approx(3 << 20)
+    assert whole["read"] * unit_of(rates.figure) == pytest.approx(1 << 19)
+    assert np.isnan(whole["marked_write"])
+    explorer.look(View(ranks=(1, 2)))
+    some = areas(rates.source, 0, 2)
+    assert some["marked_write"] * unit_of(rates.figure) == pytest.approx(1 << 20)
+    assert some["write"] * unit_of(rates.figure) == pytest.approx(3 << 20)
+    assert some["marked_read"] == some["read"]
+    marked, pale = (rates.source.data[name] for name in ("marked_write", "write"))
+    assert (marked <= pale * (1 + 1e-12)).all()
+    legend = {name: item.label.value for name, item in rates._items.items()}
+    assert legend["write"] == "write: 1.00 MiB marked of 3.00 MiB"
+    explorer.look(View())
+    assert np.isnan(rates.source.data["marked_write"]).all()
+
+
+def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
+    _document, explorer = explore(shown)
+    rates = explorer._panels[0].rates
+    width = np.diff(rates.source.data["left"]).max()
+    # Of the write of rank 0 from 0.25 to 0.75 s, and of rank 2 from 0.3 to 0.32 s.
+    explorer.look(View(zoom_s=(0.299, 0.301), ranks=(2, 2)))
+    assert np.diff(rates.source.data["left"]).max() < width / 64
+    found = areas(rates.source, 0.299, 0.301)
+    scale = unit_of(rates.figure) / (1 << 20)
+    assert found["write"] * scale == pytest.approx(0.002 / 0.5 + 0.001 / 0.02, rel=1e-5)
+    assert found["marked_write"] * scale == pytest.approx(0.001 / 0.02, rel=1e-5)
+    assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in view"
