@@ -139,8 +139,8 @@ class RateCurve(Summary):
         >>> some, whole = RateCurve(), RateCurve()
         >>> some.add(run.select(op="write", rank=0)), whole.add(run.events)
         (None, None)
-        >>> some.moved_bytes_on(whole).sum() == some.total_bytes("write")
-        True
+        >>> some.total_bytes("write"), int(some.moved_bytes_on(whole).sum())
+        (20971520, 20971520)
         """
         if other.cell_ns < self.cell_ns:
             raise ValueError("cells cannot be divided: give a curve with cells that are at least as wide")
@@ -148,7 +148,8 @@ class RateCurve(Summary):
         if moved.size and self.moved_bytes.size:
             cell = np.searchsorted(other.edges_ns, self.edges_ns[:-1], side="right") - 1
             inside = (cell >= 0) & (cell < moved.shape[1])
-            np.add.at(moved, (slice(None), cell[inside]), self.moved_bytes[:, inside])
+            for mine, values in zip(moved, self.moved_bytes, strict=True):
+                np.add.at(mine, cell[inside], values[inside])
         return moved
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -178,11 +179,9 @@ class WindowRate(RateCurve):
     >>> curve.add(run.events)
     >>> curve.cell_ns < whole.cell_ns, bool(curve.edges_ns[0] >= low), bool(curve.edges_ns[-1] <= high)
     (True, True, True)
-    >>> abs(curve.moved_bytes.sum() - whole.moved_bytes[:, 100:200].sum()) < len(run.events)
+    >>> bool(abs(curve.moved_bytes.sum() - whole.moved_bytes[:, 100:200].sum()) < len(run.events))
     True
     """
-
-    results = ()
 
     def __init__(self, low_ns: int, high_ns: int) -> None:
         super().__init__(knows_active=False)
