@@ -8,8 +8,8 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
-from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
