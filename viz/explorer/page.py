@@ -108,7 +108,7 @@ class Explorer:
             field.on_change("value", self._filter(name))
         self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
         self._ranks = Table("by_rank", RANKS, self._mark_rank)
-        self._findings = Table("findings", FINDINGS, self._mark_finding, height=150)
+        self._findings = Table("findings", FINDINGS, self._mark_finding, height=190, several_lines=True)
         self._phases = Table("phases", PHASES, self._mark_phase, height=200)
         self._ordinals = Table("ordinals", ORDINALS, self._mark_ordinal, height=200)
         self._tables = {
