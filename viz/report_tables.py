@@ -6,6 +6,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from ensembles.diagnosis.call_sites import python_hint
 from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.run.storage import storage_lines
 from ensembles.viz.moments import MomentsTable
@@ -227,6 +228,8 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
     more = len(sites) - len(rows)
     note = "The place in the program that led to the calls; calls inside others belong to the outermost one."
     note += f" {count_text(more, 'more site')}: ensio sites." if more > 0 else ""
+    if hint := python_hint(run):
+        note += f" {hint[0].upper()}{hint[1:]}."
     return MomentsTable(headers, rows, note, hover)
 
 

@@ -109,6 +109,9 @@ def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
 
 def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
     """Say why calls have no site, and why places are not known."""
+    from ensembles.diagnosis.call_sites import python_hint
+
+    hint = python_hint(run)
     without = sum(site.count for site in sites if not site.number)
     every = sum(site.count for site in sites)
     used = [run.info.sites[site.number] for site in sites if site.number]
@@ -137,9 +140,10 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
             modules[module] = state
     for module, state in modules.items():
         advice = words[state]
-        if state in ("function", "stripped") and _PYTHON.match(os.path.basename(module)):
-            advice = "runs a script: record with ENSIO_PYTHON_LINES=1 to see its lines (CPython 3.11 to 3.13)"
-        unknown.append(f"{module} {advice}")
+        if not (hint and state in ("function", "stripped") and _PYTHON.match(os.path.basename(module))):
+            unknown.append(f"{module} {advice}")
+    if hint:
+        unknown.append(hint)
     return unknown
 
 
