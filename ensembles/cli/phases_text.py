@@ -144,7 +144,7 @@ def _steps(steps: dict[str, Any] | None) -> str:
                 f"{row['collective_calls']:,}",
                 f"{row['tasks']:,}",
                 seconds_text(row["time_s"]),
-                *("" if share is None else f"{100 * share:.1f} %" for share in row["shares"].values()),
+                *("" if share is None else share_text(share, 1) for share in row["shares"].values()),
             )
             for row in steps["rows"]
         ]
@@ -223,7 +223,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
     else:
         start_s, time_s, tasks, calls = entry.start_s, entry.time_s, entry.tasks, entry.calls
         cells = {"phase": str(entry.phase), "name": sanitize_text(entry.name or "")}
-        cells |= {"idle": seconds_text(entry.lost_s), "share": f"{100 * entry.lost_share:.0f} %"}
+        cells |= {"idle": seconds_text(entry.lost_s), "share": share_text(entry.lost_share)}
         cells["messages"] = f"{entry.messages:,}" if entry.messages else ""
         for header, attribute in directions:
             count = getattr(entry, attribute)

@@ -20,6 +20,7 @@ from ensembles.cli.options import (
     warn,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -149,7 +150,7 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
 
 def _without_site(run: Run, without: int, every: int) -> str:
     """Say which share of the calls has no site, and why."""
-    share = f"{100 * without / every:.3g} % of the calls ({without:,} of {every:,}) have no site"
+    share = f"{share_text(without / every, None)} of the calls ({without:,} of {every:,}) have no site"
     if run.info.environment.get("ENSIO_CALLPATH") == "0":
         return f"{share}: recorded with ENSIO_CALLPATH=0"
     if len(run.info.sites) < 2:
@@ -172,7 +173,7 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
         rows.append(
             [
                 seconds_text(site.exclusive_ns * _NS),
-                f"{100 * site.exclusive_ns / total_ns:.1f} %" if total_ns else "",
+                share_text(site.exclusive_ns / total_ns, 1) if total_ns else "",
                 seconds_text(site.max_ns * _NS),
                 bytes_text(site.bytes) if site.bytes else "",
                 _operations(site),

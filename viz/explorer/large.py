@@ -15,6 +15,7 @@ import numpy as np
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
@@ -429,7 +430,7 @@ _ROUNDED = "Shown in whole bins, rows and cells while the calls are being read."
 
 
 def _reading(share: float, what: str) -> str:
-    return "" if share == 1 else f"Part of the {what}: {100 * share:.0f} % of the run has been read so far."
+    return "" if share == 1 else f"Part of the {what}: {share_text(share)} of the run has been read so far."
 
 
 def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> DurationCube:

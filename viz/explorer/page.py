@@ -14,12 +14,12 @@ from typing import Any
 from bokeh.document import Document
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.widgets import Button, Div, Select, TextInput
+from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
@@ -28,6 +28,7 @@ from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, m
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
 from ensembles.viz.figures import plain, retitle, time_range
+from ensembles.viz.theme import widget_filter
 
 _LINK_JS = """
     const old = new URLSearchParams(window.location.search);
@@ -51,6 +52,7 @@ _HINTS = {
     "ordinal": "4-8",
 }
 
+_FILTER = widget_filter().css
 _NONE = "-"
 _WRAP = {"flex-wrap": "wrap"}
 
@@ -161,6 +163,9 @@ class Explorer:
             sizing_mode="stretch_width",
             name="explorer",
         )
+        for widget in self.layout.select({"type": Widget}):
+            if not isinstance(widget, Div):
+                widget.stylesheets = [*widget.stylesheets, _FILTER]
         self._draw()
 
     def _choices(self) -> list[Select]:
@@ -249,7 +254,8 @@ class Explorer:
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""
-        alert = f'<p role="alert" style="color:#b00020">{html.escape(sentence)}</p>' if sentence else ""
+        style = "color:var(--ensio-alert, #b00020)"
+        alert = f'<p role="alert" style="{style}">{html.escape(sentence)}</p>' if sentence else ""
         self._message.text = alert + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
     def _choose_run(self, attribute: str, old: str, new: str) -> None:
@@ -362,7 +368,7 @@ class Explorer:
                 "start_s": [each.start_s for each in causes.phases],
                 "time_s": [each.time_s for each in causes.phases],
                 "calls": [each.calls for each in causes.phases],
-                "waited": [f"{100 * each.lost_share:.0f} %" for each in causes.phases],
+                "waited": [share_text(each.lost_share) for each in causes.phases],
             }
         )
         self._ordinals.fill(calls_by_ordinal(causes.ordinals))
@@ -544,9 +550,10 @@ def _sentence(panel: Panel, view: View, several: bool) -> str:
     ranks = calls.ranks[0]
     low, middle, high = (end * 1e-9 for end in calls.durations_ns)
     start, end = (end * 1e-9 for end in calls.extent_ns)
-    count = f"{'At most ' if calls.is_bound else ''}{calls.count:,}"
+    are = "call is" if calls.count == 1 else "calls are"
+    count = f"{'At most ' if calls.is_bound else ''}{calls.count:,} {are}"
     return (
-        f"{count} calls are {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
+        f"{count} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
         f"{seconds_text(start)} to {seconds_text(end)}. "
         f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
         + (f" {calls.reading}" if calls.reading else "")

@@ -121,7 +121,7 @@ def test_a_rectangle_marks_its_ensemble(shown: Shown) -> None:
     filled = document.select_one({"name": "marked_write"}).data_source.data
     assert filled["top"].tolist() == [1]
     assert filled["left"][0] <= 0.5 <= filled["right"][0]
-    assert "1 calls are marked" in document.select_one({"name": "found"}).text
+    assert "1 call is marked" in document.select_one({"name": "found"}).text
     assert document.select_one({"name": "marked_read"}).data_source.data["top"] == []
 
 
@@ -182,7 +182,7 @@ def test_another_run_is_shown_with_the_same_filters(shown: Shown, tmp_path: Path
     explorer = add_explorer(document, [shown, other], {"op": "write", "marked-ranks": "0..0"})
     document.select_one({"name": "run"}).value = "1"
     assert explorer.view == View(run=1, filters={"op": "write"})
-    assert "1 calls are shown, of 1 of 2 ranks" in document.select_one({"name": "found"}).text
+    assert "1 call is shown, of 1 of 2 ranks" in document.select_one({"name": "found"}).text
 
 
 def test_modes_of_marked_calls_are_those_of_the_ensemble(tmp_path: Path) -> None:
