@@ -10,7 +10,7 @@ from bokeh.models import Column, ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals
@@ -88,7 +88,7 @@ _Row = tuple[FileTotals, dict[str, float], str]
 def _time_rows(totals: Sequence[FileTotals]) -> list[_Row]:
     shown = sorted(totals, key=lambda row: (-row.io_time_s, row.path))
     return [
-        (row, {"time": row.io_time_s}, f"{seconds_text(row.io_time_s)}, {100 * row.share:.0f} %")
+        (row, {"time": row.io_time_s}, f"{seconds_text(row.io_time_s)}, {share_text(row.share)}")
         for row in shown
         if row.io_time_s
     ]

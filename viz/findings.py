@@ -9,6 +9,7 @@ from bokeh.plotting import figure
 
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import SEVERITIES, Diagnosis, Finding
+from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
 from ensembles.viz.style import NEUTRAL, SEVERITY, scaled_ticks, time_hover, time_unit
@@ -100,7 +101,7 @@ def _draw(fig: figure, shown: tuple[Finding, ...]) -> None:
                 "y": [number + 0.12 for number, _ in mine],
                 "id": [finding.id for _, finding in mine],
                 "title": [plain(finding.title) for _, finding in mine],
-                "confidence": [f"{100 * finding.confidence:.0f} %" for _, finding in mine],
+                "confidence": [share_text(finding.confidence) for _, finding in mine],
                 "advice": [plain(finding.advice) for _, finding in mine],
                 "low": [gain[0] for gain in gains],
                 "high": [gain[1] for gain in gains],

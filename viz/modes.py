@@ -12,7 +12,7 @@ from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import (
     annotate_empty,
@@ -26,7 +26,7 @@ from ensembles.viz.figures import (
     steps,
     subtitle,
 )
-from ensembles.viz.style import NEUTRAL, op_colour, percent_text, time_hover
+from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
 _HEIGHT = 360
 _BELOW_1_NS_S = 0.5e-9
@@ -36,6 +36,7 @@ _LEAST_WIDTH = 0.01
 _NARROW, _LABEL_WIDTH = 520, 90
 """Width in pixels of a narrow figure and of the label of a mode."""
 _LABEL_HEIGHTS = (0.9, 0.81, 0.72, 0.63)
+_HARMONIC_HEIGHT = 0.5
 
 
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
@@ -143,9 +144,10 @@ def _draw_modes(
             "t": [mode.t_s for mode in found.modes],
             "y": top * heights,
             "align": align,
-            "text": [f"{seconds_text(mode.t_s)}, {percent_text(mode.weight)}" for mode in found.modes],
+            "text": [f"{seconds_text(mode.t_s)}, {share_text(mode.weight, None)}" for mode in found.modes],
             "share": [
-                f"{100 * mode.weight:.1f} % ({100 * mode.weight_low:.1f} % – {100 * mode.weight_high:.1f} %)"
+                f"{share_text(mode.weight, 1)} ({share_text(mode.weight_low, 1)} – "
+                f"{share_text(mode.weight_high, 1)})"
                 for mode in found.modes
             ],
             "width": [f"{mode.width:.3g} (standard deviation of log duration)" for mode in found.modes],
@@ -241,8 +243,9 @@ def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
     )
     fig.text(
         x=places,
-        y=[0.72 * top] * len(places),
+        y=[_HARMONIC_HEIGHT * top] * len(places),
         text=names,
+        name="harmonic_labels",
         x_offset=5,
         text_font_size="10pt",
         text_font_style="bold",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ensembles.model.events import Call
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
@@ -83,8 +83,8 @@ def moments(data: Any) -> MomentsTable:
         ("call", "n", "mean", "std", "skewness", "excess kurtosis", "min", "median", "p95", "p99", "max"),
         [_row(call, found, histogram) for call, found in order],
         f"Median, p95 and p99 are read from a histogram: their relative error is at most "
-        f"{100 * RELATIVE_WIDTH:.1f} %. Skewness and excess kurtosis have no unit; both are 0 for a normal "
-        "distribution.",
+        f"{share_text(RELATIVE_WIDTH, 1)}. Skewness and excess kurtosis have no unit; both are 0 for a "
+        "normal distribution.",
     )
 
 

@@ -10,7 +10,7 @@ from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
@@ -103,7 +103,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         subtitle(fig, f"Evidence: {sentence}.")
     subtitle(
         fig,
-        f"Tasks waited {100 * lost_s / all_s if all_s else 0:.0f} % of the time of these phases for the "
+        f"Tasks waited {share_text(lost_s / all_s if all_s else 0)} of the time of these phases for the "
         "slowest task of each.",
     )
     _draw(fig, shown)
@@ -155,7 +155,7 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
                 "time": [seconds_text(row.time_s) for _, row in mine],
                 "work": [_work(row) for _, row in mine],
                 "waited": [
-                    f"{seconds_text(row.lost_s / row.tasks)} a task, {100 * row.lost_share:.0f} %"
+                    f"{seconds_text(row.lost_s / row.tasks)} a task, {share_text(row.lost_share)}"
                     for _, row in mine
                 ],
                 "slowest": [_slowest(row) for _, row in mine],

@@ -142,7 +142,7 @@ def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, n
         line = fig.step(
             x="left", y=direction, source=source, mode="after", line_color=COLOURS[direction], line_width=1.3
         )
-        items.append(legend_item(_legend_label(curve, direction), area, line))
+        items.append(legend_item(legend_label(curve, direction), area, line))
     horizontal_legend(fig, items, click_policy="hide")
     # The axis adapts to the visible curves, so that hiding a fast direction enlarges the slow one.
     lines: list[Model] = [item.renderers[1] for item in items]
@@ -153,7 +153,7 @@ def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, n
     return fig
 
 
-def _legend_label(curve: RateCurve, direction: str) -> str:
+def legend_label(curve: RateCurve, direction: str) -> str:
     total = curve.total_bytes(direction)
     active_s = curve.active_s(direction)
     mean = f", mean {bytes_text(total / active_s)}/s while active" if active_s else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensembles.model.run_info import RunInfo
-from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.structure.counters import counters_json, main_interface
 from ensembles.viz.moments import MomentsTable
 
@@ -75,8 +75,8 @@ def _facts(counters: dict[str, Any]) -> list[tuple[str, str, str]]:
     if modules:
         most = max(modules, key=lambda each: each["time_s"])
         part, of_meta = counters["io_time_share"], most["meta_share"]
-        share = "" if part is None else f"{100 * part:.3g} % of task time, "
-        meta = "" if of_meta is None else f"{100 * of_meta:.3g} % of it metadata"
+        share = "" if part is None else f"{share_text(part, None)} of task time, "
+        meta = "" if of_meta is None else f"{share_text(of_meta, None)} of it metadata"
         found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']})"))
     return found
 
@@ -189,7 +189,7 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
                 f"{module['layer']} ({name})",
                 f"{module['reads']:,}",
                 f"{module['writes']:,}",
-                *(f"{100 * module[key + '_share']:.3g} %" if posix else "" for key in keys),
+                *(share_text(module[key + "_share"], None) if posix else "" for key in keys),
                 ", ".join(
                     f"{size_text(entry['bytes'])} × {entry['count']:,}"
                     for entry in module["common_sizes"][:4]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
@@ -17,7 +17,6 @@ from ensembles.structure.layer_traffic import collective_sentence, traffic_sente
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.viz.moments import MomentsTable
-from ensembles.viz.style import percent_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -93,7 +92,10 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
             f"{row.collective_calls:,}",
             f"{row.tasks:,}",
             seconds_text(row.time_s),
-            *(percent_text(share) if share is not None else "" for share in row.to_json()["shares"].values()),
+            *(
+                share_text(share, None) if share is not None else ""
+                for share in row.to_json()["shares"].values()
+            ),
         )
         for row in steps.rows
     ]
@@ -134,7 +136,7 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
                 bytes_text(entry.bytes_read) if entry.bytes_read else "",
                 bytes_text(entry.bytes_written) if entry.bytes_written else "",
                 seconds_text(entry.lost_s),
-                percent_text(entry.lost_share),
+                share_text(entry.lost_share, None),
                 f"{entry.slowest_task}: {last.call}",
             )
         )

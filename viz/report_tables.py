@@ -6,10 +6,11 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.diagnosis.call_sites import python_hint
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.storage import storage_lines
 from ensembles.viz.moments import MomentsTable
-from ensembles.viz.style import COLOURS, class_of_call, percent_text
+from ensembles.viz.style import COLOURS, class_of_call
 
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
@@ -98,10 +99,10 @@ def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tu
         return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
     parts = [f"of the span: the slowest task, rank {found['slowest_task']}"]
     if found["tasks"] > 1:
-        parts.append(f"mean of {found['tasks']:,} tasks {percent_text(found['mean_share'])}")
+        parts.append(f"mean of {found['tasks']:,} tasks {share_text(found['mean_share'], None)}")
     if found["critical_path_share"] is not None:
-        parts.append(f"critical path {percent_text(found['critical_path_share'])}")
-    return [("I/O time", percent_text(found["slowest_share"]), ", ".join(parts))]
+        parts.append(f"critical path {share_text(found['critical_path_share'], None)}")
+    return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]
 
 
 def storage_of(information: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -132,7 +133,7 @@ def call_table(summaries: ReportData) -> MomentsTable:
                 f"{each.count:,}",
                 bytes_text(each.bytes) if moves else "",
                 seconds_text(exclusive_ns * _NS),
-                percent_text(exclusive_ns / all_ns),
+                share_text(exclusive_ns / all_ns, None),
                 per_s,
                 f"{each.errors:,}" if each.errors else "",
             )
@@ -174,7 +175,7 @@ def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:
         post = seconds_text(posted.post_ns[name] * _NS) if posted is not None and is_known else ""
         mean = seconds_text(sums.flight_ns * _NS / sums.requests)
         times = [seconds_text(time_ns * _NS) for time_ns in (sums.flight_ns, sums.wait_ns, sums.hidden_ns)]
-        share = "" if sums.hidden_share is None else percent_text(sums.hidden_share)
+        share = "" if sums.hidden_share is None else share_text(sums.hidden_share, None)
         rows.append((name, f"{sums.requests:,}", post, *times, share, mean))
     headers = ("operation", "requests", "post", "flight", "wait", "hidden", "share hidden", "mean flight")
     note = (
@@ -219,7 +220,7 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
                 site.operations,
                 bytes_text(site.bytes) if site.bytes else "",
                 seconds_text(site.exclusive_ns * _NS),
-                percent_text(site.exclusive_ns / total_ns),
+                share_text(site.exclusive_ns / total_ns, None),
                 seconds_text(site.max_ns * _NS),
             )
         )
@@ -227,6 +228,8 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
     more = len(sites) - len(rows)
     note = "The place in the program that led to the calls; calls inside others belong to the outermost one."
     note += f" {count_text(more, 'more site')}: ensio sites." if more > 0 else ""
+    if hint := python_hint(run):
+        note += f" {hint[0].upper()}{hint[1:]}."
     return MomentsTable(headers, rows, note, hover)
 
 

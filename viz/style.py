@@ -110,19 +110,6 @@ def time_unit(span_s: float) -> tuple[float, str]:
     return next((unit for unit in _TIME_UNITS if span_s >= unit[0]), _TIME_UNITS[-1])
 
 
-def percent_text(share: float) -> str:
-    """Format a share in percent; small shares are not rounded to zero.
-
-    Examples
-    --------
-    >>> percent_text(0.0123), percent_text(0.456), percent_text(0.0001)
-    ('1.2 %', '46 %', '< 0.1 %')
-    """
-    if 0 < share < 0.0005:
-        return "< 0.1 %"
-    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
-
-
 TIME_JS = """
     function time_text(s) {
         const size = Math.abs(s);

@@ -11,7 +11,7 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.surroundings import SurroundingsTable
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.structure.surroundings_curves import count_sampled, sum_levels, sum_rates
 from ensembles.viz.figures import (
     annotate_empty,
@@ -19,6 +19,7 @@ from ensembles.viz.figures import (
     label_time_axis,
     legend_item,
     new_figure,
+    subtitle,
     time_range,
 )
 from ensembles.viz.style import COLOURS, byte_unit, shade, time_hover
@@ -37,7 +38,8 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
 
     Three figures share a time axis: pages that wait to be written, the share of time in which tasks waited
     for I/O, and the bytes that the processes moved by their calls and from and to storage. A counter is known
-    at samples, which are at least a second apart; lines between them are straight.
+    at samples, which are at least a second apart: amounts are points, joined by faint lines, and rates are
+    steps, the mean between two samples. The figures say how many there are.
 
     Parameters
     ----------
@@ -175,23 +177,29 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
 
 
 def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: float, unit: str) -> figure:
-    """Draw lines: levels through their samples, rates as steps between them."""
+    """Draw levels as the points that were sampled, and rates as steps between two samples."""
     fig = new_figure(title, height=210, x_range=x_range, name=name)
     label_time_axis(fig)
     steps = name != "dirty_pages"
     items, hovered = [], []
     for line in lines:
         source = ColumnDataSource({"time": line.time_s, "value": line.value / size})
-        style: dict[str, Any] = {"line_color": line.colour, "line_width": 1.6, "line_dash": line.dash}
+        style: dict[str, Any] = {"line_color": line.colour, "line_dash": line.dash}
         drawn: GlyphRenderer[Any]
         if steps:
-            drawn = fig.step(x="time", y="value", mode="after", source=source, **style)
+            drawn = fig.step(x="time", y="value", mode="after", source=source, line_width=1.6, **style)
         else:
-            drawn = fig.line(x="time", y="value", source=source, **style)
-        samples = fig.scatter(x="time", y="value", source=source, size=5, color=line.colour, alpha=0.8)
+            # What was between two samples is not known: the line only joins what belongs together.
+            drawn = fig.line(x="time", y="value", source=source, line_width=1, line_alpha=0.35, **style)
+        samples = fig.scatter(
+            x="time", y="value", source=source, size=4 if steps else 7, color=line.colour, alpha=0.9
+        )
         items.append(legend_item(line.label, drawn, samples))
         hovered.append((line.label, samples))
     horizontal_legend(fig, items, click_policy="hide")
+    count = max(len(line.time_s) for line in lines)
+    each = "a step is the mean between two" if steps else "known at the points, which lines only join"
+    subtitle(fig, f"{count_text(count, 'sample')} in {_span_text(lines)}: {each}")
     value = CustomJSHover(
         args={"unit": unit},
         code="return unit ? Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}`"
@@ -207,3 +215,8 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
             )
         )
     return fig
+
+
+def _span_text(lines: list[_Line]) -> str:
+    first, last = (end(float(end(line.time_s)) for line in lines) for end in (min, max))
+    return seconds_text(last - first)

@@ -1,5 +1,7 @@
 // Gives pictures dark colours while the reader prefers them, and light ones in print. `ensioDark` has the dark colour of each
-// light one. window.ensioTheme.follow(document) is called for each Bokeh document.
+// light one. window.ensioTheme.follow(document) is called for each Bokeh document. window.ensioTheme.followServer() is called
+// before a server's document arrives: it is darkened before its first paint, and so are the models that come later. The server
+// does not learn of it.
 (() => {
   "use strict";
   const query = window.matchMedia("(prefers-color-scheme: dark)");
@@ -14,22 +16,26 @@
     return undefined;
   };
 
-  const darken = (document) => {
+  const darken = (document, models = document.all_models) => {
     const changed = documents.get(document);
-    for (const model of document.all_models) {
+    for (const model of models) {
       for (const property of model) {
         if (!property.attr.endsWith("color") || property.is_unset) continue;
         const light = property.get_value();
         const dark = darkOf(light);
         if (dark === undefined) continue;
         changed.push([model, property.attr, light]);
-        model.setv({ [property.attr]: dark });
+        model.setv({ [property.attr]: dark }, { sync: false });
       }
     }
   };
 
+  const darkenNew = (document, roots) => {
+    if (query.matches && documents.has(document)) for (const root of roots) darken(document, root.references());
+  };
+
   const lighten = (document) => {
-    for (const [model, attribute, light] of documents.get(document).splice(0)) model.setv({ [attribute]: light });
+    for (const [model, attribute, light] of documents.get(document).splice(0)) model.setv({ [attribute]: light }, { sync: false });
   };
 
   const apply = (isDark) => {
@@ -43,6 +49,23 @@
     follow(document) {
       documents.set(document, []);
       if (query.matches) darken(document);
+    },
+    followServer() {
+      const { documents: all } = Bokeh.require("document/document");
+      all.push = (document) => {
+        const addRoot = document.add_root;
+        document.add_root = (...root) => {
+          if (documents.has(document)) darkenNew(document, [root[0]]);
+          else {
+            window.ensioTheme.follow(document);
+            document.on_change((event) => {
+              if (event.attr === "children") darkenNew(document, event.value);
+            });
+          }
+          return addRoot.apply(document, root);
+        };
+        return Array.prototype.push.call(all, document);
+      };
     },
   };
   query.addEventListener("change", () => apply(query.matches));

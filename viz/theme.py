@@ -40,6 +40,11 @@ _WIDGETS = """
 .bk-tab:hover, .bk-btn:hover { background-color: var(--ensio-widget-active, #f9f9f9); }
 """
 
+_FILTERED = """
+:host { filter: var(--ensio-widget-filter, none); }
+:host { color: var(--ensio-filtered-text, inherit); color-scheme: light; }
+"""
+
 _LIGHT = {dark: light for light, dark in DARK.items()}
 
 
@@ -108,6 +113,21 @@ def widget_colours() -> InlineStyleSheet:
     True
     """
     return InlineStyleSheet(css=_WIDGETS)
+
+
+def widget_filter() -> InlineStyleSheet:
+    """Return a style sheet by which inputs and tables are inverted on a page that is dark.
+
+    A dark page says so by the CSS variable ``--ensio-widget-filter``. Pictures must not be inverted: their
+    colours have a meaning.
+
+    Examples
+    --------
+    >>> from ensembles.viz.theme import widget_filter
+    >>> "--ensio-widget-filter" in widget_filter().css
+    True
+    """
+    return InlineStyleSheet(css=_FILTERED)
 
 
 def spoken_title(picture: Any, models: Collection[Any] | None = None) -> str:

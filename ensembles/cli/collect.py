@@ -28,11 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the file and report its size on standard error."""
     from ensembles.model.units import bytes_text, count_text
-    from ensembles.run.collect import collect
+    from ensembles.readers.native.directory import run_directory_at
+    from ensembles.run.collect import collect, is_collected
 
+    was_collected = os.path.isdir(args.directory) and is_collected(run_directory_at(args.directory))
     path, events = collect(args.directory, args.output, args.filter)
     size = bytes_text(os.path.getsize(path))
-    warn(f"{count_text(events, 'call')} in {path} ({size})")
+    words = "nothing to do: the run is collected already, " if was_collected else ""
+    warn(f"{words}{count_text(events, 'call')} in {path} ({size})")
+    if was_collected:
+        return 0
     if FILTERS[args.filter].needs:
         warn(f"note: to read it, other programs need {FILTERS[args.filter].needs}")
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ensembles.cli.table import table_text
-from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.structure.counters import main_interface
 
 _WIDTH = 80
@@ -53,7 +53,7 @@ def counter_headline(information: dict[str, Any]) -> str:
     most = max(counters["modules"].values(), key=lambda each: float(each["time_s"]), default=None)
     if most is not None:
         part = counters["io_time_share"]
-        share = f", {_percent(part)} of task time" if part is not None else ""
+        share = f", {share_text(part, None)} of task time" if part is not None else ""
         lines.append(
             _line("I/O time", f"{seconds_text(most['time_s'])} in {most['layer']} summed over tasks{share}")
         )
@@ -174,10 +174,6 @@ def _more(shown: int, of: int) -> str:
     return f"\nThe first of {of:,} rows; all of them: run.counters in Python" if of > shown else ""
 
 
-def _percent(share: float | None) -> str:
-    return f"{100 * (share or 0.0):.3g} %"
-
-
 def _shortened(path: str) -> str:
     name = os.path.basename(path) or path or "(unknown)"
     return name if len(name) <= 28 else f"{name[:12]}…{name[-15:]}"
@@ -204,7 +200,7 @@ def _packed(parts: Sequence[str]) -> list[str]:
 def _parts_of_time(module: dict[str, Any]) -> list[str]:
     names = (("reads", "read"), ("writes", "write"), ("metadata", "meta"))
     return [
-        f"{label} {seconds_text(module[key + '_s'])} ({_percent(module[key + '_share'])})"
+        f"{label} {seconds_text(module[key + '_s'])} ({share_text(module[key + '_share'] or 0.0, None)})"
         for label, key in names
     ]
 
@@ -291,13 +287,13 @@ def _pattern_text(module: dict[str, Any]) -> str:
     if not calls or module["layer"] != "posix":
         return ""
     parts = [
-        f"{_percent(module['sequential_share'])} sequential",
-        f"{_percent(module['consecutive_share'])} consecutive",
+        f"{share_text(module['sequential_share'] or 0.0, None)} sequential",
+        f"{share_text(module['consecutive_share'] or 0.0, None)} consecutive",
     ]
     for place in ("file", "memory"):
         if module["alignment"][place]:
             sizes = ", ".join(size_text(size) for size in module["alignment"][place][:3])
-            share = _percent(module[f"{place}_misaligned_share"])
+            share = share_text(module[f"{place}_misaligned_share"] or 0.0, None)
             parts.append(f"{share} misaligned in {place} (to {sizes})")
     return " · ".join(parts) + f" of {calls:,} reads and writes"
 
@@ -329,7 +325,8 @@ def _heatmap_text(name: str, found: dict[str, Any]) -> str:
         f"heat map of {name}: {bytes_text(found['bytes_read'])} read and "
         f"{bytes_text(found['bytes_written'])} written from {seconds_text(found['first_s'])} to "
         f"{seconds_text(found['last_s'])}, in "
-        f"{_percent(found['busy_share'])} of the bins of {seconds_text(found['bin_s'])}; at most "
+        f"{share_text(found['busy_share'] or 0.0, None)} of the bins of {seconds_text(found['bin_s'])}; "
+        f"at most "
         f"{bytes_text(found['highest_rate'])}/s"
     )
     return "\n".join(textwrap.wrap(text, _WIDTH, subsequent_indent="  "))

@@ -11,7 +11,7 @@ from ensembles.cli.counters_text import counter_headline, counters_text
 from ensembles.cli.table import table_text
 from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.run.storage import storage_lines
 
 _WIDTH = 80
@@ -129,14 +129,14 @@ def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
         return []
     parts = []
     if around["dirty_bytes"] is not None:
-        share = f"{100 * around['dirty_share']:.0f} % of what programs could have"
+        share = f"{share_text(around['dirty_share'])} of what programs could have"
         parts.append(f"up to {bytes_text(around['dirty_bytes'])} dirty pages ({share})")
     for where in ("io", "cgroup"):
         some, full = around[f"{where}_some_share"], around[f"{where}_full_share"]
         if some is not None and (where == "io" or some != around["io_some_share"]):
             whose = "on the node" if where == "io" else "in the cgroup"
             parts.append(
-                f"some task {whose} waited for I/O {100 * some:.0f} % of the time, all {100 * full:.0f} %"
+                f"some task {whose} waited for I/O {share_text(some)} of the time, all {share_text(full)}"
             )
     if around["network"].get("nfs_retransmissions"):
         parts.append(count_text(around["network"]["nfs_retransmissions"], "NFS retransmission"))
@@ -167,7 +167,7 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
         return [_line("I/O time", text)] if information["io_time_s"] else []
 
     def time_text(time_s: float, share: float | None, *more: str) -> str:
-        notes = [*more, *([] if share is None else [f"{100 * share:.1f} % of the span"])]
+        notes = [*more, *([] if share is None else [f"{share_text(share, 1)} of the span"])]
         return seconds_text(time_s) + (f" ({', '.join(notes)})" if notes else "")
 
     parts = []
@@ -207,7 +207,7 @@ def _flight_lines(information: dict[str, Any]) -> list[str]:
     requests = sum(each["requests"] for each in information["non_blocking"].values())
     what = count_text(requests, "non-blocking request")
     mean = f"mean {seconds_text(information['mean_flight_s'])}"
-    hidden = f"{100 * information['hidden_share']:.1f} % hidden behind other work"
+    hidden = f"{share_text(information['hidden_share'], 1)} hidden behind other work"
     text = f"{seconds_text(information['flight_s'])} summed over {what} ({mean}), {hidden}"
     return _wrapped("in flight", text)
 
@@ -221,7 +221,7 @@ def _call_table(information: dict[str, Any]) -> str:
             f"{call['count']:,}",
             bytes_text(call["bytes"]) if call["op"] in ("read", "write") else "",
             seconds_text(call["exclusive_time_s"]),
-            "" if call["io_share"] is None else f"{100 * call['io_share']:.1f} %",
+            "" if call["io_share"] is None else share_text(call["io_share"], 1),
             seconds_text(call["mean_s"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
         )
@@ -246,7 +246,7 @@ def _waiting_table(information: dict[str, Any]) -> str:
             name,
             f"{call['count']:,}",
             seconds_text(call["exclusive_time_s"]),
-            "" if call["wait_share"] is None else f"{100 * call['wait_share']:.1f} %",
+            "" if call["wait_share"] is None else share_text(call["wait_share"], 1),
             seconds_text(call["mean_s"]),
             "" if call["max_s"] is None else seconds_text(call["max_s"]),
         )

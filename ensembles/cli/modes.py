@@ -19,7 +19,7 @@ from ensembles.cli.options import (
 from ensembles.cli.table import table_text
 from ensembles.cli.wrapped import with_wrapped_lines, wrapped
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -57,7 +57,7 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     elif clusters > 1:
         lines.append(f"Unimodality rejected (p {_bound_text(modes.p_one_mode)}).")
     else:
-        least = f"{100 * modes.least_share:.2g} %"
+        least = share_text(modes.least_share, None)
         said = (
             "No evidence of a further mode." if modes.least_share < _FEW else "Too few calls to count modes."
         )
@@ -86,7 +86,7 @@ def _table(modes: Modes, per_mib: bool) -> str:
 def _sizes_table(modes: Modes) -> str:
     """Format how many calls of each size are in each mode."""
     rows = [
-        [size.name, f"{size.calls:,}", *(f"{100 * share:.1f} %" for share in size.shares)]
+        [size.name, f"{size.calls:,}", *(share_text(share, 1) for share in size.shares)]
         for size in modes.sizes
     ]
     headers = ["size", "calls", *(f"mode {number}" for number in range(1, len(modes) + 1))]
@@ -98,9 +98,9 @@ def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
     if per_mib:
         row.append(f"{bytes_text(_MIB / mode.t_s)}/s")
     low, high = 100 * mode.weight_low, 100 * mode.weight_high
-    share = f"{100 * mode.weight:.1f} %"
+    share = share_text(mode.weight, 1)
     row.append(share if low == high else f"{share} ({low:.1f} % – {high:.1f} %)")
-    row.append(f"± {100 * mode.width:.0f} %" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
+    row.append(f"± {share_text(mode.width)}" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
     if mode.effective_phases is not None:
         row.append(f"{mode.effective_phases:.0f}")
     return row
@@ -188,7 +188,7 @@ def _sites_of_modes(run: Run, selection: Selection, modes: Modes) -> list[list[t
 
 
 def _shares_text(shares: list[tuple[str, float]]) -> str:
-    named = [f"{100 * share:.0f} % from {label}" for label, share in shares if share >= _LEAST_SHARE]
+    named = [f"{share_text(share)} from {label}" for label, share in shares if share >= _LEAST_SHARE]
     return "; ".join(named) or "from many places"
 
 

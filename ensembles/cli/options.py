@@ -133,6 +133,8 @@ FILTERS = (
     "rank",
     "size",
     "time",
+    "duration",
+    "offset",
     "region",
     "site",
     "phase",
@@ -161,6 +163,16 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         "--time",
         metavar="FROM..TO",
         help="start of the call, in seconds since the start of the run, such as 1.5..3",
+    )
+    group.add_argument(
+        "--duration",
+        metavar="FROM..TO",
+        help="time that the call took, in seconds or with a unit, such as 0.5..2 or 10ms..",
+    )
+    group.add_argument(
+        "--offset",
+        metavar="FROM..TO",
+        help="place in its file where the call begins, in bytes, such as 1GiB..2GiB",
     )
     group.add_argument(
         "--region",

@@ -1,4 +1,4 @@
-"""``ensio phases``: list the phases of a run, and the time lost to load imbalance in each."""
+"""``ensio phases``: list the phases of a run, and the time that tasks are idle in each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 
 NAME = "phases"
-HELP = "list the phases of a run: time, bytes, time lost to load imbalance, slowest rank"
+HELP = "list the phases of a run: time, bytes, idle time of tasks, slowest rank"
 
 ROWS = 50
 
@@ -86,7 +86,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        print(phases_text(phases, totals, args.limit, result))
+        print(phases_text(phases, totals, args.limit, result, run.tasks))
         if table.outside and selection.phases is None:
             warn(f"note: {table.outside:,} calls are outside all phases")
     for note in run.notes:
@@ -137,7 +137,7 @@ def _result(
 
 
 def _imbalance(totals: list[PhaseTotals]) -> dict[str, Any]:
-    """Add up the time lost to load imbalance of I/O, and compute its share of the time of the tasks."""
+    """Add up the idle time of tasks in phases of I/O, and compute its share of the time of the tasks."""
     totals = [entry for entry in totals if entry.calls]
     lost_s = float(sum(entry.lost_s for entry in totals))
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.cli.table import table_text
 from ensembles.cli.wrapped import WIDTH, wrapped
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
@@ -66,6 +66,9 @@ def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
     ]
 
 
+_NOTABLE_SHARE = 0.05
+
+
 def _moved(entry: PhaseTotals) -> int:
     """Bytes of the phase; a phase that has messages in place of I/O is a row by itself too."""
     return entry.bytes_read + entry.bytes_written or (0 if entry.calls else entry.messages)
@@ -76,6 +79,7 @@ def phases_text(
     totals: Sequence[PhaseTotals],
     limit: int,
     result: dict[str, Any],
+    tasks: int = 0,
 ) -> str:
     """Format the phases.
 
@@ -88,6 +92,8 @@ def phases_text(
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``.
+    tasks : int
+        Number of tasks of the run.
 
     Returns
     -------
@@ -112,7 +118,7 @@ def phases_text(
     if len(entries) > limit:
         shown = sum(1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit])
         parts.append(f"{count_text(len(totals) - shown, 'more phase')} not shown: raise --limit to see them")
-    parts.append(_imbalance(phases, totals, result))
+    parts.append(_imbalance(phases, totals, result, tasks))
     sentence = collective_sentence(result["collective"])
     if sentence:
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
@@ -138,7 +144,7 @@ def _steps(steps: dict[str, Any] | None) -> str:
                 f"{row['collective_calls']:,}",
                 f"{row['tasks']:,}",
                 seconds_text(row["time_s"]),
-                *("" if share is None else f"{100 * share:.1f} %" for share in row["shares"].values()),
+                *("" if share is None else share_text(share, 1) for share in row["shares"].values()),
             )
             for row in steps["rows"]
         ]
@@ -217,7 +223,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
     else:
         start_s, time_s, tasks, calls = entry.start_s, entry.time_s, entry.tasks, entry.calls
         cells = {"phase": str(entry.phase), "name": sanitize_text(entry.name or "")}
-        cells |= {"idle": seconds_text(entry.lost_s), "share": f"{100 * entry.lost_share:.0f} %"}
+        cells |= {"idle": seconds_text(entry.lost_s), "share": share_text(entry.lost_share)}
         cells["messages"] = f"{entry.messages:,}" if entry.messages else ""
         for header, attribute in directions:
             count = getattr(entry, attribute)
@@ -246,13 +252,25 @@ def _fitted(columns: dict[str, list[str]]) -> str:
     return table_text(headers, list(zip(*columns.values(), strict=True)), left=left)
 
 
-def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any]) -> str:
-    share = f", {100 * result['lost_share']:.0f} % of task time" if result["lost_share"] is not None else ""
+def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any], tasks: int) -> str:
+    share = result["lost_share"]
+    of_all = f", {share_text(share)} of task time" if share is not None else ""
     doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
     text = (
-        "Time lost to load imbalance (idle from a task's last call of a phase to the last call of all): "
-        f"{seconds_text(result['lost_s'])} summed over tasks{share}{doubt}."
+        "Idle, because other tasks took longer (from a task's last call of a phase to the last call of all): "
+        f"{seconds_text(result['lost_s'])} summed over tasks{of_all}{doubt}."
     )
+    if absent := [entry for entry in totals if entry.calls and entry.tasks < tasks]:
+        absent_s = sum((tasks - entry.tasks) * entry.time_s for entry in absent)
+        text += (
+            f" Tasks without a call in a phase are not counted: in {count_text(len(absent), 'phase')}, where "
+            f"they could wait up to {seconds_text(absent_s)} more."
+        )
+    if share is not None and share >= _NOTABLE_SHARE:
+        text += (
+            " All causes count here, also equal calls of unequal times; imbalance in ensio diagnose means "
+            "unequal bytes."
+        )
     lines = [wrapped(text)]
     worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
     if worst is not None and worst.lost_s > 0:

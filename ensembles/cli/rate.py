@@ -16,6 +16,7 @@ from ensembles.cli.options import (
     warn,
 )
 from ensembles.cli.wrapped import WIDTH, wrapped
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.rates import RunRates
@@ -89,7 +90,7 @@ def _text(rates: Rates) -> str:
             rate_text(plateau.bytes_per_s),
             f"{rate_text(plateau.low_bytes_per_s)} – {rate_text(plateau.high_bytes_per_s)}",
             bytes_text(plateau.bytes),
-            f"{100 * plateau.share:.0f} %",
+            share_text(plateau.share),
         ]
         for plateau in rates.plateaus
     ]
@@ -101,5 +102,5 @@ def _text(rates: Rates) -> str:
     table = table_text(headers, rows, left=0)
     if table.index("\n") > WIDTH:  # the time follows from its ends
         table = table_text([*headers[:2], *headers[3:]], [[*row[:2], *row[3:]] for row in rows], left=0)
-    more = f"; {100 * rest:.0f} % of the bytes moved outside of plateaus" if rest >= 0.005 else ""
+    more = f"; {share_text(rest)} of the bytes moved outside of plateaus" if rest >= 0.005 else ""
     return f"{head}\n\n{table}\n\n{count_text(len(rows), 'plateau')}{more}"

@@ -18,6 +18,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn,
 )
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.requests import RequestTotals
@@ -110,7 +111,7 @@ def _text(found: Sequence[RequestTotals], limit: int) -> str:
             if size.low_bytes == size.high_bytes
             else f"{size_text(size.low_bytes)} to {size_text(size.high_bytes)}",
             f"{size.count:,}",
-            f"{100 * size.share:.1f} %",
+            share_text(size.share, 1),
         )
         for row in found
         for number, size in enumerate(row.sizes[:limit])
@@ -132,4 +133,4 @@ def _part(count: int | None, whole: int | None) -> str:
     """Return a number of requests with its share; "" if it is unknown."""
     if count is None or not whole:
         return ""
-    return f"{count:,} ({100 * count / whole:.3g} %)"
+    return f"{count:,} ({share_text(count / whole, None)})"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_json, add_scale_arguments, open_run, warn
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -88,8 +89,8 @@ def _text(found: Scaling) -> str:
             _rate_text(point.median_bytes_per_s),
             "" if point.spread is None else f"× {point.spread:.3g}",
             _rate_text(point.median_bytes_per_s / point.at),
-            f"{100 * point.efficiency:.3g} %",
-            f"{100 * point.share_of_maximum:.3g} %",
+            share_text(point.efficiency, None),
+            share_text(point.share_of_maximum, None),
         )
         for point in found.points
     ]

@@ -20,6 +20,7 @@ from ensembles.cli.options import (
     warn,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -109,6 +110,9 @@ def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
 
 def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
     """Say why calls have no site, and why places are not known."""
+    from ensembles.diagnosis.call_sites import python_hint
+
+    hint = python_hint(run)
     without = sum(site.count for site in sites if not site.number)
     every = sum(site.count for site in sites)
     used = [run.info.sites[site.number] for site in sites if site.number]
@@ -137,15 +141,16 @@ def _notes(run: Run, sites: list[SiteTotals]) -> list[str]:
             modules[module] = state
     for module, state in modules.items():
         advice = words[state]
-        if state in ("function", "stripped") and _PYTHON.match(os.path.basename(module)):
-            advice = "runs a script: record with ENSIO_PYTHON_LINES=1 to see its lines (CPython 3.11 to 3.13)"
-        unknown.append(f"{module} {advice}")
+        if not (hint and state in ("function", "stripped") and _PYTHON.match(os.path.basename(module))):
+            unknown.append(f"{module} {advice}")
+    if hint:
+        unknown.append(hint)
     return unknown
 
 
 def _without_site(run: Run, without: int, every: int) -> str:
     """Say which share of the calls has no site, and why."""
-    share = f"{100 * without / every:.3g} % of the calls ({without:,} of {every:,}) have no site"
+    share = f"{share_text(without / every, None)} of the calls ({without:,} of {every:,}) have no site"
     if run.info.environment.get("ENSIO_CALLPATH") == "0":
         return f"{share}: recorded with ENSIO_CALLPATH=0"
     if len(run.info.sites) < 2:
@@ -168,7 +173,7 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
         rows.append(
             [
                 seconds_text(site.exclusive_ns * _NS),
-                f"{100 * site.exclusive_ns / total_ns:.1f} %" if total_ns else "",
+                share_text(site.exclusive_ns / total_ns, 1) if total_ns else "",
                 seconds_text(site.max_ns * _NS),
                 bytes_text(site.bytes) if site.bytes else "",
                 _operations(site),

@@ -17,7 +17,7 @@ from ensembles.cli.options import (
     parse_level,
 )
 from ensembles.cli.wrapped import with_wrapped_lines
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.statistics.extremes.backtest import Backtest
@@ -80,7 +80,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         what = following.refused if following.refused else " – ".join(map(time, ends_s))
         lines.append(
             f"Next phase, from the phases before it: {what}; "
-            f"{100 * following.coverage:.0f} % of {following.trials:,} past phases lay within such "
+            f"{share_text(following.coverage)} of {following.trials:,} past phases lay within such "
             f"intervals, of median width × {following.width:.3g}."
         )
     lines.append(f"Observed maximum: {time(tail.observed_max_s)}.")
@@ -116,7 +116,7 @@ def _exchangeability(tail: Tail) -> str:
         return "Assumes independent calls: phases, ranks and times are unknown, so that nothing was tested."
     if tail.exchangeable:
         return "Exchangeability not rejected: no test finds an effect of phase, task or time."
-    causes = ", ".join(f"{one.name} ({100 * one.share:.0f} %)" for one in tail.broken_by)
+    causes = ", ".join(f"{one.name} ({share_text(one.share)})" for one in tail.broken_by)
     what = (
         "Not exchangeable" if tail.method not in EXCHANGEABLE else "Calls taken as exchangeable, although not"
     )
@@ -144,7 +144,7 @@ def backtest_text(backtest: Backtest) -> str:
         if kind.coverage is None or kind.below is None or kind.above is None or kind.width is None:
             rows.append([kind.kind, "-", "-", "-", "-", "0", f"{kind.refused:,}"])
             continue
-        shares = [f"{100 * share:.0f} %" for share in (kind.coverage, kind.below, kind.above)]
+        shares = [share_text(share) for share in (kind.coverage, kind.below, kind.above)]
         rows.append([kind.kind, *shares, f"× {kind.width:.3g}", f"{kind.trials:,}", f"{kind.refused:,}"])
     header = ["predicted", "coverage", "below", "above", "width", "trials", "refused"]
     lines = [

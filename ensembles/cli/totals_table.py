@@ -18,6 +18,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn,
 )
+from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -124,7 +125,7 @@ def _text(
             bytes_cell(row.bytes_read),
             bytes_cell(row.bytes_written),
             seconds_text(row.io_time_s),
-            f"{100 * row.share:.1f} %",
+            share_text(row.share, 1),
             *([_time_cell(row.longest_s), seconds_text(row.wait_s)] if waits else []),
         )
         for row in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 MOST_SITES = 3
 """Sites that a finding names, at most."""
+
+_OF_PYTHON = re.compile(r"(lib)?python3(\.\d+)?($|\.so)|.+\.cpython-3\d+.*\.so$")
+"""Names of the interpreter, and of modules of extensions such as h5py's."""
 
 LEAST_SHARE = 0.05
 """Least share of the calls that a site leads to, to be named."""
@@ -57,6 +62,29 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
             where = findings[i].where
             found[i] = replace(findings[i], where=replace(where, sites=_named(run, counts)))
     return found
+
+
+def python_hint(run: Run) -> str:
+    """Say how to see the lines of a Python script, where call sites are in its interpreter or its modules.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    str
+        A sentence without its end; ``""``: nothing of Python made calls, or its lines are known.
+    """
+    if run.info.environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0"):
+        return ""
+    modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
+    if not any(_OF_PYTHON.match(os.path.basename(module)) for module in modules):
+        return ""
+    return (
+        "call sites are in Python's interpreter and its modules: record with ENSIO_PYTHON_LINES=1 to see the "
+        "lines of the script (CPython 3.11 to 3.13)"
+    )
 
 
 def _selection_of(where: Where) -> Selection:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.accounting import share_out
-from ensembles.diagnosis.call_sites import with_sites
+from ensembles.diagnosis.call_sites import python_hint, with_sites
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
@@ -174,6 +174,8 @@ class DiagnosisPass:
             findings, unexplained_s = share_out(findings, case)
             span_s = case.span_s
         findings = with_sites(run, findings)
+        if any(finding.where.sites for finding in findings) and (hint := python_hint(run)):
+            notes.append(hint)
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),

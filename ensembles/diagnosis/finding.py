@@ -120,7 +120,7 @@ class Where:
             parts.append(f"phase{many} {_few(self.phases)}" + (f" ({names})" if names else ""))
         if self.times_s:
             parts.append(f"from {self.times_s[0]:.3f} to {self.times_s[1]:.3f} s")
-        named = [f"{sanitize_text(label)} ({100 * share:.0f} %)" for label, share in self.sites]
+        named = [f"{sanitize_text(label)} ({share_text(share)})" for label, share in self.sites]
         return ", ".join(parts) + (f"; called from {'; '.join(named)}" if named else "")
 
 

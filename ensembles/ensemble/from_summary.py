@@ -49,6 +49,8 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         (None if _all_ranks(run, selection) else selection.ranks, "ranks"),
         (selection.file_globs, "files"),
         (selection.times_s, "times"),
+        (selection.durations_ns, "durations"),
+        (selection.offsets, "offsets"),
         (selection.regions, "regions"),
         (selection.sites, "call sites"),
         (selection.phases, "phases"),

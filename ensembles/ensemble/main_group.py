@@ -15,7 +15,7 @@ import numpy as np
 
 from ensembles.ensemble.from_run import ensemble_from_run, is_long
 from ensembles.model.events import OPS, Call, Events
-from ensembles.model.units import bytes_text, count_text, size_text
+from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.summaries.classes import size_class
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -286,7 +286,7 @@ def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Se
 def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
     whole = sum(group.bytes for group in (*taken, *left))
     share = (
-        f", which moved {100 * sum(group.bytes for group in taken) / whole:.3g} % of the bytes"
+        f", which moved {share_text(sum(group.bytes for group in taken) / whole, None)} of the bytes"
         if whole
         else ""
     )

@@ -26,6 +26,11 @@ UNITS = {
 }
 """Bytes of each unit of sizes."""
 
+TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
+"""Seconds of each unit of durations."""
+
+_LONGEST_NS = 1 << 62
+_DURATION = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([a-zµ]*)\s*")
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 
@@ -252,6 +257,88 @@ def parse_times(text: str) -> tuple[float, float]:
     if not low < high:
         raise EnsioError(f'time "{text}" is an empty range: write the earlier time first')
     return low, high
+
+
+def parse_durations(text: str) -> tuple[int, int]:
+    """Parse a range of durations; either end may be missing.
+
+    Parameters
+    ----------
+    text : str
+        Numbers of seconds, or numbers with a unit of `TIME_UNITS`.
+
+    Returns
+    -------
+    low, high : int
+        Nanoseconds; both are included. The end that is written is excluded, as in a range of times.
+
+    Raises
+    ------
+    EnsioError
+        The text is not a range of durations.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_durations
+    >>> parse_durations("0.5..2"), parse_durations("10us..1.5ms"), parse_durations("..1us")
+    ((500000000, 1999999999), (10000, 1499999), (0, 999))
+    """
+    low_text, range_sign, high_text = text.partition("..")
+    low = _duration_ns(low_text) if low_text.strip() else 0
+    high = _duration_ns(high_text) if high_text.strip() else _LONGEST_NS
+    if not range_sign or low is None or high is None:
+        raise EnsioError(f'duration "{text}" is not a range of durations: write it like 0.5..2 or 10ms..2s')
+    if low >= high:
+        raise EnsioError(f'duration "{text}" is an empty range: write the shorter duration first')
+    return low, high - 1
+
+
+def _duration_ns(text: str) -> int | None:
+    """Convert seconds, or a number with a unit, to whole ns; None: it is not a duration."""
+    match = _DURATION.fullmatch(text)
+    if match is None or match[2] not in TIME_UNITS:
+        return None
+    _check_length(match[1], "duration")
+    seconds = float(match[1]) * TIME_UNITS[match[2]]
+    # As `_ns` of selections: numbers of seconds of a link mean the same here.
+    return round(min(seconds * 1e9, float(_LONGEST_NS)))
+
+
+def parse_offsets(text: str) -> tuple[int, int]:
+    """Parse an offset or a range of offsets; either end of a range may be missing.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    low, high : int
+        Bytes; both are included. The end of a range that is written is excluded: it is the first byte after
+        the part of the file.
+
+    Raises
+    ------
+    EnsioError
+        The text is neither an offset nor a range of them.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_offsets
+    >>> parse_offsets("1MiB..2MiB"), parse_offsets("4096")
+    ((1048576, 2097151), (4096, 4096))
+    """
+    low_text, range_sign, high_text = text.partition("..")
+    try:
+        low = parse_size(low_text) if low_text.strip() or not range_sign else 0
+        if not range_sign:
+            return low, low
+        high = parse_size(high_text) if high_text.strip() else 2**63
+    except EnsioError as error:
+        raise EnsioError(str(error).replace("size", "offset", 1)) from None
+    if low >= high:
+        raise EnsioError(f'offset "{text}" is an empty range: write the smaller offset first')
+    return low, high - 1
 
 
 def checked_quantity(quantity: str) -> Quantity:

@@ -107,20 +107,29 @@ def few(sentences: Sequence[str], what: str) -> list[str]:
     return [*sentences[:2], f"{len(sentences) - 2} more {what}"]
 
 
-def share_text(share: float, digits: int = 0) -> str:
+def share_text(share: float, digits: int | None = 0) -> str:
     """Format a share as a percentage.
 
     Parameters
     ----------
     share : float
         From 0 to 1.
-    digits : int
-        After the decimal point.
+    digits : int or None
+        After the decimal point, as in a column of a table. None: one for small shares and for those of nearly
+        all, which are not rounded to nothing and to everything.
 
     Examples
     --------
     >>> from ensembles.model.units import share_text
     >>> share_text(0.305), share_text(0.0052, 1)
     ('30 %', '0.5 %')
+    >>> [share_text(share, None) for share in (0.0001, 0.0123, 0.456, 0.997, 0.9999, 1)]
+    ['< 0.1 %', '1.2 %', '46 %', '99.7 %', '> 99.9 %', '100 %']
     """
+    if digits is None:
+        if 0 < share < 0.0005:
+            return "< 0.1 %"
+        if 0.9995 <= share < 1:
+            return "> 99.9 %"
+        digits = 1 if 0 < share < 0.0995 or 0.995 <= share < 1 else 0
     return f"{100 * share:.{digits}f} %"

@@ -54,6 +54,8 @@ class Contents:
         Ranges of requested bytes, first and last. None: any.
     under_way_ns : (int, int) or None
         The events end after the first moment, and begin before the second, ns. None: whenever.
+    least_ns : int or None
+        The events take at least so long, ns. None: however short.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Contents:
     files: int | None = None
     sizes: Ranges | None = None
     under_way_ns: tuple[int, int] | None = None
+    least_ns: int | None = None
 
     @property
     def are_any(self) -> bool:

@@ -12,6 +12,7 @@ from ensembles.readers.native.directory import (
     chosen_records,
     identity,
     lies_elsewhere,
+    record_paths,
     resolve_run_directory,
 )
 from ensembles.readers.native.owners import Chosen
@@ -75,6 +76,11 @@ def _stored_run(trace_path: str, records: Chosen) -> TraceFileSource | None:
     return None
 
 
+def is_collected(directory: str) -> bool:
+    """Whether a run directory has a ``trace.h5`` and no spools that could be put into it."""
+    return os.path.isfile(os.path.join(directory, TRACE_FILE)) and not record_paths(directory)
+
+
 def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
     try:
         return all(
@@ -87,6 +93,8 @@ def _unchanged(paths: Sequence[str], known: dict[str, tuple[int, int]]) -> bool:
 
 def collect(directory: str, output: str | None = None, compression: str = "gzip") -> tuple[str, int]:
     """Write the spools of a run directory to one HDF5 file.
+
+    A directory whose ``trace.h5`` is all that it has, as simulated runs are written, stays as it is.
 
     The spools stay. While the file matches them, `ensembles.open` reads it in their place; the spools may
     also be deleted.
@@ -138,6 +146,11 @@ def collect(directory: str, output: str | None = None, compression: str = "gzip"
     if launch and output is None:
         raise EnsioError(f"{directory} holds several runs: name the file for this one with -o")
     path = output if output is not None else os.path.join(directory, TRACE_FILE)
+    if not launch and is_collected(directory):
+        stored = os.path.join(directory, TRACE_FILE)
+        if output is None:
+            return stored, Run(stored, open_directory(directory)).reading.most_events
+        raise EnsioError(f"{directory} is collected already, and has no spools: copy {stored}")
     source = open_run_directory(directory, launch)
     try:
         readers = find_readership(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.nearest_names import nearest_names, suggestion
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text, size_text
+from ensembles.model.units import count_text, seconds_text, size_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.run.selection import Selection
 
@@ -61,6 +62,42 @@ class _Extent(Summary):
         """Return ``calls`` and ``ranks``."""
         calls = sorted(call.name for call in self.calls)
         return {"calls": np.array(calls, dtype=str), "ranks": np.array(sorted(self.ranks))}
+
+
+class _Ends(Summary):
+    """A mergeable summary: the least and the largest value of a column, without negative ones.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    """
+
+    requires = ANY_ORDER
+
+    def __init__(self, name: str) -> None:
+        self.columns = (name,)
+        self._name = name
+        self.ends: tuple[int, int] | None = None
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        values = getattr(chunk, self._name)
+        known = values[values >= 0]
+        if len(known):
+            self.ends = _joined(self.ends, (int(known.min()), int(known.max())))
+
+    def merge(self, other: _Ends) -> None:
+        """Add a summary of other events of the same run."""
+        self.ends = _joined(self.ends, other.ends)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``ends``."""
+        return {"ends": np.array(self.ends or ())}
+
+
+def _ends_of(run: Run, name: str) -> tuple[int, int] | None:
+    return run.summarize(ignoring_run(partial(_Ends, name))).ends
 
 
 def _joined(mine: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -180,6 +217,21 @@ def _times(run: Run, wanted: Any, extent: _Extent) -> str:
     return f"--time: the calls of the run start from {low * _NS:.6g} to {high * _NS:.6g} s"
 
 
+def _durations(run: Run, wanted: Any, extent: _Extent) -> str:
+    low, high = _ends_of(run, "duration") or (0, 0)
+    return (
+        f"--duration: the calls of the run take from {seconds_text(low * _NS)} to {seconds_text(high * _NS)}"
+    )
+
+
+def _offsets(run: Run, wanted: Any, extent: _Extent) -> str:
+    ends = _ends_of(run, "offset")
+    if ends is None:
+        return "--offset: no call of the run has a known offset"
+    low, high = ends
+    return f"--offset: the calls of the run begin at offsets from {size_text(low)} to {size_text(high)}"
+
+
 def _regions(run: Run, wanted: Any, extent: _Extent) -> str:
     return f"--region {', '.join(wanted)}: no call starts in it"
 
@@ -212,6 +264,8 @@ _WORDS: dict[str, Callable[[Run, Any, _Extent], str]] = {
     "ranks": _ranks,
     "sizes": _sizes,
     "times_s": _times,
+    "durations_ns": _durations,
+    "offsets": _offsets,
     "regions": _regions,
     "sites": _sites,
     "phases": _phases,
@@ -230,6 +284,8 @@ _OPTIONS = {
     "ranks": "--rank",
     "sizes": "--size",
     "times_s": "--time",
+    "durations_ns": "--duration",
+    "offsets": "--offset",
     "regions": "--region",
     "sites": "--site",
     "phases": "--phase",

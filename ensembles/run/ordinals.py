@@ -12,7 +12,7 @@ import numpy as np
 from ensembles.ensemble.from_summary import refuse_sums
 from ensembles.ensemble.main_group import call_groups
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
@@ -205,7 +205,7 @@ def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] |
         f"{count_text(count, noun)}, --layer {layer}" for layer, count in calls.most_common() if layer != main
     ]
     whole = moved.total()
-    share = f", which moved {100 * moved[main] / whole:.3g} % of the bytes" if whole else ""
+    share = f", which moved {share_text(moved[main] / whole, None)} of the bytes" if whole else ""
     taken = f"taken are {count_text(calls[main], noun)} of {main}{share}; left out: {'; '.join(others)}"
     return (main,), [taken]
 
@@ -229,6 +229,8 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
         "--rank": selection.ranks,
         "--size": selection.sizes,
         "--time": selection.times_s,
+        "--duration": selection.durations_ns,
+        "--offset": selection.offsets,
         "--region": selection.regions,
         "--site": selection.sites,
         "--phase": selection.phases,

@@ -1,4 +1,4 @@
-"""The events that a selection needs, as readers judge it: ranks, times, functions, files and sizes.
+"""The events that a selection needs, as readers judge it: ranks, times, durations, functions, files, sizes.
 
 A reader skips chunks that hold no such event. The selection itself examines every event that is read, so that
 limits may be wider than its conditions.
@@ -96,6 +96,7 @@ def limits_of(run: Run, selection: Selection | None) -> ReadLimits:
             _files_of(run, selection.file_globs),
             None if selection.sizes is None else ascending_ranges(selection.sizes),
             under_way,
+            None if selection.durations_ns is None else min(low for low, _ in selection.durations_ns),
         ),
     )
 

@@ -311,6 +311,8 @@ class Run(RunWithTotals):
             * ``rank``: ranges of ranks, such as ``"0-63"``
             * ``size``: requested bytes, such as ``"1MiB..4MiB"``
             * ``time``: start of the call in seconds since the origin of the run, such as ``"10..20"``
+            * ``duration``: time that the call took, such as ``"0.5..2"`` (seconds) or ``"10ms.."``
+            * ``offset``: where in its file the call begins, such as ``"1GiB..2GiB"``
             * ``region``: name of a phase or region of the program
             * ``site``: call site, such as ``"restart.f90:212"``, a source file or a function
             * ``phase``, ``ordinal``: ranges of phase numbers and of call indices, such as ``"4-8"``

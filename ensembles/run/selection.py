@@ -21,9 +21,11 @@ from ensembles.model.filters import (
     Quantity,
     Text,
     checked_quantity,
+    parse_durations,
     parse_list,
     parse_names,
     parse_numbers,
+    parse_offsets,
     parse_size,
     parse_sizes,
     parse_times,
@@ -51,6 +53,8 @@ class Filters(TypedDict, total=False):
     rank: Text
     size: Text
     time: Text
+    duration: Text
+    offset: Text
     region: str | Iterable[str] | None
     site: str | Iterable[str] | None
     phase: Text
@@ -74,6 +78,10 @@ class Selection:
         Ranges of requested bytes, both ends included.
     times_s : tuple of (float, float) or None
         Ranges of the start of a call, seconds since the origin of the run, the end excluded.
+    durations_ns : tuple of (int, int) or None
+        Ranges of durations in ns, both ends included.
+    offsets : tuple of (int, int) or None
+        Ranges of offsets in bytes, both ends included. Calls without an offset match none.
     regions : tuple of str or None
         Names of phases and regions: the call's task must be in one of them when the call starts.
     sites : tuple of str or None
@@ -88,8 +96,6 @@ class Selection:
         What ensembles are made of. "flight" selects only non-blocking requests whose flight is known.
     under_way_ns : (int, int) or None
         Select only calls that are under way in this time, ns since the origin, the end excluded.
-    durations_ns, offsets : (int, int) or None
-        Select only calls of these durations in ns, or at these offsets in bytes, the end excluded.
     spans : Spans or None
         Times at which the tasks of a run are in `regions`; `for_run` sets it.
     site_numbers : tuple of int or None
@@ -103,6 +109,8 @@ class Selection:
     ranks: tuple[tuple[int, int], ...] | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
     times_s: tuple[tuple[float, float], ...] | None = None
+    durations_ns: tuple[tuple[int, int], ...] | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
     regions: tuple[str, ...] | None = None
     sites: tuple[str, ...] | None = None
     phases: tuple[tuple[int, int], ...] | None = None
@@ -111,8 +119,6 @@ class Selection:
     outermost: bool = False
     quantity: Quantity = "duration"
     under_way_ns: tuple[int, int] | None = None
-    durations_ns: tuple[int, int] | None = None
-    offsets: tuple[int, int] | None = None
     spans: Spans | None = field(default=None, compare=False, repr=False)
     site_numbers: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
@@ -127,6 +133,8 @@ class Selection:
         rank: Text = None,
         size: Text = None,
         time: Text = None,
+        duration: Text = None,
+        offset: Text = None,
         region: str | Iterable[str] | None = None,
         site: str | Iterable[str] | None = None,
         phase: Text = None,
@@ -150,6 +158,11 @@ class Selection:
         time : str or list of str
             Start of the call in seconds since the origin of the run: ``"10..20"`` (from 10, before 20),
             ``"10.."``.
+        duration : str or list of str
+            Time that the call took: ``"0.5..2"`` (from 0.5 s, less than 2 s), ``"10ms.."``, ``"..1us"``.
+        offset : str or int or list of these
+            Where in its file the call begins, bytes: ``"4096"``, ``"1GiB..2GiB"`` (the end excluded),
+            ``"1GiB.."``.
         region : str or list of str
             Name of a phase or region that the program named. Several names are a list, as a name may contain
             a comma.
@@ -194,6 +207,8 @@ class Selection:
             ranks=parse_list(rank, partial(parse_numbers, "rank")),
             sizes=parse_list(size, parse_sizes),
             times_s=parse_list(time, parse_times),
+            durations_ns=parse_list(duration, parse_durations),
+            offsets=parse_list(offset, parse_offsets),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
             sites=None if site is None else (site,) if isinstance(site, str) else tuple(site),
             phases=parse_list(phase, partial(parse_numbers, "phase")),
@@ -360,7 +375,12 @@ class Selection:
         mask = np.ones(len(chunk), bool) if wanted_calls.all() else wanted_calls[chunk.call]
         if self.file_globs is not None:
             mask &= self._wanted_files(chunk)[chunk.file]
-        for ranges, name in ((self.ranks, "rank"), (self.sizes, "requested")):
+        for ranges, name in (
+            (self.ranks, "rank"),
+            (self.sizes, "requested"),
+            (self.durations_ns, "duration"),
+            (self.offsets, "offset"),
+        ):
             if ranges is not None:
                 mask &= within_ranges(getattr(chunk, name), ranges)
         if self.times_ns is not None:
@@ -376,10 +396,6 @@ class Selection:
         if self.under_way_ns is not None:
             low, high = self.under_way_ns
             mask &= (chunk.start < high) & (chunk.start + np.maximum(chunk.duration, 1) > low)
-        for span, name in ((self.durations_ns, "duration"), (self.offsets, "offset")):
-            if span is not None:
-                values = getattr(chunk, name)
-                mask &= (values >= span[0]) & (values < span[1])
         if self.per_byte:
             mask &= chunk.moved > 0
         if self.outermost:

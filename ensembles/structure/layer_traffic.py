@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensembles.model.units import bytes_text, seconds_text, size_text
+from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 
 if TYPE_CHECKING:
     from ensembles.summaries.layer_traffic import LayerTraffic
@@ -138,6 +138,6 @@ def collective_sentence(collective: dict[str, float] | None) -> str:
     whole, above = seconds_text(collective["time_s"]), seconds_text(collective["above_storage_s"])
     return (
         f"collective I/O: some task was in a collective call for {whole}, and in {above} of it "
-        f"({100 * collective['above_storage_share']:.0f} %) no task was in a storage call: tasks exchanged "
+        f"({share_text(collective['above_storage_share'])}) no task was in a storage call: tasks exchanged "
         "data, or waited for each other inside the calls"
     )

@@ -15,7 +15,7 @@ from ensembles.passes.summary import Summary
 from ensembles.summaries.active_time import ActiveTime
 from ensembles.summaries.callsums import carried_bits
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
-from ensembles.summaries.spreading import Choice
+from ensembles.summaries.spreading import Choice, moving_ns
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 _FRACTION_BITS = 10
@@ -32,6 +32,8 @@ class RateCurve(Summary):
     ----------
     cells : int
         Largest number of cells of time.
+    knows_active : bool
+        Fill `active`, which takes as long as the cells.
 
     Attributes
     ----------
@@ -52,7 +54,8 @@ class RateCurve(Summary):
     columns = ("call", "carried", "moved", "start", "duration", "flight")
     results = ("_grid", "active")
 
-    def __init__(self, cells: int = CELLS) -> None:
+    def __init__(self, cells: int = CELLS, knows_active: bool = True) -> None:
+        self._knows_active = knows_active
         self._grid = TimeGrid(len(DIRECTIONS), cells)
         self.active = ActiveTime()
 
@@ -66,7 +69,8 @@ class RateCurve(Summary):
         """
         if len(chunk):
             self._grid.add_calls(chunk, _choice(chunk.calls))
-            self.active.add(chunk)
+            if self._knows_active:
+                self.active.add(chunk)
 
     def merge(self, other: RateCurve) -> None:
         """Add another curve.
@@ -116,12 +120,104 @@ class RateCurve(Summary):
         """Compute the time in s in which at least one call moved bytes; see `ActiveTime`."""
         return self.active.active_s(direction)
 
+    def moved_bytes_on(self, other: RateCurve) -> np.ndarray:
+        """Return the bytes of this curve in the cells of another one: float64, shape (2, cells of `other`).
+
+        Parameters
+        ----------
+        other : RateCurve
+            With cells that are at least as wide, over the time of this curve.
+
+        Raises
+        ------
+        ValueError
+            Its cells are narrower.
+
+        Examples
+        --------
+        >>> run = en.open("ensio-ior")
+        >>> some, whole = RateCurve(), RateCurve()
+        >>> some.add(run.select(op="write", rank=0)), whole.add(run.events)
+        (None, None)
+        >>> some.total_bytes("write"), int(some.moved_bytes_on(whole).sum())
+        (20971520, 20971520)
+        """
+        if other.cell_ns < self.cell_ns:
+            raise ValueError("cells cannot be divided: give a curve with cells that are at least as wide")
+        moved = np.zeros((len(DIRECTIONS), len(other.edges_ns) - 1))
+        if moved.size and self.moved_bytes.size:
+            cell = np.searchsorted(other.edges_ns, self.edges_ns[:-1], side="right") - 1
+            inside = (cell >= 0) & (cell < moved.shape[1])
+            for mine, values in zip(moved, self.moved_bytes, strict=True):
+                np.add.at(mine, cell[inside], values[inside])
+        return moved
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the properties ``moved_bytes`` and ``edges_ns``."""
         return {"moved_bytes": self.moved_bytes, "edges_ns": self.edges_ns}
+
+
+class WindowRate(RateCurve):
+    """The rate curve of a time: calls count with the part of their bytes that they moved in it.
+
+    The cells are narrower than those of the whole run, because they divide the window only. `active` is
+    empty.
+
+    Parameters
+    ----------
+    low_ns, high_ns : int
+        The window; its end is excluded.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.rate import RateCurve, WindowRate
+    >>> run, whole = en.open("ensio-ior"), RateCurve()
+    >>> whole.add(run.events)
+    >>> low, high = (int(edge) for edge in whole.edges_ns[[100, 200]])
+    >>> curve = WindowRate(low, high)
+    >>> curve.add(run.events)
+    >>> curve.cell_ns < whole.cell_ns, bool(curve.edges_ns[0] >= low), bool(curve.edges_ns[-1] <= high)
+    (True, True, True)
+    >>> bool(abs(curve.moved_bytes.sum() - whole.moved_bytes[:, 100:200].sum()) < len(run.events))
+    True
+    """
+
+    def __init__(self, low_ns: int, high_ns: int) -> None:
+        super().__init__(knows_active=False)
+        self._low_ns, self._high_ns = low_ns, high_ns
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        super().add(_moved_in(chunk, self._low_ns, self._high_ns))
+
+
+def _moved_in(chunk: Events, low_ns: int, high_ns: int) -> Events:
+    """Return the parts of calls in a time in which they moved bytes, with whole bytes."""
+    moving = moving_ns(chunk)
+    mine = np.flatnonzero((chunk.start < high_ns) & (chunk.remembered(_end_ns, _end_ns) > low_ns))
+    start, moving, moved = chunk.start.take(mine), moving.take(mine), chunk.moved.take(mine)
+    low, high = np.maximum(start, low_ns), np.minimum(start + moving, high_ns)
+    cut = np.flatnonzero(((low > start) | (high < start + moving)) & (moved > 0))
+    moved[cut] = np.rint(moved[cut] * ((high - low)[cut] / moving[cut])).astype(np.int64)
+    columns = {
+        "call": chunk.call.take(mine),
+        "carried": chunk.carried.take(mine),
+        "moved": moved,
+        "start": low,
+        "duration": high - low,
+        "flight": np.full(len(mine), -1, np.int64),
+    }
+    return Events.partly(columns, chunk.calls, chunk.files)
 
 
 @of_calls
 def _choice(calls: Sequence[Call]) -> Choice:
     """Choose calls as `ensembles.summaries.runtotals.direction_of_events` does."""
     return Choice(direction_of_calls(calls), bits=carried_bits(calls), shift=_FRACTION_BITS)
+
+
+def _end_ns(chunk: Events) -> np.ndarray:
+    """Compute when each call ends to move bytes, ns; one of no duration takes up one ns."""
+    ends: np.ndarray = chunk.start + np.maximum(moving_ns(chunk), 1)
+    return ends

@@ -157,3 +157,20 @@ def test_programs_without_an_interpreter_have_the_sites_that_they_have_without_t
         found.append(places(ensembles.open(recorder.run)))
     assert found[0] == found[1]
     assert len(found[0]) > 1
+
+
+def test_sites_without_lines_say_how_to_record_them(preload, tmp_path, capsys):
+    from ensembles.diagnosis.call_sites import python_hint
+
+    program = preload.source("python_lines").with_suffix(".py")
+    hints = {}
+    for lines in ("0", "1"):
+        preload.execute(sys.executable, program, cwd=tmp_path, environment={"ENSIO_PYTHON_LINES": lines})
+        run = ensembles.open(preload.run)
+        hints[lines] = python_hint(run)
+        assert main(["sites", str(preload.run)]) == 0
+        told = capsys.readouterr().err.count("record with ENSIO_PYTHON_LINES=1")
+        assert told == (lines == "0")
+        shutil.rmtree(preload.run)
+    assert "record with ENSIO_PYTHON_LINES=1" in hints["0"]
+    assert hints["1"] == ""

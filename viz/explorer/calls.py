@@ -15,9 +15,8 @@ from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap, PlacedCalls
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
-from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import map_of_events
-from ensembles.viz.data_for import data_for
 from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
 
 ROWS = 512
@@ -78,8 +77,8 @@ class Calls(ABC):
         """Return the numbers of the trace diagram."""
 
     @abstractmethod
-    def curve(self) -> RateCurve:
-        """Return the rates."""
+    def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:
+        """Return the rates, of all times or of a window, whose end is excluded."""
 
     @abstractmethod
     def durations(self) -> Counted:
@@ -207,8 +206,19 @@ class HeldCalls(Calls):
         raster.add(self._some(*Raster.columns))
         return raster
 
-    def curve(self) -> RateCurve:
-        return cast(RateCurve, self._once("curve", lambda: data_for(self.events, RateCurve)))
+    def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:
+        if span_ns is None:
+            return cast(
+                RateCurve,
+                self._once("curve", lambda: self._curve(RateCurve(knows_active=self._places is None))),
+            )
+        if self._told.get("window of rates", (None,))[0] != span_ns:
+            self._told["window of rates"] = span_ns, self._curve(WindowRate(*span_ns))
+        return cast(RateCurve, self._told["window of rates"][1])
+
+    def _curve(self, curve: RateCurve) -> RateCurve:
+        curve.add(self._of if self._places is None else self._some(*RateCurve.columns))
+        return curve
 
     def _by_class(self) -> np.ndarray:
         """Count calls by class and bin of the bin law: int64, shape (classes, BIN_COUNT)."""

@@ -15,6 +15,7 @@ import numpy as np
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
@@ -27,7 +28,7 @@ from ensembles.summaries.from_cells import histogram_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
-from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
 from ensembles.viz.data_for import data_for
 from ensembles.viz.explorer.background import Background
@@ -64,6 +65,14 @@ class _WindowOf:
 
     selection: Selection
     window: Window
+
+
+@dataclass(frozen=True)
+class _RatesOf:
+    """The rates of some calls in a time."""
+
+    selection: Selection
+    span_ns: tuple[int, int]
 
 
 class LargeRun(Shown):
@@ -174,11 +183,7 @@ class LargeRun(Shown):
         return Selection.parse(**given).for_run(self.run)
 
     def _marked(self, view: View) -> Selection:
-        selection = self._selection(view.selecting())
-        if view.durations_s is not None:
-            low, high = (round(end * 1e9) for end in view.durations_s)
-            selection = replace(selection, durations_ns=(low, high))
-        return selection if view.offsets is None else replace(selection, offsets=view.offsets)
+        return self._selection(view.selecting())
 
     def _first_base(self) -> SummedCalls:
         """Return all calls of the run, from what is kept."""
@@ -207,6 +212,7 @@ class LargeRun(Shown):
             None,
             "",
             self._ask(Selection()),
+            partial(self._rates, Selection()),
             partial(self._ensemble, Selection()),
             "The slowest calls and the offsets are being read.",
         )
@@ -303,6 +309,7 @@ class LargeRun(Shown):
         for share, group in self._portions(requests, selection):
             others: dict[str, Any] = {
                 "ask": self._ask(selection),
+                "rates_in": partial(self._rates, selection),
                 "durations_of": partial(self._ensemble, selection),
                 "reading": _reading(share, "calls"),
             }
@@ -321,6 +328,7 @@ class LargeRun(Shown):
             self._map,
             self.run.tasks,
             ask=self._ask(selection),
+            rates_in=partial(self._rates, selection),
             durations_of=partial(self._ensemble, selection),
             reading=_reading(0, "calls"),
         )
@@ -328,16 +336,41 @@ class LargeRun(Shown):
     def _from_cube(self, view: View, selection: Selection) -> SummedCalls | None:
         if self._cube is None:
             return None
+        # Marks have one range of durations, and there are no filters.
         return of_cube(
             self._cube,
-            selection.durations_ns,
+            None if selection.durations_ns is None else _with_end(*selection.durations_ns[0]),
             None if view.time_s is None else tuple(round(end * 1e9) for end in view.time_s),  # type: ignore[arg-type]
             view.ranks,
             ask=self._ask(selection),
+            rates_in=partial(self._rates, selection),
             durations_of=partial(self._ensemble, selection),
             reading=_ROUNDED,
             is_bound=True,
         )
+
+    def _rates(self, selection: Selection, span_ns: tuple[int, int]) -> RateCurve | None:
+        """Return the rates of a time once its calls have been read; None: not yet, or there are too many."""
+        key = _RatesOf(selection, span_ns)
+        found: RateCurve | None = self._found.get(key)
+        # Requests move bytes after the calls that post them, so that no window knows which calls it needs.
+        if found is None and not self.run.info.flights and self._expected(*span_ns) <= _MOST_FOR_WINDOW:
+            self._background.ask(key, partial(self._read_rates, key))
+            found = self._found.get(key)
+        return found
+
+    def _read_rates(self, key: _RatesOf) -> Iterator[None]:
+        under_way = replace(key.selection, under_way_ns=key.span_ns)
+        request = SummaryRequest(not_kept(partial(WindowRate, *key.span_ns)))
+        self._remember(key, self.run.summarize({"curve": request}, selection=under_way)["curve"])
+        self.version += 1
+        yield
+
+    def _expected(self, low_ns: int, high_ns: int) -> float:
+        """Estimate the number of calls in a time."""
+        low, high = self._whole.extent_ns
+        part = (min(high_ns, high) - max(low_ns, 0)) / max(high - low, 1)
+        return self.run.reading.most_events * max(part, 0)
 
     def _ask(self, selection: Selection) -> Any:
         return partial(self._window, selection)
@@ -349,10 +382,7 @@ class LargeRun(Shown):
         if found is None:
             found = self._first_window(selection, window)
             self._remember(key, found)
-            part = (min(window.high_ns, self._whole.extent_ns[1]) - max(window.low_ns, 0)) / max(
-                self._whole.extent_ns[1] - self._whole.extent_ns[0], 1
-            )
-            expected = self.run.reading.most_events * max(part, 0) * window.tasks / max(self.run.tasks, 1)
+            expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
             if expected <= _MOST_FOR_WINDOW:
                 self._background.ask(key, partial(self._read_window, key))
                 found = self._found.get(key, found)
@@ -400,7 +430,7 @@ _ROUNDED = "Shown in whole bins, rows and cells while the calls are being read."
 
 
 def _reading(share: float, what: str) -> str:
-    return "" if share == 1 else f"Part of the {what}: {100 * share:.0f} % of the run has been read so far."
+    return "" if share == 1 else f"Part of the {what}: {share_text(share)} of the run has been read so far."
 
 
 def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> DurationCube:
@@ -430,3 +460,7 @@ def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
 def can_be_summed(run: Run) -> bool:
     """Whether a run has what a `LargeRun` needs: all calls as events, in a file with a kept pyramid."""
     return run.info.has_all_events and whole_raster(run, ROWS, 2 * CELLS) is not None
+
+
+def _with_end(first: int, last: int) -> tuple[int, int]:
+    return first, last + 1

@@ -14,12 +14,12 @@ from typing import Any
 from bokeh.document import Document
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.widgets import Button, Div, Select, TextInput
+from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import seconds_text
+from ensembles.model.units import seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
@@ -28,6 +28,7 @@ from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, m
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
 from ensembles.viz.figures import plain, retitle, time_range
+from ensembles.viz.theme import widget_filter
 
 _LINK_JS = """
     const old = new URLSearchParams(window.location.search);
@@ -45,10 +46,13 @@ _HINTS = {
     "rank": "0-63",
     "size": "1MiB..4MiB",
     "time": "10..20",
+    "duration": "10ms..",
+    "offset": "1GiB..2GiB",
     "phase": "3",
     "ordinal": "4-8",
 }
 
+_FILTER = widget_filter().css
 _NONE = "-"
 _WRAP = {"flex-wrap": "wrap"}
 
@@ -106,7 +110,7 @@ class Explorer:
             field.on_change("value", self._filter(name))
         self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
         self._ranks = Table("by_rank", RANKS, self._mark_rank)
-        self._findings = Table("findings", FINDINGS, self._mark_finding, height=150)
+        self._findings = Table("findings", FINDINGS, self._mark_finding, height=190, several_lines=True)
         self._phases = Table("phases", PHASES, self._mark_phase, height=200)
         self._ordinals = Table("ordinals", ORDINALS, self._mark_ordinal, height=200)
         self._tables = {
@@ -159,6 +163,9 @@ class Explorer:
             sizing_mode="stretch_width",
             name="explorer",
         )
+        for widget in self.layout.select({"type": Widget}):
+            if not isinstance(widget, Div):
+                widget.stylesheets = [*widget.stylesheets, _FILTER]
         self._draw()
 
     def _choices(self) -> list[Select]:
@@ -247,7 +254,8 @@ class Explorer:
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""
-        alert = f'<p role="alert" style="color:#b00020">{html.escape(sentence)}</p>' if sentence else ""
+        style = "color:var(--ensio-alert, #b00020)"
+        alert = f'<p role="alert" style="{style}">{html.escape(sentence)}</p>' if sentence else ""
         self._message.text = alert + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
     def _choose_run(self, attribute: str, old: str, new: str) -> None:
@@ -360,7 +368,7 @@ class Explorer:
                 "start_s": [each.start_s for each in causes.phases],
                 "time_s": [each.time_s for each in causes.phases],
                 "calls": [each.calls for each in causes.phases],
-                "waited": [f"{100 * each.lost_share:.0f} %" for each in causes.phases],
+                "waited": [share_text(each.lost_share) for each in causes.phases],
             }
         )
         self._ordinals.fill(calls_by_ordinal(causes.ordinals))
@@ -520,14 +528,14 @@ def _arranged(panels: Sequence[Panel]) -> list[Any]:
     for panel in panels:
         name = plain(panel.shown.run.path)[-40:]
         panel.diagram.name_run(panel.shown.run.path)
-        retitle(panel.rates, f"Rate of all tasks of {name}")
+        retitle(panel.rates.figure, f"Rate of all tasks of {name}")
         retitle(panel.durations.figure, f"Durations of {name}: drag over a peak to mark calls")
     first, second = panels
     return [
         first.diagram.figure,
         second.diagram.figure,
-        first.rates,
-        second.rates,
+        first.rates.figure,
+        second.rates.figure,
         first.durations.figure,
         second.durations.figure,
         *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
@@ -542,9 +550,10 @@ def _sentence(panel: Panel, view: View, several: bool) -> str:
     ranks = calls.ranks[0]
     low, middle, high = (end * 1e-9 for end in calls.durations_ns)
     start, end = (end * 1e-9 for end in calls.extent_ns)
-    count = f"{'At most ' if calls.is_bound else ''}{calls.count:,}"
+    are = "call is" if calls.count == 1 else "calls are"
+    count = f"{'At most ' if calls.is_bound else ''}{calls.count:,} {are}"
     return (
-        f"{count} calls are {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
+        f"{count} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
         f"{seconds_text(start)} to {seconds_text(end)}. "
         f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
         + (f" {calls.reading}" if calls.reading else "")

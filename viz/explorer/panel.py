@@ -8,19 +8,15 @@ from typing import Any
 
 from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.models import Range1d
-from bokeh.models.annotations import Legend, LegendItem
 from bokeh.plotting import figure
 
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
 from ensembles.viz.explorer.offsets import Offsets
+from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
-from ensembles.viz.rate import rate
-
-_RATE_LESS = 50
-"""Pixels by which the rates are less high than in a report."""
 
 Look = Callable[..., None]
 
@@ -56,8 +52,7 @@ class Panel:
         self.marked: Calls | None = None
         more = "_beside" if beside is not None else ""
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
-        self.rates = rate(self.calls.curve(), title="Rate of all tasks", x_range=times)
-        self.rates.height = (self.rates.height or 0) - _RATE_LESS
+        self.rates = Rates(self.calls, times, f"explorer_rates{more}")
         self.durations: Durations = Durations(
             self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
@@ -78,7 +73,7 @@ class Panel:
     @property
     def figures(self) -> list[figure]:
         """The pictures, from top to bottom."""
-        some = [self.diagram.figure, self.rates, self.offsets.figure, self.durations.figure]
+        some = [self.diagram.figure, self.rates.figure, self.offsets.figure, self.durations.figure]
         return [fig for fig in some if fig is not None]
 
     def mark(self, view: View) -> None:
@@ -95,8 +90,9 @@ class Panel:
         self.offsets.mark(self.marked, view)
 
     def show_window(self, view: View) -> None:
-        """Show the window of a view in the trace diagram."""
+        """Show the window of a view in the trace diagram and in the rates."""
         self.diagram.show(self.marked, self._own(view))
+        self.rates.show(self.marked, view.zoom_s)
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on.
@@ -111,7 +107,7 @@ class Panel:
             return True
         if not self.diagram.is_of(calls) or not self.durations.replace(calls):
             return False
-        if not _renew(self.rates, rate(calls.curve(), title="Rate of all tasks")):
+        if not self.rates.replace(calls):
             return False
         self.calls = calls
         self.diagram.replace(calls)
@@ -145,7 +141,8 @@ class Panel:
         if box is None:
             return
         low, high = sorted((box["x0"], box["x1"]))
-        durations = max(0.0, round(low, 9)), round(high, 9)
+        least = max(0.0, round(low, 9))
+        durations = least, max(round(high, 9), least + 1e-9)
         self._look(lambda view: view.marking(durations_s=durations))
 
     def _mark_offsets(self, event: Event) -> None:
@@ -162,34 +159,3 @@ def _rectangle(event: Event) -> dict[str, Any] | None:
     assert isinstance(event, SelectionGeometry)
     box: Any = event.geometry
     return box if event.final and box and box["type"] == "rect" else None
-
-
-def _renew(fig: figure, new: figure) -> bool:
-    """Give the data of a new figure to one that is shown; False: they have other parts."""
-    before, after = _parts(fig), _parts(new)
-    if str(fig.yaxis.axis_label) != str(new.yaxis.axis_label) or list(before) != list(after):
-        return False
-    for key, (old, item) in before.items():
-        renewed, renewed_item = after[key]
-        for mine, its in zip(old, renewed, strict=True):
-            mine.data_source.update(data=dict(its.data_source.data))
-        if item is not None and renewed_item is not None:
-            item.label = renewed_item.label
-    return True
-
-
-_Parts = dict[str, tuple[list[Any], LegendItem | None]]
-
-
-def _parts(fig: figure) -> _Parts:
-    """Return the renderers of each entry of the legend, and those without one."""
-    legends = [each for each in fig.above if isinstance(each, Legend)]
-    items = [item for legend in legends for item in legend.items if isinstance(item, LegendItem)]
-    parts: _Parts = {_text(item).split(":")[0]: (list(item.renderers), item) for item in items}
-    named = {id(each) for renderers, _ in parts.values() for each in renderers}
-    parts[""] = ([each for each in fig.renderers if id(each) not in named], None)
-    return parts
-
-
-def _text(item: LegendItem) -> str:
-    return str(getattr(item.label, "value", item.label))

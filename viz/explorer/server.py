@@ -24,21 +24,26 @@ from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
+from ensembles.viz.theme import theme_script
 
-# Everything on the page turns dark and keeps its hue; the page has no pictures of other colours. It uses
-# neither of the scripts that are left out, the larger half of Bokeh.
+# The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
+# that are left out, the larger half of Bokeh.
 _PAGE = """
 {% block js_resources %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}
 {{ line|safe }}
 {% endfor %}
+{{ theme|safe }}
+<script>window.ensioTheme.followServer();</script>
 {% endblock %}
 {% block postamble %}
 <link rel="icon" href="data:,">
 <style>
   body { margin: 8px 14px; font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+  :root { color-scheme: light dark; background: #fff; color: #222; --ensio-alert: #b00020; }
   @media screen and (prefers-color-scheme: dark) {
-    html { background: #fff; filter: invert(0.89) hue-rotate(180deg); }
+    :root { background: #1d1d21; color: #e6e6ea; --ensio-alert: #ff8f8f;
+      --ensio-widget-filter: invert(0.885) hue-rotate(180deg); --ensio-filtered-text: #111; }
   }
 </style>
 {% endblock %}"""
@@ -107,6 +112,7 @@ class ExplorerServer:
             }
             # A text extends Bokeh's own page, which the stubs do not know.
             document.template = _PAGE  # type: ignore[assignment]
+            document.template_variables["theme"] = theme_script()
             explorer = add_explorer(document, runs, query)
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)

@@ -219,6 +219,8 @@ class SummedCalls(Calls):
         File of the map.
     ask : callable
         Gives the numbers of a window and its single calls.
+    rates_in : callable
+        Gives the rates of a window; None: they have not been read, or are too many to read.
     durations_of : callable
         Gives the ensemble.
     reading, is_bound
@@ -238,6 +240,7 @@ class SummedCalls(Calls):
     offsets: OffsetMap | None
     path: str
     ask: Callable[[Window], tuple[Raster, int, Events]]
+    rates_in: Callable[[tuple[int, int]], RateCurve | None]
     durations_of: Callable[[], Ensemble]
     reading: str = ""
     is_bound: bool = False
@@ -267,8 +270,8 @@ class SummedCalls(Calls):
     def raster(self) -> Raster:
         return self.picture
 
-    def curve(self) -> RateCurve:
-        return self.rates
+    def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:
+        return self.rates if span_ns is None else self.rates_in(span_ns) or self.rates
 
     def durations(self) -> Counted:
         if self._counted is None:
@@ -307,7 +310,7 @@ def of_group(found: Any, offsets: MapOf | None, tasks: int, **others: Any) -> Su
     offsets : MapOf or None
     tasks : int
     **others
-        ``ask``, ``durations_of`` and ``reading`` of `SummedCalls`.
+        ``ask``, ``rates_in``, ``durations_of`` and ``reading`` of `SummedCalls`.
     """
     sums: RankSums = found["ranks"]
     some = np.flatnonzero(sums.calls.sum(axis=0))

@@ -23,17 +23,25 @@ BYTES = """<span><%
 %></span>"""
 """Format of a column of bytes; -1: none."""
 
+TEXT = """<span title="<%- value %>"><%- value %></span>"""
+"""Format of a column of texts that may be longer than their cell: hovering shows them whole."""
+
 Column = tuple[str, str, str | None, int]
-"""Field, title, format (None: text; `TIME`; `BYTES`; or a format of numbers) and width in pixels."""
+"""Field, title, format (None: numbers and short texts; `TEXT`; `TIME`; `BYTES`; or a format of numbers) and
+width in pixels. In a narrow page all columns shrink."""
+
+_SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
+_LINES_HEIGHT = 68
+"""Pixels of a row with four lines of text."""
 
 SLOWEST: Sequence[Column] = (
-    ("rank", "rank", None, 60),
-    ("call", "call", None, 100),
-    ("start_s", "start", TIME, 90),
-    ("duration_s", "duration", TIME, 90),
-    ("moved_bytes", "moved", BYTES, 80),
-    ("offset_bytes", "offset", BYTES, 80),
-    ("file", "file", None, 300),
+    ("rank", "rank", None, 55),
+    ("call", "call", TEXT, 90),
+    ("start_s", "start", TIME, 85),
+    ("duration_s", "duration", TIME, 85),
+    ("moved_bytes", "moved", BYTES, 90),
+    ("offset_bytes", "offset", BYTES, 95),
+    ("file", "file", TEXT, 230),
 )
 RANKS: Sequence[Column] = (
     ("rank", "rank", None, 60),
@@ -42,10 +50,10 @@ RANKS: Sequence[Column] = (
     ("slowest_s", "slowest call", TIME, 100),
 )
 FINDINGS: Sequence[Column] = (
-    ("id", "finding", None, 120),
-    ("severity", "severity", None, 60),
-    ("title", "what happens", None, 620),
-    ("gain", "without it", None, 300),
+    ("id", "finding", TEXT, 130),
+    ("severity", "severity", None, 75),
+    ("title", "what happens", TEXT, 430),
+    ("gain", "without it", TEXT, 240),
 )
 PHASES: Sequence[Column] = (
     ("phase", "phase", None, 90),
@@ -73,6 +81,8 @@ class Table:
         Is called with the number of the row that the reader chooses.
     height : int
         Pixels.
+    several_lines : bool
+        Long texts go on in up to four lines.
 
     Attributes
     ----------
@@ -86,6 +96,8 @@ class Table:
         columns: Sequence[Column],
         chosen: Callable[[int], None] | None = None,
         height: int = 240,
+        *,
+        several_lines: bool = False,
     ) -> None:
         self.source = ColumnDataSource({field: [] for field, *_ in columns})
         self.widget = DataTable(
@@ -96,6 +108,8 @@ class Table:
             height=height,
             sizing_mode="stretch_width",
             name=name,
+            row_height=_LINES_HEIGHT if several_lines else 25,
+            stylesheets=[_SEVERAL_LINES] if several_lines else [],
         )
         # Bokeh draws other rows only if there are more or fewer of them.
         drawn = CustomJS(args={"view": self.widget.view}, code="view.change.emit()")
@@ -122,7 +136,7 @@ class Table:
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how in (TIME, BYTES):
+    if how in (TIME, BYTES, TEXT):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import parse_list, parse_numbers, parse_times
+from ensembles.model.filters import parse_durations, parse_list, parse_numbers, parse_offsets, parse_times
 
-FILTERS = ("op", "call", "layer", "file", "rank", "size", "time", "phase", "ordinal")
+FILTERS = ("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset", "phase", "ordinal")
 """Filters of the explorer, named as on the command line."""
 
 _MOST_CHARACTERS = 1000
@@ -146,7 +146,7 @@ class View:
         return urlencode(parts)
 
     def selecting(self) -> dict[str, str]:
-        """Return the filters of the marked calls, without the ranges of durations and offsets.
+        """Return the filters of the marked calls.
 
         Several globs of ``file`` are lines.
 
@@ -161,9 +161,14 @@ class View:
         if self.ranks is not None:
             own = f"{self.ranks[0]}-{self.ranks[1]}" if self.ranks[0] < self.ranks[1] else str(self.ranks[0])
             filters["rank"] = _both("rank", filters["rank"], own) if "rank" in filters else own
-        if self.time_s is not None:
-            own = f"{self.time_s[0]!r}..{self.time_s[1]!r}"
-            filters["time"] = _both("time", filters["time"], own) if "time" in filters else own
+        for name, interval in (
+            ("time", self.time_s),
+            ("duration", self.durations_s),
+            ("offset", self.offsets),
+        ):
+            if interval is not None:
+                own = f"{interval[0]!r}..{interval[1]!r}"
+                filters[name] = _both(name, filters[name], own) if name in filters else own
         return filters
 
     def command(self, path: str) -> str:
@@ -173,27 +178,13 @@ class View:
         ----------
         path : str
             The run.
-
-        Returns
-        -------
-        str
-            A comment says so where calls are marked by duration or offset, for which commands have no
-            filter.
         """
         words = []
         for name, text in self.selecting().items():
             words += [
                 f"--{name} {shlex.quote(part)}" for part in (text.split("\n") if name == "file" else [text])
             ]
-        command = f"ensio events {shlex.quote(path)} {' '.join(words)}".rstrip()
-        lacking = [
-            name
-            for name, mark in (("duration", self.durations_s), ("offset", self.offsets))
-            if mark is not None
-        ]
-        if lacking:
-            command += f"  # of any {' and '.join(lacking)}: commands have no filter for it, see Python"
-        return command
+        return f"ensio events {shlex.quote(path)} {' '.join(words)}".rstrip()
 
     def python(self, path: str, number: str = "") -> str:
         """Return the lines of Python that select the marked calls.
@@ -208,16 +199,6 @@ class View:
         run, calls = f"run{number}", f"calls{number}"
         given = ", ".join(f"{name}={_literal(name, text)}" for name, text in self.selecting().items())
         lines = ["import ensembles as en", f"{run} = en.open({path!r})", f"{calls} = {run}.select({given})"]
-        if self.durations_s is not None:
-            low, high = (round(end * 1e9) for end in self.durations_s)
-            lines.append(
-                f"{calls} = {calls}[({calls}.duration >= {low}) & ({calls}.duration < {high})]  # ns"
-            )
-        if self.offsets is not None:
-            first, end = self.offsets
-            lines.append(
-                f"{calls} = {calls}[({calls}.offset >= {first}) & ({calls}.offset < {end})]  # bytes"
-            )
         return "\n".join(lines)
 
 
@@ -279,6 +260,16 @@ def _both(name: str, filtered: str, marked: str) -> str:
     if name == "time":
         times = _within(parse_list(filtered, parse_times), parse_list(marked, parse_times), inclusive=False)
         return ",".join(f"{low!r}..{high!r}" for low, high in times)
+    if name == "duration":
+        spans = _within(
+            parse_list(filtered, parse_durations), parse_list(marked, parse_durations), inclusive=True
+        )
+        return ",".join(f"{low}ns..{high + 1}ns" for low, high in spans)
+    if name == "offset":
+        places = _within(
+            parse_list(filtered, parse_offsets), parse_list(marked, parse_offsets), inclusive=True
+        )
+        return ",".join(f"{low}..{high + 1}" for low, high in places)
     if name in ("rank", "phase", "ordinal"):
         parse = partial(parse_numbers, name)
         ranges = _within(parse_list(filtered, parse), parse_list(marked, parse), inclusive=True)

@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
+from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.units import seconds_text, share_text
 
@@ -25,6 +26,7 @@ class NotIo(EvidenceRule):
         lasts_s = run_span_s(case.run, case.span_s)
         if not len(case) or lasts_s <= 0 or case.io_s >= MOST_SHARE * lasts_s:
             return []
+        _refuse_untraced(case.run, lasts_s)
         share = case.io_s / lasts_s
         check = Check(
             "little-io",
@@ -46,6 +48,24 @@ class NotIo(EvidenceRule):
                 f"I/O is {share_text(share, 1)} of the critical path of this run",
             )
         ]
+
+
+def _refuse_untraced(run: Run, lasts_s: float) -> None:
+    """Refuse a log whose counters hold much more time than its calls: DXT traces reads and writes only.
+
+    Raises
+    ------
+    NotApplicable
+        Some rank spent `MOST_SHARE` of the run or more in calls that were counted.
+    """
+    if run.counters is None:
+        return
+    counted_s = sum(module.slowest_rank_s for module in run.counters.modules.values())
+    if counted_s >= MOST_SHARE * lasts_s:
+        raise NotApplicable(
+            f"the counters hold {seconds_text(counted_s)} of I/O of one rank, most of it in calls that were "
+            "not traced (ensio info): record the run with ensio run, which traces all calls"
+        )
 
 
 def run_span_s(run: Run, span_s: float) -> float:

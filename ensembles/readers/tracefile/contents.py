@@ -94,6 +94,13 @@ class ChunkContents:
         if wanted.under_way_ns is not None:
             (start, end, other_start, other_end), (after, before) = self.spans_ns, wanted.under_way_ns
             found &= ((end > after) & (start < before)) | ((other_end > after) & (other_start < before))
+        if wanted.least_ns is not None:
+            # A call takes no longer than from the earliest start to the latest end of its ranks in the chunk.
+            start, end, other_start, other_end = self.spans_ns
+            found &= (end - start >= wanted.least_ns) | (
+                (other_start <= other_end)
+                & (other_end - np.minimum(other_start, other_end) >= wanted.least_ns)
+            )
         return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, share_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
 from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
@@ -98,7 +98,7 @@ class Backtest:
                 lines.append(f"  {kind.kind}: no trial, {kind.reason}")
                 continue
             lines.append(
-                f"  {kind.kind}: {100 * kind.coverage:.0f} % of "
+                f"  {kind.kind}: {share_text(kind.coverage)} of "
                 f"{count_text(kind.trials, 'trial')}, median ratio of the ends {kind.width:.3g}"
                 + (f"; {kind.refused:,} refused" if kind.refused else "")
             )

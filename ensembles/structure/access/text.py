@@ -23,7 +23,8 @@ def line_of(pattern: Pattern) -> str:
     Returns
     -------
     str
-        The main loops of the group of tasks that moves most bytes.
+        The main loops of the group of tasks that moves most bytes; and, if these only read or only write,
+        what is done of the other kind.
 
     Examples
     --------
@@ -46,8 +47,23 @@ def line_of(pattern: Pattern) -> str:
         parts.append(places.pop())
     else:
         parts = [f"{part}, {files_text(loop, whole)}" for part, loop in zip(parts, loops, strict=False)]
+    parts += _besides(pattern, loops)
     head = f"{len(group.ranks):,} of {whole:,} tasks: " if len(group.ranks) < whole else ""
     return head + "; ".join(parts)
+
+
+def _besides(pattern: Pattern, loops: Sequence[LoopPattern]) -> list[str]:
+    """Name the reads or the writes of a pattern if main loops have none of them."""
+    if not all(loop.steps for loop in loops):
+        return []
+    named = {op for loop in loops for op, *_ in loop.steps}
+    found = []
+    for op in ("read", "write"):
+        files = [group for group in pattern.files if group.op == op]
+        if files and op not in named:
+            calls, moved = (sum(getattr(group, name) for group in files) for name in ("calls", "bytes"))
+            found.append(f"besides {count_text(calls, op)} of {bytes_text(moved)} in all")
+    return found
 
 
 def main_loops(group: TaskGroup) -> list[LoopPattern]:

@@ -58,8 +58,8 @@ class PhaseTotals:
     last_call : CriticalCall
         That call.
     lost_s : float
-        Time lost to imbalance: from the return of a task's last call to the last return of all, summed over
-        the tasks of the phase.
+        Idle time: from the return of a task's last call to the last return of all, summed over the tasks of
+        the phase. Whatever made calls longer counts; tasks without a call in the phase do not.
     lost_share : float
         `lost_s` as a share of the time of all tasks, ``time_s * tasks``.
     messages, message_bytes : int

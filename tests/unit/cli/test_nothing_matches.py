@@ -31,6 +31,8 @@ NOTHING = {
     "--rank 99": "the run has calls of ranks 0 to 3",
     "--size 7": "the calls of the run request from 0 B to 1 MiB",
     "--time 1000..": "the calls of the run start from ",
+    "--duration 1h..": "--duration: the calls of the run take from ",
+    "--offset 1TiB..": "--offset: the calls of the run begin at offsets from 0 B to ",
     "--phase 999": "phases, numbered from 1",
     "--ordinal 999": "no task makes so many calls",
     "--op open --size 1MiB": "matches all filters together (--op, --size)",
@@ -74,7 +76,7 @@ def test_comparisons_and_exports_of_nothing_are_refused_too(
 
 def test_every_condition_has_words() -> None:
     # Windows and marks of pictures do not come from users; the last two are set with others.
-    others = ("under_way_ns", "durations_ns", "offsets", "spans", "site_numbers")
+    others = ("under_way_ns", "spans", "site_numbers")
     conditions = {name for name in vars(Selection()) if name not in others}
     assert conditions == set(_WORDS) == set(_OPTIONS)
 

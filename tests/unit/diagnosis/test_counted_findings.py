@@ -191,3 +191,14 @@ def test_the_text_gives_one_reason_for_all_causes_that_need_single_calls(tmp_pat
     text = " ".join(diagnosis_text(diagnosed(shared_file([3], 40), tmp_path)).split())
     assert text.count("DXT_ENABLE_IO_TRACE=1") == 1
     assert "lock-contention: the nodes of the tasks are not known" in text
+
+
+def test_calls_that_dxt_does_not_trace_are_not_called_little_io():
+    # Darshan counted 11,200 s of metadata in a run of 1,468 s; DXT traced 0.45 s of reads and writes.
+    run = en.open(str(INPUT.parents[1] / "examples" / "example_logs" / "dxt.darshan"))
+    counted_s = sum(module.slowest_rank_s for module in run.counters.modules.values())
+    assert counted_s > 7 * run.counters.run_time_s
+    diagnosis = en.diagnose(run)
+    assert "not-io" not in [finding.id for finding in diagnosis.findings]
+    reason = {each.id: each.reason for each in diagnosis.not_examined}["not-io"]
+    assert reason.startswith("the counters hold 3 h 07 min")

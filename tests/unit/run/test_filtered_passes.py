@@ -32,6 +32,8 @@ def runs(tmp_path_factory):
 
 
 ranks = st.lists(st.tuples(st.integers(0, TASKS), st.integers(0, 3)), min_size=1, max_size=2)
+durations = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), min_size=1, max_size=2)
+offsets = st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)), min_size=1, max_size=2)
 times = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.4)), min_size=1, max_size=2)
 
 
@@ -40,11 +42,15 @@ times = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.4)), min_size=1, max_
     source=st.sampled_from(["spools", "trace.h5"]),
     rank=st.none() | ranks,
     time=st.none() | times,
+    duration=st.none() | durations,
+    offset=st.none() | offsets,
     op=st.none() | st.sampled_from(["read", "write", "open"]),
     summary=st.sampled_from(list(SUMMARIES)),
     threads=st.sampled_from([1, 3]),
 )
-def test_summaries_of_a_selection_are_those_of_its_events(runs, source, rank, time, op, summary, threads):
+def test_summaries_of_a_selection_are_those_of_its_events(
+    runs, source, rank, time, duration, offset, op, summary, threads
+):
     run = runs[source]
     end_s = float((run.events.start + run.events.duration).max()) * 1e-9
     selection = replace(
@@ -52,6 +58,11 @@ def test_summaries_of_a_selection_are_those_of_its_events(runs, source, rank, ti
         ops=None if op is None else (op,),
         ranks=None if rank is None else tuple((low, low + more) for low, more in rank),
         times_s=None if time is None else tuple((low * end_s, (low + more) * end_s) for low, more in time),
+    )
+    selection = replace(
+        selection,
+        durations_ns=None if duration is None else tuple((low, low + more) for low, more in duration),
+        offsets=None if offset is None else tuple((low, low + more) for low, more in offset),
     )
     before, run.reading.executor = run.reading.executor, ThreadExecutor(threads)
     try:
@@ -118,3 +129,26 @@ def test_other_times_are_hardly_read(runs, monkeypatch):
     found = run.summarize(ignoring_run(CallTable), selection=selection).events
     assert found == int(((start_s >= low) & (start_s < high)).sum())
     assert 0 < sum(read) < 0.9 * TASKS * EVENTS
+
+
+def test_chunks_that_are_shorter_than_a_duration_are_not_read(tmp_path, monkeypatch):
+    from made_runs import run_of
+
+    from ensembles.run.collect import collect
+
+    # Rank 0 makes many short calls after each other, rank 1 few long ones.
+    short = [("pwrite", 1e-4 * i, 5e-5, 4096) for i in range(40_000)]
+    long = [("pwrite", 5.0 * i, 4.5, 4096) for i in range(10)]
+    run_of(tmp_path / "run", [short, long])
+    run, read = en.open(collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))[0]), []
+    chunks = type(run.reading.source).chunks
+
+    def counted(self, request, damage):
+        for chunk in chunks(self, request, damage):
+            read.append(len(chunk))
+            yield chunk
+
+    monkeypatch.setattr(type(run.reading.source), "chunks", counted)
+    selection = Selection.parse(duration="4.2..").for_run(run)
+    assert run.summarize(ignoring_run(CallTable), selection=selection).events == 10
+    assert 10 <= sum(read) < 20_000

@@ -83,3 +83,23 @@ def test_the_package_offers_its_names_and_no_others() -> None:
     assert {"open", "Run", "Events", "EnsioError", "OPS"} <= set(dir(en))
     with pytest.raises(AttributeError, match="no attribute 'opn'"):
         en.opn  # noqa: B018
+
+
+def test_a_run_that_has_no_spools_is_collected_already(tmp_path: Path, capsys) -> None:
+    from ensembles.cli.main import main
+
+    synthetic_run(tmp_path / "run", 2, 40)
+    assert main(["collect", str(tmp_path / "run")]) == 0
+    for spool in (tmp_path / "run").glob("*"):
+        if spool.name != "trace.h5":
+            spool.unlink()
+    stored = (tmp_path / "run" / "trace.h5").read_bytes()
+    capsys.readouterr()
+    assert main(["collect", str(tmp_path / "run")]) == 0
+    assert "collected already, 80 calls in" in capsys.readouterr().err
+    assert (tmp_path / "run" / "trace.h5").read_bytes() == stored
+    assert main(["collect", str(tmp_path / "run"), "-o", str(tmp_path / "other.h5")]) == 2
+    assert "is collected already, and has no spools: copy" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["collect", str(tmp_path / "empty")]) == 2
+    assert "there is no spool in it" in capsys.readouterr().err

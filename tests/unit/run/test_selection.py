@@ -34,6 +34,8 @@ def made(count: int, seed: int) -> Events:
     sizes = np.array([0, 1, 4095, 4096, 4097, 1 << 20, 4 << 20, 2**64 - 1], dtype="u8")
     columns["requested"] = random.choice(sizes, count)
     columns["start"] = random.integers(0, 30, count) * 10**9
+    columns["duration"] = random.choice([0, 1, 999, 1000, 1001, 10**6, 2 * 10**9, 3 * 10**12], count)
+    columns["offset"] = random.choice([-1, 0, 4095, 4096, 1 << 30, (1 << 30) + 1, 2**62], count)
     columns["moved"] = random.integers(-1, 3, count)
     told = {"phase": random.integers(-1, 6, count), "ordinal": random.integers(1, 12, count)}
     return Events(columns, CALLS, FILES).with_derived(told.get)
@@ -55,6 +57,14 @@ RULES = {
     ("size", "..4KiB,4MiB"): lambda e, i: e.requested[i] <= 4096 or e.requested[i] == 4 << 20,
     ("size", "1MiB.."): lambda e, i: e.requested[i] >= 1 << 20,
     ("time", "10..20"): lambda e, i: 10 * 10**9 <= e.start[i] < 20 * 10**9,
+    ("duration", "1us..1ms"): lambda e, i: 1000 <= e.duration[i] < 10**6,
+    ("duration", "..1e-06"): lambda e, i: e.duration[i] < 1000,
+    ("duration", "2..,1ns..1.001us"): lambda e, i: e.duration[i] >= 2 * 10**9 or 1 <= e.duration[i] < 1001,
+    ("duration", "50min.."): lambda e, i: e.duration[i] >= 3 * 10**12,
+    ("offset", "4096"): lambda e, i: e.offset[i] == 4096,
+    ("offset", 0): lambda e, i: e.offset[i] == 0,
+    ("offset", "..1GiB"): lambda e, i: 0 <= e.offset[i] < 1 << 30,
+    ("offset", "4KiB..4097,1GiB.."): lambda e, i: e.offset[i] == 4096 or e.offset[i] >= 1 << 30,
     ("per_byte", True): lambda e, i: e.moved[i] > 0,
     ("phase", "1,3-4"): lambda e, i: e.phase[i] in (1, 3, 4),
     ("phase", 0): lambda e, i: e.phase[i] == 0,
@@ -107,6 +117,16 @@ def test_sizes_understand_units(text: str, size: int) -> None:
         ({"time": "10"}, "not a range of seconds"),
         ({"time": "a..b"}, "not a range of seconds"),
         ({"time": "20..10"}, "empty range"),
+        ({"duration": "2"}, 'duration "2" is not a range of durations: write it like 0.5..2 or 10ms..2s'),
+        ({"duration": "1..2parsecs"}, "not a range of durations"),
+        ({"duration": "-1..2"}, "not a range of durations"),
+        ({"duration": "e..2"}, "not a range of durations"),
+        ({"duration": "nan..2"}, "not a range of durations"),
+        ({"duration": "1ms..500us"}, "empty range"),
+        ({"duration": "1..1"}, "empty range"),
+        ({"offset": "far"}, 'offset "far" is not a number of bytes'),
+        ({"offset": "2MiB..1MiB"}, 'offset "2MiB..1MiB" is an empty range'),
+        ({"offset": "0..0"}, "empty range"),
     ],
 )
 def test_wrong_filters_are_told_in_one_sentence(filters: dict[str, str], complaint: str) -> None:

@@ -241,3 +241,11 @@ def test_it_is_the_same_by_processes(run_directory):
     runs = ensembles.open(str(run_directory)), ensembles.open(str(run_directory), workers=2)
     threads, processes = (run.summarize(ignoring_run(AccessSummary)) for run in runs)
     assert pattern_of(threads, runs[0].files) == pattern_of(processes, runs[1].files)
+
+
+def test_small_reads_beside_large_writes_are_named():
+    writes = [("write", number * MIB, MIB) for number in range(256)]
+    reads = [("read", 2048 * number, 32) for number in range(300)]
+    expected = "256 x write 1 MiB, sequential; one file; besides 300 reads of 9.38 KiB in all"
+    assert line_of(pattern(writes + reads)) == expected
+    assert "besides" not in line_of(pattern(writes))

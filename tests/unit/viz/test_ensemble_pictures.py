@@ -56,6 +56,14 @@ def test_modes_are_marked_where_they_are_and_harmonics_too() -> None:
     assert isinstance(lines.glyph, Segment)
     np.testing.assert_allclose(sorted(lines.data_source.data["x0"]), [R_S / 4, R_S / 2, R_S], rtol=0.03)
     assert "harmonics of R = 1" in labels(fig)
+    # They touch no label of a mode, in whichever row that lies: 10 points are a twentieth of the height.
+    heights = [
+        float(fig.select_one({"name": name}).data_source.data["y"][0]) for name in ("harmonic_labels",)
+    ]
+    top = float(fig.y_range.end)
+    from ensembles.viz.modes import _LABEL_HEIGHTS
+
+    assert max(heights) < (min(_LABEL_HEIGHTS) - 0.1) * top
 
 
 def test_the_curves_of_modes_hold_the_calls_of_the_histogram() -> None:

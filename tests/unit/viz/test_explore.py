@@ -62,4 +62,4 @@ def test_jupyter_bokeh_takes_the_place_of_anywidget(tmp_path: Path, monkeypatch:
     explorer._sync_model(explorer, {"event": "jsevent", **new}, [])
     assert explorer.view.filters == {"op": "open"}
     assert len(explorer.marked) == 1
-    assert any("1 calls are shown" in str(message.get("payload")) for message in sent)
+    assert any("1 call is shown" in str(message.get("payload")) for message in sent)

@@ -194,7 +194,7 @@ def test_the_explorer_works_both_ways_through_one_port(opened) -> None:
     page.get_by_text("marked 2 marked-durations=").wait_for(timeout=60_000)
 
     lab.run_cell(1)
-    found(page, "1 calls are shown, of 1 of 2 ranks")
+    found(page, "1 call is shown, of 1 of 2 ranks")
     lab.run_cell(2)
     page.get_by_text("marked 1 op=read").wait_for(timeout=60_000)
     assert page.url == address  # the address is Jupyter's
@@ -217,12 +217,12 @@ def test_a_second_view_shows_what_is_marked_now(opened) -> None:
     lab.run_cell(0)
     lab.explorer()
     drag(lab.page, "explorer_trace", (0.1, -0.4), (0.6, 0.4))
-    found(lab.page, "1 calls are marked, of 1 of 2 ranks")
+    found(lab.page, "1 call is marked, of 1 of 2 ranks")
     lab.page.evaluate(
         "() => jupyterapp.commands.execute('notebook:create-output-view')",
     )
     lab.page.wait_for_function("() => Bokeh.documents.length === 2", timeout=60_000)
     lab.page.wait_for_function(
-        "() => Bokeh.documents[1].get_model_by_name('found')?.text.includes('1 calls are marked')",
+        "() => Bokeh.documents[1].get_model_by_name('found')?.text.includes('1 call is marked')",
         timeout=60_000,
     )

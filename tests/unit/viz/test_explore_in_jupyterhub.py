@@ -132,7 +132,7 @@ def test_the_explorer_works_both_ways_behind_a_hub(hub) -> None:
         drag(lab.page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5))
         found(lab.page, "2 calls are marked, of 2 of 2 ranks")
         lab.run_cell(1)
-        found(lab.page, "1 calls are shown, of 1 of 2 ranks")
+        found(lab.page, "1 call is shown, of 1 of 2 ranks")
         lab.run_cell(2)
         lab.page.get_by_text("marked 1 op=read").wait_for(timeout=60_000)
         if folder := os.environ.get("ENSIO_TEST_PICTURES"):

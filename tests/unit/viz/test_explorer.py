@@ -52,6 +52,7 @@ VIEWS = [
     View(time_s=(0.1, 0.6), ranks=(1, 2)),
     View(filters={"rank": "0-1", "time": "0.2.."}, time_s=(0.0, 0.6), ranks=(1, 2)),
     View(filters={"call": "open,pwrite"}, durations_s=(0.015, 0.1)),
+    View(filters={"duration": "15ms..,1us..2us"}, durations_s=(0.0, 0.1)),
     View(filters={"file": "/scratch/*", "size": "1MiB", "ordinal": "1"}, ranks=(0, 0)),
 ]
 
@@ -65,7 +66,7 @@ def test_python_of_a_view_selects_the_marked_calls(shown: Shown, view: View) -> 
     assert same(marked, names["calls"])
 
 
-@pytest.mark.parametrize("view", [view for view in VIEWS if view.durations_s is None])
+@pytest.mark.parametrize("view", VIEWS)
 def test_command_of_a_view_lists_the_marked_calls(shown: Shown, view: View, capsys) -> None:
     import shlex
 
@@ -120,7 +121,7 @@ def test_a_rectangle_marks_its_ensemble(shown: Shown) -> None:
     filled = document.select_one({"name": "marked_write"}).data_source.data
     assert filled["top"].tolist() == [1]
     assert filled["left"][0] <= 0.5 <= filled["right"][0]
-    assert "1 calls are marked" in document.select_one({"name": "found"}).text
+    assert "1 call is marked" in document.select_one({"name": "found"}).text
     assert document.select_one({"name": "marked_read"}).data_source.data["top"] == []
 
 
@@ -181,7 +182,7 @@ def test_another_run_is_shown_with_the_same_filters(shown: Shown, tmp_path: Path
     explorer = add_explorer(document, [shown, other], {"op": "write", "marked-ranks": "0..0"})
     document.select_one({"name": "run"}).value = "1"
     assert explorer.view == View(run=1, filters={"op": "write"})
-    assert "1 calls are shown, of 1 of 2 ranks" in document.select_one({"name": "found"}).text
+    assert "1 call is shown, of 1 of 2 ranks" in document.select_one({"name": "found"}).text
 
 
 def test_modes_of_marked_calls_are_those_of_the_ensemble(tmp_path: Path) -> None:
@@ -321,7 +322,7 @@ def test_the_slowest_call_is_zoomed_to(shown: Shown) -> None:
     assert len(calls_drawn(document)["left"]) == len(shown.events)
 
 
-def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path) -> None:
+def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path, capsys) -> None:
     import subprocess
 
     command = ["ensio", "simulate", "ior", "--tasks", "4", "--fs", "franklin", "--seed", "1"]
@@ -337,7 +338,15 @@ def test_a_rectangle_of_the_access_map_marks_its_calls(tmp_path: Path) -> None:
     names: dict = {}
     exec(explorer.view.python(shown.run.path), names)
     assert same(shown.marked(explorer.view), names["calls"])
-    assert "of any offset" in explorer.view.command("x")
+    words = explorer.view.command(shown.run.path).split()
+    assert "--offset" in words
+    assert main([*words[1:], "--format", "jsonl"]) == 0
+    assert capsys.readouterr().out.count("\n") == int(expected.sum())
+    both = View(filters={"offset": f"{half // 2}.."}, offsets=(0, half))
+    assert both.selecting() == {"offset": f"{half // 2}..{half}"}
+    exec(both.python(shown.run.path), names)
+    assert same(shown.marked(both), names["calls"])
+    assert 0 < len(names["calls"]) < int(expected.sum())
     assert View.from_query(dict(parse_qsl(explorer.view.query()))) == explorer.view
 
 
@@ -429,3 +438,54 @@ def test_many_marked_calls_keep_their_bytes_in_the_access_map() -> None:
     middle = ((narrow.start + narrow.duration // 2)[some] - span[0]) * 1e-9
     of_time, _ = np.histogram(middle, bins=whole.time_edges_s - span[0] * 1e-9, weights=narrow.moved[some])
     assert np.abs(found.by_time("write").sum(axis=1) - of_time).max() <= narrow.moved.max()
+
+
+def areas(source, low_s: float, high_s: float) -> dict[str, float]:
+    """Bytes under each curve of the rates in a time, from what the page is sent."""
+    data = source.data
+    edges = np.asarray(data["left"])
+    inside = np.clip(np.minimum(edges[1:], high_s) - np.maximum(edges[:-1], low_s), 0, None)
+    return {
+        name: float(np.asarray(data[name])[:-1] @ inside) for name in data if name.endswith(("read", "write"))
+    }
+
+
+UNITS = {"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30}
+
+
+def unit_of(figure) -> int:
+    return UNITS[str(figure.yaxis.axis_label).split("(")[1].rstrip(")")]
+
+
+def test_rates_are_those_of_the_marked_calls_over_all(shown: Shown) -> None:
+    _document, explorer = explore(shown)
+    rates = explorer._panels[0].rates
+    whole = areas(rates.source, 0, 2)
+    assert whole["write"] * unit_of(rates.figure) == pytest.approx(3 << 20)
+    assert whole["read"] * unit_of(rates.figure) == pytest.approx(1 << 19)
+    assert np.isnan(whole["marked_write"])
+    explorer.look(View(ranks=(1, 2)))
+    some = areas(rates.source, 0, 2)
+    assert some["marked_write"] * unit_of(rates.figure) == pytest.approx(1 << 20)
+    assert some["write"] * unit_of(rates.figure) == pytest.approx(3 << 20)
+    assert some["marked_read"] == some["read"]
+    marked, pale = (rates.source.data[name] for name in ("marked_write", "write"))
+    assert (marked <= pale * (1 + 1e-12)).all()
+    legend = {name: item.label.value for name, item in rates._items.items()}
+    assert legend["write"] == "write: 1.00 MiB marked of 3.00 MiB"
+    explorer.look(View())
+    assert np.isnan(rates.source.data["marked_write"]).all()
+
+
+def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
+    _document, explorer = explore(shown)
+    rates = explorer._panels[0].rates
+    width = np.diff(rates.source.data["left"]).max()
+    # Of the write of rank 0 from 0.25 to 0.75 s, and of rank 2 from 0.3 to 0.32 s.
+    explorer.look(View(zoom_s=(0.299, 0.301), ranks=(2, 2)))
+    assert np.diff(rates.source.data["left"]).max() < width / 64
+    found = areas(rates.source, 0.299, 0.301)
+    scale = unit_of(rates.figure) / (1 << 20)
+    assert found["write"] * scale == pytest.approx(0.002 / 0.5 + 0.001 / 0.02, rel=1e-5)
+    assert found["marked_write"] * scale == pytest.approx(0.001 / 0.02, rel=1e-5)
+    assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in view"

@@ -86,7 +86,7 @@ def test_brushes_both_ways_and_the_link(page: Firefox, served) -> None:
     page.wait("location.search.includes('marked-durations')")
     query = page.evaluate("location.search")
     drag(page, "explorer_trace", (0.1, -0.4), (0.6, 0.4))
-    found(page, "1 calls are marked, of 1 of 2 ranks")
+    found(page, "1 call is marked, of 1 of 2 ranks")
     link, _ = served
     page.open(link.split("?")[0] + query)
     page.wait(READY)

@@ -152,6 +152,23 @@ def test_a_window_has_the_same_single_calls_and_times(held: Shown, summed: Large
         assert raster.time_ns.sum() == expected.window(window)[0].time_ns.sum() > 0
 
 
+def test_rates_of_windows_and_marks_are_those_of_the_calls(held: Shown, summed: LargeRun) -> None:
+    span = tuple(int(each) for each in np.quantile(held.events.start, [0.5, 0.51]))
+    for view in (View(), some_views(held)["durations"]):
+        expected, found = shown_by(held, view), shown_by(summed, view)
+        for window in (None, span):
+            mine, others = found.curve(window), expected.curve(window)
+            np.testing.assert_array_equal(mine.edges_ns, others.edges_ns)
+            np.testing.assert_array_equal(mine.moved_bytes, others.moved_bytes)
+            assert mine.moved_bytes.sum() > 0
+        inside = expected.curve(span).moved_bytes.sum()
+        events = held.events if view == View() else held.marked(view)
+        start, end = events.start.astype(float), events.end.astype(float)
+        part = np.clip(np.minimum(end, span[1]) - np.maximum(start, span[0]), 0, None) / (end - start)
+        moves = np.isin(events.op, [en.model.events.OPS.index(op) for op in ("read", "write")])
+        assert inside == pytest.approx((part * events.moved)[moves].sum(), rel=1e-6)
+
+
 def test_marks_are_first_shown_from_sums_and_never_too_small(trace: Path, held: Shown) -> None:
     shown = LargeRun(en.open(trace))
     shown.wait()

@@ -19,6 +19,9 @@ from made_runs import run_of
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
+from ensembles.viz.style import COLOURS
+from ensembles.viz.theme import DARK
+
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
@@ -38,8 +41,8 @@ TASKS = [
 ]
 
 _AT = """([name, x, y]) => {
-    const model = Bokeh.documents[0].get_model_by_name(name);
-    const view = Bokeh.index.find_one(model);
+    // The document forgets models that were replaced some time later; their views are gone.
+    const [view] = Bokeh.index.query((each) => each.model.name === name);
     view.el.scrollIntoView({block: 'center'});
     const box = view.el.getBoundingClientRect();
     return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)];
@@ -128,6 +131,32 @@ def test_a_peak_marks_calls_and_the_link_restores_them(opened) -> None:
     found(again, "2 calls are marked")
 
 
+def pixel(page, name: str, x: float, y: float) -> tuple[int, ...]:
+    left, top = page.evaluate(_AT, [name, x, y])
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB").getpixel((round(left), round(top)))
+
+
+def rgb(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour[1:]))
+
+
+def test_dark_pages_have_the_colours_of_the_report(opened) -> None:
+    page = opened()
+    for scheme in ("light", "dark", "light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(300)
+        paper = DARK["#ffffff"] if scheme == "dark" else "#ffffff"
+        assert pixel(page, "explorer_trace", 0.5, 0.1) == rgb(COLOURS["write"])
+        assert pixel(page, "explorer_trace", 0.78, 0.1) == rgb(paper)
+    # Pictures that come later are dark too, and the server is told of nothing.
+    page.get_by_label("op").fill("read")
+    page.keyboard.press("Enter")
+    found(page, "1 call is shown")
+    page.wait_for_timeout(500)
+    assert pixel(page, "explorer_trace", 0.75, 1.1) == rgb(COLOURS["read"])
+    assert pixel(page, "explorer_trace", 0.75, 0.0) == rgb(DARK["#ffffff"])
+
+
 _FIRST_ROW = """() => {
     const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name('slowest'));
     return view.el.shadowRoot.querySelector('.slick-row')?.innerText.split('\\n')[1];
@@ -142,10 +171,6 @@ def test_what_is_seen_follows_each_mark(context, tmp_path: Path) -> None:
         for _ in range(2)
     ]
     run = run_of(tmp_path / "run", tasks, lasted_s=3.0)
-
-    def pixel(page, name: str, x: float, y: float) -> tuple[int, ...]:
-        left, top = page.evaluate(_AT, [name, x, y])
-        return Image.open(io.BytesIO(page.screenshot())).convert("RGB").getpixel((round(left), round(top)))
 
     with serving([run.path]) as link:
         page = context.new_page()
@@ -169,7 +194,7 @@ def test_what_is_seen_follows_each_mark(context, tmp_path: Path) -> None:
 def test_a_rectangle_marks_calls(opened) -> None:
     page = opened()
     drag(page, "explorer_trace", (0.1, -0.4), (0.6, 0.4))
-    found(page, "1 calls are marked, of 1 of 2 ranks")
+    found(page, "1 call is marked, of 1 of 2 ranks")
     page.get_by_role("button", name="Clear the marked calls").click()
     found(page, "5 calls are shown")
 
@@ -178,7 +203,7 @@ def test_a_filter_reduces_every_view(opened) -> None:
     page = opened()
     page.get_by_label("op", exact=True).fill("read")
     page.keyboard.press("Enter")
-    found(page, "1 calls are shown, of 1 of 2 ranks")
+    found(page, "1 call is shown, of 1 of 2 ranks")
     page.wait_for_function("() => location.search.includes('op=read')")
 
 

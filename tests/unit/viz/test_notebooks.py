@@ -56,13 +56,25 @@ def executed(path: Path, folder: Path):
 
 @pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
 def notebook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    before = os.environ["PATH"]
+    before = {name: os.environ.get(name) for name in ("PATH", "TMPDIR")}
     # The command that belongs to this Python, wherever the tests were started from.
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before['PATH']}"
+    temporary = tmp_path_factory.mktemp("temporary")
+    os.environ["TMPDIR"] = str(temporary)
     try:
-        return executed(request.param, tmp_path_factory.mktemp("notebook"))
+        notebook = executed(request.param, tmp_path_factory.mktemp("notebook"))
+        notebook.metadata["left"] = sorted(path.name for path in temporary.glob("ensio-*"))
+        return notebook
     finally:
-        os.environ["PATH"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def test_runs_of_notebooks_are_deleted_at_their_end(notebook) -> None:
+    assert notebook.metadata["left"] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -14,11 +14,12 @@ from ensembles import open as open_run
 from ensembles import viz
 from ensembles.model.c_layout import EVENT
 from ensembles.model.events import COLUMNS, Call, Events
+from ensembles.model.units import share_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.figures import time_range
-from ensembles.viz.style import CLASS_OF_OP, COLOURS, byte_unit, percent_text, shade, time_unit
+from ensembles.viz.style import CLASS_OF_OP, COLOURS, byte_unit, shade, time_unit
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
 TASKS = [
@@ -170,9 +171,9 @@ def test_units_suit_the_size() -> None:
     assert time_unit(3e-5) == (1e-6, "µs")
     assert time_unit(0) == (1e-9, "ns")
     assert byte_unit(3 * 2**30) == (2**30, "GiB")
-    assert percent_text(0.0001) == "< 0.1 %"
-    assert percent_text(0.05) == "5.0 %"
-    assert percent_text(1.0) == "100 %"
+    assert share_text(0.0001, None) == "< 0.1 %"
+    assert share_text(0.05, None) == "5.0 %"
+    assert share_text(1.0, None) == "100 %"
 
 
 @pytest.mark.parametrize(

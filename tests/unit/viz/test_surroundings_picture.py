@@ -96,3 +96,16 @@ def test_report_shows_requests_sites_and_samples(tmp_path: Path) -> None:
     assert re.search(r"Call sites .* asynchronous\+0x75c1 40 write 2\.50 MiB", text)
     assert 'title="asynchronous+0x75c1 in /srv/bin/asynchronous"' in page
     assert '<section id="surroundings">' in page
+
+
+def test_figures_say_how_often_was_sampled_and_draw_amounts_as_points() -> None:
+    two = table_of(rank=[0, 0], time=[0, 2 * S], dirty_bytes=[0, 2 << 20], written_by_calls=[0, 6 << 20])
+    told = {}
+    for name in ("dirty_pages", "process_bytes"):
+        fig = surroundings(two).select_one({"name": name})
+        told[name] = [str(getattr(part, "text", "")) for part in fig.above]
+        line, points = fig.legend[0].items[0].renderers
+        assert len(points.data_source.data["time"]) == 2
+        assert (line.glyph.line_alpha < 0.5) == (name == "dirty_pages")
+    assert "2 samples in 2.00 s: known at the points, which lines only join" in told["dirty_pages"]
+    assert "2 samples in 2.00 s: a step is the mean between two" in told["process_bytes"]
