@@ -16,12 +16,25 @@ static int by_begin(const void *a, const void *b)
     return (first->begin > second->begin) - (first->begin < second->begin);
 }
 
-/* The distance from the first to the last byte of an operation. */
-static int64_t extent(const struct plan_operation *operation)
+/* The distance from the first to the last byte of a box. */
+static int64_t extent(const struct plan_operation *box)
 {
-    const int64_t last =
-        (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
-    return last + operation->bytes / (operation->planes * operation->pieces);
+    const int64_t last = (box->planes - 1) * box->plane_stride + (box->pieces - 1) * box->stride;
+    return last + box->bytes / (box->planes * box->pieces);
+}
+
+/* Makes room for the boxes of all tasks. */
+static void make_room(struct simulation *simulation)
+{
+    struct domains *domains = &simulation->domains;
+    int64_t boxes = 0;
+    for (int32_t i = 0; i < simulation->plan.tasks; i++)
+        boxes += simulation->tasks[i].boxes;
+    if (boxes <= domains->room)
+        return;
+    free(domains->runs);
+    domains->runs = zeroed((size_t)boxes, sizeof *domains->runs, "the bytes of collective calls");
+    domains->room = boxes;
 }
 
 /* Sorts the ranges of all tasks, and merges adjacent ones. */
@@ -49,19 +62,21 @@ void share_domains(struct simulation *simulation)
 {
     const struct plan *plan = &simulation->plan;
     struct domains *domains = &simulation->domains;
-    if (!domains->runs)
-        domains->runs = zeroed((size_t)plan->tasks, sizeof *domains->runs, "the bytes of collective calls");
+    make_room(simulation);
     int64_t bytes = 0, covered = 0;
     int strided = 0;
     domains->run_count = 0;
     for (int32_t i = 0; i < plan->tasks; i++) {
-        const struct plan_operation operation = simulation->tasks[i].operation;
-        if (operation.bytes <= 0)
-            continue;
-        const int64_t begin = data_offset(simulation, &operation), length = extent(&operation);
-        domains->runs[domains->run_count++] = (struct run){begin, begin + length};
-        bytes += operation.bytes;
-        strided |= length > operation.bytes;
+        const struct task *task = &simulation->tasks[i];
+        for (int64_t k = 0; k < task->boxes; k++) {
+            const struct plan_operation box = k ? plan_box(plan, task->row, k) : task->operation;
+            if (box.bytes <= 0)
+                continue;
+            const int64_t begin = data_offset(simulation, &box), length = extent(&box);
+            domains->runs[domains->run_count++] = (struct run){begin, begin + length};
+            bytes += box.bytes;
+            strided |= length > box.bytes;
+        }
     }
     merge_runs(domains);
     for (int64_t i = 0; i < domains->run_count; i++)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from places import BUILD
-from simulated_plans import MIB, HandmadePlan, called, covered, every_task, healthy, simulated
+from simulated_plans import BOX, MIB, HandmadePlan, called, covered, every_task, healthy, simulated
 
 from ensembles.model.errors import EnsioError
 from ensembles.summaries.cells import CENTRAL
@@ -171,6 +171,53 @@ def test_holes_in_a_collective_write_are_read_before(tmp_path):
     assert read == write == 3 * 4000 + 1000 + 500
 
 
+def test_boxes_of_a_call_are_written_as_they_lie_in_the_file(tmp_path):
+    """Two tasks with opposite corners of a square of 2 x 2 boxes, each of 3 rows of 10 bytes."""
+
+    def rows(rank):
+        first, second = 10 * rank, 60 + 10 * (1 - rank)
+        return [
+            (0, "mpiio.open", 0, 0, 0),
+            (0, "mpiio.write_at_all", 0, first, 30, 3, 20),
+            (0, BOX, 0, second, 30, 3, 20),
+            (0, "mpiio.write_at", 0, 1000 + first, 30, 3, 20),
+            (0, BOX, 0, 1000 + second, 30, 3, 20),
+        ]
+
+    run, _ = simulated(tmp_path, HandmadePlan(every_task(2, rows)))
+    together, alone = called(run, "MPI_File_write_at_all"), called(run, "MPI_File_write_at")
+    assert sorted(together.offset.tolist()) == [0, 10]
+    assert together.moved.tolist() == alone.moved.tolist() == [60, 60]
+    inner = called(run, "pwrite")
+    first = inner.offset < 1000
+    assert covered(inner.offset[first], inner.moved[first]) == [(0, 120)]
+    assert first.sum() == 1  # without holes: one write, and nothing is read before
+    assert not len(called(run, "pread"))
+    for rank in range(2):
+        own = inner.offset[~first & (inner.rank == rank)]
+        expected = [1000 + 20 * row + 10 * (rank if row < 3 else 1 - rank) for row in range(6)]
+        assert own.tolist() == expected
+    assert set(inner.moved[~first].tolist()) == {10}
+
+
+def test_holes_between_boxes_are_read_before(tmp_path):
+    def rows(rank):
+        return [
+            (0, "mpiio.open", 0, 0, 0),
+            (0, "mpiio.write_at_all", 0, 100 * rank, 50, 5, 20),
+            (0, BOX, 0, 500 + 100 * rank, 50, 5, 20),
+        ]
+
+    run, _ = simulated(tmp_path, HandmadePlan(every_task(2, rows)))
+    assert called(run, "pread").moved.tolist() == called(run, "pwrite").moved.tolist()
+    assert covered(called(run, "pwrite").offset, called(run, "pwrite").moved) == [
+        (0, 90),
+        (100, 190),
+        (500, 590),
+        (600, 690),
+    ]
+
+
 def test_a_message_arrives_after_it_was_sent(tmp_path):
     sender = [(0, "task.compute", -1, 0, 7 * MS), (0, "mpi.exchange", -1, 1, 1000)]
     receiver = [(0, "mpi.exchange", -1, 0, -1000)]
@@ -291,6 +338,7 @@ def test_one_task_handles_the_messages_of_all_others_one_after_the_other(tmp_pat
         ([[(0, "mpi.exchange", -1, 1, 8)], []], "wait without end, in step 0"),
         ([[(0, "mpi.exchange", -1, 0, 8)], []], "wait without end, in step 0"),
         ([[(0, "mpi.exchange", -1, 2, 8)], []], "exchanges with task 2, which does not exist"),
+        ([[(0, "posix.write", 0, 0, 8), (0, BOX, 0, 8, 8)], []], "has a posix.write of several boxes"),
         ([[(0, "posix.aio_read", 0, 0, 8)], []], "names the call posix.aio_read, which this ensio-simulate"),
     ],
 )

@@ -49,6 +49,8 @@ class CallKind:
         The call reads or writes the bytes at its offset.
     in_pieces : bool
         The call can access separate pieces of the file.
+    in_boxes : bool
+        The call can access several boxes of pieces.
     collective : bool
         All tasks make the call together.
     same_size : bool
@@ -66,6 +68,7 @@ class CallKind:
     reads: bool = False
     writes: bool = False
     in_pieces: bool = False
+    in_boxes: bool = False
     collective: bool = False
     same_size: bool = False
 
@@ -105,6 +108,10 @@ _TOGETHER = CallKind(collective=True)
 
 def _in(before: frozenset[FileState], kind: CallKind, after: FileState | None = None) -> CallKind:
     return replace(kind, before=before, after=after)
+
+
+def _in_boxes(kind: CallKind) -> CallKind:
+    return replace(kind, in_boxes=True)
 
 
 def _of_dataset(kind: CallKind) -> CallKind:
@@ -160,12 +167,12 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
         "seek": _SEEK,
         "read": _READ,
         "write": _WRITE,
-        "read_at": _IN_PIECES_READ,
-        "write_at": _IN_PIECES_WRITE,
-        "read_at_all": _ALL_READ,
-        "write_at_all": _ALL_WRITE,
-        "read_all": _ALL_READ,
-        "write_all": _ALL_WRITE,
+        "read_at": _in_boxes(_IN_PIECES_READ),
+        "write_at": _in_boxes(_IN_PIECES_WRITE),
+        "read_at_all": _in_boxes(_ALL_READ),
+        "write_at_all": _in_boxes(_ALL_WRITE),
+        "read_all": _in_boxes(_ALL_READ),
+        "write_all": _in_boxes(_ALL_WRITE),
         "sync": _TOGETHER,
         "set_size": CallKind(_SIZE, 0, collective=True, same_size=True),
     },
