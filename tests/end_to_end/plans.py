@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-
 BOX = "box"
 
 
