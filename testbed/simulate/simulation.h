@@ -87,7 +87,11 @@ struct domains {
     uint8_t has_holes;
     struct run *runs;
     int64_t run_count;
-    int64_t room; /* of `runs` */
+    int64_t *begins; /* of the boxes of all tasks, sorted */
+    int64_t *ends;   /* the same */
+    int64_t box_count;
+    int64_t room;      /* of these lists */
+    int64_t receivers; /* most tasks that have bytes in the domain of an aggregator */
 };
 
 /* All tasks that arrive at a barrier. */
