@@ -196,7 +196,7 @@ static void find_calls(struct replay *replay)
         if (operation->call == PLAN_FURTHER_BOX)
             continue;
         if (!call_of(replay, operation)->in_boxes && operation[1].call == PLAN_FURTHER_BOX)
-            fail(EXIT_USAGE, "the plan has a %s of several boxes, which calls of MPI-IO can have",
+            fail(EXIT_USAGE, "the plan has a %s of several boxes, which calls of MPI-IO and NetCDF can have",
                  plan->calls[operation->call]);
         if (call_of(replay, operation)->on != NOTHING && operation->file < 0)
             fail(EXIT_USAGE, "rank %d: the plan names no file for a %s", plan->rank, plan->calls[operation->call]);

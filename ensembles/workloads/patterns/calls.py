@@ -125,13 +125,13 @@ _NETCDF = {
     "open": _OPENING_TOGETHER,
     "close": CallKind(before=OPEN | DATASET, after=FileState.CLOSED, collective=True),
     "variable_create": CallKind(
-        _SIZE, after=FileState.DATASET, in_pieces=True, collective=True, same_size=True
+        _SIZE, after=FileState.DATASET, in_pieces=True, in_boxes=True, collective=True, same_size=True
     ),
     "variable_open": CallKind(after=FileState.DATASET, collective=True),
-    "read": _of_dataset(_IN_PIECES_READ),
-    "write": _of_dataset(_IN_PIECES_WRITE),
-    "read_all": _of_dataset(_ALL_READ),
-    "write_all": _of_dataset(_ALL_WRITE),
+    "read": _of_dataset(_in_boxes(_IN_PIECES_READ)),
+    "write": _of_dataset(_in_boxes(_IN_PIECES_WRITE)),
+    "read_all": _of_dataset(_in_boxes(_ALL_READ)),
+    "write_all": _of_dataset(_in_boxes(_ALL_WRITE)),
     "sync": _in(DATASET, _TOGETHER),
 }
 
@@ -195,10 +195,10 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
         **_NETCDF,
         "begin_independent": _in(DATASET, _TOGETHER, FileState.INDEPENDENT),
         "end_independent": _in(INDEPENDENT, _TOGETHER, FileState.DATASET),
-        "read": _in(INDEPENDENT, _IN_PIECES_READ),
-        "write": _in(INDEPENDENT, _IN_PIECES_WRITE),
-        "iget": _in(DATASET | POSTED, _IN_PIECES_READ, FileState.POSTED),
-        "iput": _in(DATASET | POSTED, _IN_PIECES_WRITE, FileState.POSTED),
+        "read": _in(INDEPENDENT, _in_boxes(_IN_PIECES_READ)),
+        "write": _in(INDEPENDENT, _in_boxes(_IN_PIECES_WRITE)),
+        "iget": _in(DATASET | POSTED, _in_boxes(_IN_PIECES_READ), FileState.POSTED),
+        "iput": _in(DATASET | POSTED, _in_boxes(_IN_PIECES_WRITE), FileState.POSTED),
         "wait_all": _in(DATASET | POSTED, _TOGETHER, FileState.DATASET),
     },
 }

@@ -169,7 +169,9 @@ class BlockState:
         assert key is not None
         task = part[_RANK] - self.first
         if follows_state:
-            self._follow_state(operation, key, task)
+            self._follow_state(
+                operation, key, task[np.asarray(values["box"]) == 0] if "box" in values else task
+            )
         if kind.names_file:
             part[_FILE] = self._named(operation, key, values, part[_RANK])
             if kind.after is not None:
@@ -420,6 +422,8 @@ def _with_further_boxes(operation: Operation, values: Mapping[str, Number], part
     """
     box, filled = np.asarray(values["box"]), part[_BYTES] > 0
     call = np.cumsum(box == 0)
+    if "offset" not in operation.values:  # the shape of a variable
+        part[_OFFSET] = box * part[_BYTES]
     without_data = np.bincount(call, filled)[call] == 0
     kept = filled | (without_data & (box == 0))
     part, call = part[:, kept], call[kept]
@@ -431,7 +435,7 @@ def _with_further_boxes(operation: Operation, values: Mapping[str, Number], part
         further & (part[_OFFSET] < np.concatenate([[0], ends[:-1]])),
         part[_OFFSET],
         part,
-        operation.values["offset"],
+        operation.values.get("offset", operation.values["boxes"]),
         "the box begins before the end of the one before it",
     )
     part[_CALL, further] = FURTHER_BOX

@@ -123,7 +123,37 @@ def test_boxes_that_cannot_be_are_refused_with_their_line(expanded, old, new, to
     assert "own.toml" in str(raised.value)
 
 
-def test_only_calls_of_mpiio_have_boxes(expanded):
+def test_a_variable_of_boxes_is_as_long_as_all_of_them(expanded):
+    text = TEXT.replace('layer = "mpiio"', 'layer = "pnetcdf"').replace('"open"', '"create"', 1)
+    text = (
+        text.replace('"write_at_all"', '"iput"')
+        .replace("times = 2", "times = 1")
+        .replace("10 * rank", "20 * rank")
+        .replace('"20 - 20 * (box == 0 and rank == 1)"', "20")
+        .replace(" 2\nstride = 100", " 1\nstride = 20")
+    )
+    made = """[[phases.operations]]
+call = "variable_create"
+file = "data"
+boxes = 4
+size = 300
+
+[[phases.operations]]
+call = "iput\""""
+    plan = expanded(
+        text.replace('[[phases.operations]]\ncall = "iput"', made)
+        + """
+[[phases.operations]]
+call = "wait_all"
+file = "data"
+"""
+    )
+    variable = [row for row in rows_of(plan, 1) if row[2] == 300]
+    assert variable == [(1, 0, 300), (-1, 300, 300), (-1, 600, 300), (-1, 900, 300)]
+    assert plan.needed_bytes() == 1200
+
+
+def test_calls_of_hdf5_have_no_boxes(expanded):
     text = TEXT.replace('layer = "mpiio"', 'layer = "hdf5"').replace('"write_at_all"', '"write_all"')
     with pytest.raises(EnsioError, match="boxes"):
         expanded(text)
