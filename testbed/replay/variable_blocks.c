@@ -24,8 +24,9 @@ int variable_lengths(struct call_target *target, int64_t *lengths)
     int64_t row = operation->bytes / planes / rows;
     if ((rows > 1 && operation->stride != row) || (planes > 1 && operation->plane_stride != rows * row) ||
         !are_alike(operation, operation->bytes)) {
-        snprintf(target->problem, sizeof target->problem,
-                 "cannot be made: the rows, planes and boxes of a variable follow each other without holes");
+        snprintf(
+            target->problem, sizeof target->problem,
+            "cannot be made: the rows and planes of a variable follow each other without holes, and so do its boxes");
         return -1;
     }
     lengths[VARIABLE_BOXES] = plan_next(operation) - operation;
