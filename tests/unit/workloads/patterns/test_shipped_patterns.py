@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 
+import h5py
 import numpy as np
 import pytest
 from project import ROOT
@@ -260,6 +261,40 @@ def test_gcrm_makes_as_many_writes_of_metadata_as_its_kernel():
     assert [of_step[step] for step in plan.steps if step in of_step] == counted["writes_before_records"]
     assert of_phase["metadata-of-six-records"] == counted["writes_at_the_end"]
     assert len(writes) == 600 + counted["whole"]["calls"]["write"]
+
+
+def leaves_of_hdf5(path, chunks, chunk_bytes):
+    """Addresses of the leaves of the index of a dataset whose chunks HDF5 allocates when it is created."""
+    chosen = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    chosen.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18)
+    file = h5py.h5f.create(str(path).encode(), fapl=chosen)
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk((chunk_bytes,))
+    made.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    made.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    space = h5py.h5s.create_simple((chunks * chunk_bytes,))
+    h5py.h5d.create(file, b"records", h5py.h5t.NATIVE_UINT8, space, made)
+    file.close()
+    content = path.read_bytes()
+    nodes = [found.start() for found in re.finditer(b"TREE\\x01", content)]  # of an index of chunks
+    return np.array([node for node in nodes if content[node + 5] == 0])
+
+
+def test_leaves_of_the_index_of_gcrm_lie_where_hdf5_puts_them(tmp_path):
+    chunk_bytes = 1000
+    node_bytes = 24 + 65 * 24 + 64 * 8  # header, keys and addresses of an index of one dimension
+    by_hdf5 = np.diff(leaves_of_hdf5(tmp_path / "records.h5", 2000, chunk_bytes)) - node_bytes
+    plan = plan_of("gcrm", paper=True)
+    writes = metadata_calls(plan, "posix.pwrite")
+    first = [step for step, each in enumerate(plan.steps) if each.phase == "metadata-of-one-record"]
+    of_dataset = np.sort(writes[writes[:, 1] == first[0], 4])[:200]
+    ours = np.diff(of_dataset) / 1_600_000
+    # Of a node that is split, both halves lie close to each other.
+    between = np.median(by_hdf5[by_hdf5 > chunk_bytes]) / chunk_bytes
+    assert np.median(ours[ours > 1]) == pytest.approx(between, rel=0.05)
+    # With aligned records, the metadata have blocks of their own.
+    aligned = metadata_calls(plan_of("gcrm-aligned", paper=True), "posix.pwrite")
+    assert len(np.unique(aligned[:, 4] // MIB)) * 200 < len(aligned)
 
 
 def test_gcrm_reads_the_index_as_its_kernel():
