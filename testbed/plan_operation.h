@@ -4,8 +4,12 @@
 
 #include <stdint.h>
 
-/* One call. Indices refer to the plan's lists, from 0. The call moves `bytes` in `pieces` * `planes` pieces of equal
- * length, piece i of plane j at offset + j * plane_stride + i * stride. */
+/* The call of a row that has a further box of the call in the row before it. */
+#define PLAN_FURTHER_BOX (-1)
+
+/* One call, or a further box of one. Boxes of a call are in the order of the file. Indices refer to the plan's lists,
+ * from 0. The call moves `bytes` in `pieces` * `planes` pieces of equal length, piece i of plane j at offset + j *
+ * plane_stride + i * stride. */
 struct plan_operation {
     int64_t step;
     int64_t call;

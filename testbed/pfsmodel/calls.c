@@ -71,6 +71,7 @@ static void begin_write(struct pfs *model, struct task *task, int32_t id)
 static void begin_read(struct pfs *model, struct task *task, int32_t id)
 {
     const struct pfs_settings *settings = &model->settings;
+    locks_come(model, id, task->call.file);
     struct read_plan plan = readahead_read(model, id);
     task->rest_offset = plan.offset;
     task->rest_bytes = plan.bytes;
@@ -159,7 +160,6 @@ void call_begin(struct pfs *model, int32_t id)
         break;
     case PFS_OPEN:
     case PFS_CREATE:
-        locks_come(model, id, task->call.file);
         streams_open(model, id);
         metadata_ask(model, id);
         break;

@@ -4,7 +4,7 @@
 
 #include "state.h"
 
-/* A task accesses a file, by opening or writing it. */
+/* A task reads or writes a file, which takes a lock. */
 void locks_come(struct pfs *model, int32_t task, int32_t file);
 
 /* Sets the extra work of a write whose ends lie inside a stripe of a shared file: the target reads such a stripe,

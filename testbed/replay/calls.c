@@ -28,5 +28,5 @@ void call_named(const char *name, const struct layer **layer, const struct call 
 
 int is_of_layer(const struct plan *plan, const struct plan_operation *operation, const struct layer *layer)
 {
-    return begins_with(plan->calls[operation->call], layer);
+    return operation->call != PLAN_FURTHER_BOX && begins_with(plan->calls[operation->call], layer);
 }

@@ -55,7 +55,8 @@ struct call {
     int (*make)(struct call_target *targets, long count);
     int together; /* consecutive calls are started together and waited for together */
     enum call_object on;
-    int is_idle; /* not a call */
+    int is_idle;  /* not a call */
+    int in_boxes; /* its data may be in several boxes */
 };
 
 struct layer {

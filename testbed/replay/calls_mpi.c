@@ -168,7 +168,8 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     (void)files;
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
-        if (strcmp(plan->calls[operation->call], "mpi.exchange") == 0 && operation->offset >= plan->tasks)
+        if (is_of_layer(plan, operation, &mpi_layer) && strcmp(plan->calls[operation->call], "mpi.exchange") == 0 &&
+            operation->offset >= plan->tasks)
             fail(EXIT_USAGE, "rank %d: the plan has an exchange with task %" PRId64 ", but there are %d tasks",
                  plan->rank, operation->offset, plan->tasks);
     }

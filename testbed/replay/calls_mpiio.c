@@ -1,9 +1,10 @@
 /* The calls of MPI-IO. Files are opened by all tasks together.
  *
- * Several pieces of a file are moved by one call on a view of the file. Setting a view is collective, so a collective
- * call on a file with such pieces in any task sets a view in all tasks. If the calls of every task have the same pieces
- * again and again, further in the file by multiples of one length, one view after opening serves them all. An
- * independent call cannot set a view; the task opens such a file separately as well, and sets the views there. */
+ * Several pieces of a file, in one box or more, are moved by one call on a view of the file. Setting a view is
+ * collective, so a collective call on a file with such pieces in any task sets a view in all tasks. If the calls of
+ * every task have the same pieces again and again, further in the file by multiples of one length, one view after
+ * opening serves them all. An independent call cannot set a view; the task opens such a file separately as well, and
+ * sets the views there. */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
@@ -50,17 +51,40 @@ static MPI_Datatype unit_of(int64_t bytes, int *count)
     return type;
 }
 
+/* The pieces of a box as a file type, relative to its offset. */
+static MPI_Datatype pieces_of_box(const struct plan_operation *box)
+{
+    MPI_Datatype row, type;
+    int64_t length = box->bytes / (box->pieces * box->planes);
+    if (length > INT_MAX || box->pieces > INT_MAX || box->planes > INT_MAX)
+        fail(EXIT_USAGE, "the plan has pieces of %" PRId64 " bytes: MPI describes up to %d", length, INT_MAX);
+    PMPI_Type_create_hvector((int)box->pieces, (int)length, (MPI_Aint)box->stride, MPI_BYTE, &row);
+    PMPI_Type_create_hvector((int)box->planes, 1, (MPI_Aint)box->plane_stride, row, &type);
+    PMPI_Type_free(&row);
+    return type;
+}
+
 /* The pieces of an operation as a file type, relative to its offset. */
 static MPI_Datatype pieces_of(const struct plan_operation *operation)
 {
-    MPI_Datatype row, type;
-    int64_t length = operation->bytes / (operation->pieces * operation->planes);
-    if (length > INT_MAX || operation->pieces > INT_MAX || operation->planes > INT_MAX)
-        fail(EXIT_USAGE, "the plan has pieces of %" PRId64 " bytes: MPI describes up to %d", length, INT_MAX);
-    PMPI_Type_create_hvector((int)operation->pieces, (int)length, (MPI_Aint)operation->stride, MPI_BYTE, &row);
-    PMPI_Type_create_hvector((int)operation->planes, 1, (MPI_Aint)operation->plane_stride, row, &type);
+    const int count = (int)(plan_next(operation) - operation);
+    MPI_Datatype type, *types = calloc((size_t)count, sizeof(MPI_Datatype));
+    MPI_Aint *places = calloc((size_t)count, sizeof *places);
+    int *ones = calloc((size_t)count, sizeof *ones);
+    if (!types || !places || !ones)
+        fail(EXIT_FAILURE, "no memory for a type of %d boxes", count);
+    for (int i = 0; i < count; i++) {
+        types[i] = pieces_of_box(&operation[i]);
+        places[i] = (MPI_Aint)(operation[i].offset - operation->offset);
+        ones[i] = 1;
+    }
+    PMPI_Type_create_struct(count, ones, places, types, &type);
     PMPI_Type_commit(&type);
-    PMPI_Type_free(&row);
+    for (int i = 0; i < count; i++)
+        PMPI_Type_free(&types[i]);
+    free(types);
+    free(places);
+    free(ones);
     return type;
 }
 
@@ -102,7 +126,7 @@ static int transfer(struct call_target *target, enum transfer how, MPI_File hand
 {
     int count, code, moved = 0;
     MPI_Status status;
-    MPI_Datatype unit = unit_of(target->operation->bytes, &count);
+    MPI_Datatype unit = unit_of(plan_bytes(target->operation), &count);
     target->made++;
     switch (how) {
     case READ_AT:
@@ -158,7 +182,7 @@ static int make_collective(struct call_target *target, enum transfer how)
         if (!file->has_view && !set_tiled_view(target, file))
             return -1;
         file->has_view = 1;
-        const MPI_Offset at = target->operation->offset / file->tile * target->operation->bytes;
+        const MPI_Offset at = target->operation->offset / file->tile * plan_bytes(target->operation);
         return transfer(target, how, file->all, at) ? 0 : -1;
     }
     if (!set_view(target, file->all, target->operation) || !transfer(target, how, file->all, 0))
@@ -263,6 +287,13 @@ static int is_at_view(const char *call)
 #define INDEPENDENT 2
 #define UNTILED 4
 
+/* Whether a box is another one, `further` in the file. */
+static int is_same_box(const struct plan_operation *box, const struct plan_operation *other, int64_t further)
+{
+    return box->offset - other->offset == further && box->bytes == other->bytes && box->pieces == other->pieces &&
+           box->stride == other->stride && box->planes == other->planes && box->plane_stride == other->plane_stride;
+}
+
 /* Whether a collective call may share a view with those of this task before it. Learns the tile from the second one. */
 static int is_tile(struct mpiio_file *file, const struct plan_operation *operation)
 {
@@ -270,17 +301,20 @@ static int is_tile(struct mpiio_file *file, const struct plan_operation *operati
         file->first = operation;
     const struct plan_operation *first = file->first;
     const int64_t further = operation->offset - first->offset;
-    if (plan_is_contiguous(operation) || operation->bytes <= 0 || operation->bytes != first->bytes ||
-        operation->pieces != first->pieces || operation->stride != first->stride ||
-        operation->planes != first->planes || operation->plane_stride != first->plane_stride)
+    const int64_t boxes = plan_next(operation) - operation;
+    if (plan_is_contiguous(operation) || operation->bytes <= 0 || plan_next(first) - first != boxes)
         return 0;
+    for (int64_t i = 0; i < boxes; i++)
+        if (!is_same_box(&operation[i], &first[i], further))
+            return 0;
     if (further > 0 && !file->tile)
         file->tile = further;
     if (further == 0)
         return 1;
-    const int64_t length = operation->bytes / (operation->pieces * operation->planes);
-    const int64_t extent =
-        (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride + length;
+    const struct plan_operation *last = &operation[boxes - 1];
+    const int64_t length = last->bytes / (last->pieces * last->planes);
+    const int64_t extent = last->offset - operation->offset + (last->planes - 1) * last->plane_stride +
+                           (last->pieces - 1) * last->stride + length;
     return further > 0 && further % file->tile == 0 && first->offset % file->tile + extent <= file->tile;
 }
 
@@ -309,9 +343,9 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
         fail(EXIT_FAILURE, "no memory for the %ld files of the plan", plan->file_count);
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
-        const char *call = plan->calls[operation->call];
         if (operation->file < 0 || !is_of_layer(plan, operation, &mpiio_layer))
             continue;
+        const char *call = plan->calls[operation->call];
         struct open_file *file = &files[operation->file];
         if (!file->mpiio && !(file->mpiio = calloc(1, sizeof *file->mpiio)))
             fail(EXIT_FAILURE, "no memory for the file %s", file->path);
@@ -340,12 +374,12 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
 static const struct call calls[] = {
     {.name = "open", .make = make_open, .on = NAMED_FILE},
     {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "read_at", .make = make_read_at, .data = &data_read, .on = OPEN_FILE},
-    {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE},
-    {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE},
-    {.name = "write_at_all", .make = make_write_at_all, .data = &data_written, .on = OPEN_FILE},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE},
-    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE},
+    {.name = "read_at", .make = make_read_at, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "write_at_all", .make = make_write_at_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
     {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
     {.name = "seek", .make = make_seek, .on = OPEN_FILE},

@@ -81,13 +81,15 @@ static int make_variable_create(struct call_target *target, long count)
     int dimensions[VARIABLE_DIMENSIONS];
     if (variable_lengths(target, file->lengths))
         return -1;
-    for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
+    const int first = variable_first(file->lengths);
+    for (int i = first; i < VARIABLE_DIMENSIONS; i++) {
         target->made += count;
         if (done(target, nc_def_dim(file->file, variable_dimensions[i], (size_t)file->lengths[i], &dimensions[i])))
             return -1;
     }
     target->made += 2 * count;
-    if (done(target, nc_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS, dimensions, &file->variable)) ||
+    if (done(target, nc_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS - first, &dimensions[first],
+                                &file->variable)) ||
         done(target, nc_def_var_fill(file->file, file->variable, NC_NOFILL, NULL))) /* the plan's writes fill it */
         return -1;
     return done(target, nc_enddef(file->file));
@@ -102,14 +104,12 @@ static int make_variable_open(struct call_target *target, long count)
     if (done(target, nc_inq_varid(file->file, VARIABLE, &file->variable)) ||
         done(target, nc_inq_varndims(file->file, file->variable, &dimension_count)))
         return -1;
-    if (dimension_count != VARIABLE_DIMENSIONS) {
-        snprintf(target->problem, sizeof target->problem, "has a variable of %d dimensions instead of %d",
-                 dimension_count, VARIABLE_DIMENSIONS);
+    const int first = VARIABLE_DIMENSIONS - dimension_count;
+    if (variable_has_dimensions(target, dimension_count) ||
+        done(target, nc_inq_vardimid(file->file, file->variable, &dimensions[first])))
         return -1;
-    }
-    if (done(target, nc_inq_vardimid(file->file, file->variable, dimensions)))
-        return -1;
-    for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
+    file->lengths[VARIABLE_BOXES] = 1;
+    for (int i = first; i < VARIABLE_DIMENSIONS; i++) {
         size_t length;
         if (done(target, nc_inq_dimlen(file->file, dimensions[i], &length)))
             return -1;
@@ -126,6 +126,7 @@ static int transfer(struct call_target *target, int writes, int access)
     size_t start[VARIABLE_DIMENSIONS], length[VARIABLE_DIMENSIONS];
     if (variable_block_of(target, file->lengths, &block))
         return -1;
+    const int first = variable_first(file->lengths);
     for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
         start[i] = (size_t)block.start[i];
         length[i] = (size_t)block.count[i];
@@ -137,11 +138,11 @@ static int transfer(struct call_target *target, int writes, int access)
         file->access = access;
     }
     target->made++;
-    int code = writes ? nc_put_vara_uchar(file->file, file->variable, start, length, target->data)
-                      : nc_get_vara_uchar(file->file, file->variable, start, length, target->data);
+    int code = writes ? nc_put_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data)
+                      : nc_get_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data);
     if (done(target, code))
         return -1;
-    target->moved = target->operation->bytes;
+    target->moved = plan_bytes(target->operation);
     return 0;
 }
 
@@ -186,12 +187,12 @@ static const struct call calls[] = {
     {.name = "create", .make = make_create, .on = NAMED_FILE},
     {.name = "open", .make = make_open, .on = NAMED_FILE},
     {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "variable_create", .make = make_variable_create, .on = OPEN_FILE},
+    {.name = "variable_create", .make = make_variable_create, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "variable_open", .make = make_variable_open, .on = OPEN_FILE},
-    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
-    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE},
-    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE},
+    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "sync", .make = make_sync, .on = OPEN_FILE},
     {.name = NULL},
 };

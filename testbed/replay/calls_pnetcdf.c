@@ -81,13 +81,15 @@ static int make_variable_create(struct call_target *target, long count)
     int dimensions[VARIABLE_DIMENSIONS];
     if (variable_lengths(target, file->lengths))
         return -1;
-    for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
+    const int first = variable_first(file->lengths);
+    for (int i = first; i < VARIABLE_DIMENSIONS; i++) {
         target->made += count;
         if (done(target, ncmpi_def_dim(file->file, variable_dimensions[i], file->lengths[i], &dimensions[i])))
             return -1;
     }
     target->made += 2 * count;
-    if (done(target, ncmpi_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS, dimensions, &file->variable)))
+    if (done(target, ncmpi_def_var(file->file, VARIABLE, NC_UBYTE, VARIABLE_DIMENSIONS - first, &dimensions[first],
+                                   &file->variable)))
         return -1;
     return done(target, ncmpi_enddef(file->file));
 }
@@ -101,14 +103,12 @@ static int make_variable_open(struct call_target *target, long count)
     if (done(target, ncmpi_inq_varid(file->file, VARIABLE, &file->variable)) ||
         done(target, ncmpi_inq_varndims(file->file, file->variable, &dimension_count)))
         return -1;
-    if (dimension_count != VARIABLE_DIMENSIONS) {
-        snprintf(target->problem, sizeof target->problem, "has a variable of %d dimensions instead of %d",
-                 dimension_count, VARIABLE_DIMENSIONS);
+    const int first = VARIABLE_DIMENSIONS - dimension_count;
+    if (variable_has_dimensions(target, dimension_count) ||
+        done(target, ncmpi_inq_vardimid(file->file, file->variable, &dimensions[first])))
         return -1;
-    }
-    if (done(target, ncmpi_inq_vardimid(file->file, file->variable, dimensions)))
-        return -1;
-    for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
+    file->lengths[VARIABLE_BOXES] = 1;
+    for (int i = first; i < VARIABLE_DIMENSIONS; i++) {
         MPI_Offset length;
         if (done(target, ncmpi_inq_dimlen(file->file, dimensions[i], &length)))
             return -1;
@@ -156,6 +156,7 @@ static int transfer(struct call_target *target, enum transfer how)
     int code, *request = NULL;
     if (variable_block_of(target, file->lengths, &block))
         return -1;
+    const int first = variable_first(file->lengths);
     for (int i = 0; i < VARIABLE_DIMENSIONS; i++) {
         start[i] = block.start[i];
         length[i] = block.count[i];
@@ -165,28 +166,28 @@ static int transfer(struct call_target *target, enum transfer how)
     target->made++;
     switch (how) {
     case READ:
-        code = ncmpi_get_vara_uchar(file->file, file->variable, start, length, target->data);
+        code = ncmpi_get_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data);
         break;
     case WRITE:
-        code = ncmpi_put_vara_uchar(file->file, file->variable, start, length, target->data);
+        code = ncmpi_put_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data);
         break;
     case READ_ALL:
-        code = ncmpi_get_vara_uchar_all(file->file, file->variable, start, length, target->data);
+        code = ncmpi_get_vara_uchar_all(file->file, file->variable, &start[first], &length[first], target->data);
         break;
     case WRITE_ALL:
-        code = ncmpi_put_vara_uchar_all(file->file, file->variable, start, length, target->data);
+        code = ncmpi_put_vara_uchar_all(file->file, file->variable, &start[first], &length[first], target->data);
         break;
     case IGET:
-        code = ncmpi_iget_vara_uchar(file->file, file->variable, start, length, target->data, request);
+        code = ncmpi_iget_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data, request);
         break;
     default:
-        code = ncmpi_iput_vara_uchar(file->file, file->variable, start, length, target->data, request);
+        code = ncmpi_iput_vara_uchar(file->file, file->variable, &start[first], &length[first], target->data, request);
         break;
     }
     if (done(target, code))
         return -1;
     file->request_count += request != NULL;
-    target->moved = target->operation->bytes;
+    target->moved = plan_bytes(target->operation);
     return 0;
 }
 
@@ -250,16 +251,16 @@ static const struct call calls[] = {
     {.name = "create", .make = make_create, .on = NAMED_FILE},
     {.name = "open", .make = make_open, .on = NAMED_FILE},
     {.name = "close", .make = make_close, .on = OPEN_FILE},
-    {.name = "variable_create", .make = make_variable_create, .on = OPEN_FILE},
+    {.name = "variable_create", .make = make_variable_create, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "variable_open", .make = make_variable_open, .on = OPEN_FILE},
     {.name = "begin_independent", .make = make_begin_independent, .on = OPEN_FILE},
     {.name = "end_independent", .make = make_end_independent, .on = OPEN_FILE},
-    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
-    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE},
-    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE},
-    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE},
-    {.name = "iput", .make = make_iput, .data = &data_written, .on = OPEN_FILE},
-    {.name = "iget", .make = make_iget, .data = &data_read, .on = OPEN_FILE},
+    {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "write_all", .make = make_write_all, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "read", .make = make_read, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "read_all", .make = make_read_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "iput", .make = make_iput, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
+    {.name = "iget", .make = make_iget, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "wait_all", .make = make_wait_all, .on = OPEN_FILE},
     {.name = "sync", .make = make_sync, .on = OPEN_FILE},
     {.name = NULL},

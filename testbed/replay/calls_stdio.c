@@ -67,7 +67,8 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
     if (!tasks_of)
         fail(EXIT_FAILURE, "no memory for the %ld files of the plan", plan->file_count);
     for (long i = 0; i < plan->operation_count; i++)
-        if (plan->operations[i].file >= 0 && strcmp(plan->calls[plan->operations[i].call], "stdio.fopen") == 0)
+        if (plan->operations[i].file >= 0 && is_of_layer(plan, &plan->operations[i], &stdio_layer) &&
+            strcmp(plan->calls[plan->operations[i].call], "stdio.fopen") == 0)
             tasks_of[plan->operations[i].file] = 1;
     for (long i = 0; i < plan->file_count; i++)
         files[i].stream_is_own = tasks_of[i];

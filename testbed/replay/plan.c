@@ -131,12 +131,16 @@ static void check_operations(const struct plan *plan)
     int64_t step = 0;
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
-        if (operation->step < step || operation->step >= plan->step_count || operation->call < 0 ||
+        const int is_further = operation->call == PLAN_FURTHER_BOX;
+        if (is_further && (i == 0 || operation->step != step || operation->file != operation[-1].file ||
+                           operation->offset < operation[-1].offset || operation->bytes <= 0))
+            refuse();
+        if (operation->step < step || operation->step >= plan->step_count || (operation->call < 0 && !is_further) ||
             operation->call >= plan->call_count || operation->file < -1 || operation->file >= plan->file_count ||
             operation->offset < 0 || operation->pieces < 0 || operation->planes < 0)
             refuse();
-        if (!plan_is_contiguous(operation) && (operation->pieces > INT64_MAX / operation->planes ||
-                                               operation->bytes % (operation->pieces * operation->planes)))
+        if (!plan_is_one_piece(operation) && (operation->pieces > INT64_MAX / operation->planes ||
+                                              operation->bytes % (operation->pieces * operation->planes)))
             refuse();
         step = operation->step;
     }
@@ -160,7 +164,7 @@ static void hand_out_operations(int descriptor, long total, struct plan *plan)
     PMPI_Type_contiguous(sizeof(struct plan_operation) / sizeof(int64_t), MPI_INT64_T, &operation);
     PMPI_Type_commit(&operation);
     plan->operation_count = (long)counts[plan->rank];
-    plan->operations = allocate((size_t)plan->operation_count, sizeof *plan->operations);
+    plan->operations = allocate((size_t)plan->operation_count + 1, sizeof *plan->operations);
     if (plan->rank > 0)
         PMPI_Recv(plan->operations, (int)plan->operation_count, operation, 0, ROWS_TAG, MPI_COMM_WORLD,
                   MPI_STATUS_IGNORE);

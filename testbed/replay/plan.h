@@ -53,18 +53,42 @@ struct plan {
     struct plan_hint *hints;
     long step_count;
     struct plan_step *steps;
-    long operation_count; /* of this task */
-    struct plan_operation *operations;
+    long operation_count;              /* of this task: rows, of which a call has one for each of its boxes */
+    struct plan_operation *operations; /* one more than operation_count, which is not a further box */
 };
 
 /* Reads the plan on rank 0 and gives every rank its part. Collective over MPI_COMM_WORLD. Ends the program if the plan
  * cannot be used. */
 void plan_distribute(const char *path, struct plan *plan);
 
+/* The operation after this one; this one's boxes are the rows before it. */
+static inline const struct plan_operation *plan_next(const struct plan_operation *operation)
+{
+    do
+        operation++;
+    while (operation->call == PLAN_FURTHER_BOX);
+    return operation;
+}
+
+/* Whether a box lies in one piece. */
+static inline int plan_is_one_piece(const struct plan_operation *box)
+{
+    return box->pieces * box->planes <= 1;
+}
+
 /* Whether an operation's data lies in one piece. */
 static inline int plan_is_contiguous(const struct plan_operation *operation)
 {
-    return operation->pieces * operation->planes <= 1;
+    return plan_is_one_piece(operation) && operation[1].call != PLAN_FURTHER_BOX;
+}
+
+/* The bytes of all boxes of an operation. */
+static inline int64_t plan_bytes(const struct plan_operation *operation)
+{
+    int64_t bytes = 0;
+    for (const struct plan_operation *box = operation; box < plan_next(operation); box++)
+        bytes += box->bytes;
+    return bytes;
 }
 
 #endif

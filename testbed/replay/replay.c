@@ -64,6 +64,8 @@ static void allocate_step(struct replay *replay)
     const struct plan *plan = &replay->plan;
     int64_t most_bytes = 1, most_calls = 1, bytes = 0, calls = 0;
     for (long i = 0; i < plan->operation_count; i++) {
+        if (plan->operations[i].call == PLAN_FURTHER_BOX)
+            continue;
         if (i && plan->operations[i].step != plan->operations[i - 1].step)
             bytes = calls = 0;
         bytes += room_for(replay, &plan->operations[i]);
@@ -89,13 +91,14 @@ static void fail_at(const struct replay *replay, const struct call_target *targe
          operation->offset, what);
 }
 
-static void prepare_step(struct replay *replay, long first, long end)
+/* Returns the number of calls. */
+static long prepare_step(struct replay *replay, long first, long end)
 {
     unsigned char *data = replay->data;
-    for (long i = first; i < end; i++) {
-        const struct plan_operation *operation = &replay->plan.operations[i];
+    struct call_target *target = replay->targets;
+    const struct plan_operation *operation = &replay->plan.operations[first];
+    for (; operation < &replay->plan.operations[end]; operation = plan_next(operation), target++) {
         const struct call *call = call_of(replay, operation);
-        struct call_target *target = &replay->targets[i - first];
         *target = (struct call_target){
             .plan = &replay->plan,
             .operation = operation,
@@ -106,6 +109,7 @@ static void prepare_step(struct replay *replay, long first, long end)
             call->data->fill(target);
         data += room_for(replay, operation);
     }
+    return target - replay->targets;
 }
 
 /* Makes one call, or several that are started together. */
@@ -125,9 +129,9 @@ static void make_calls(struct replay *replay, struct call_target *targets, long 
     }
     if (is_wrong && !targets->problem[0])
         snprintf(targets->problem, sizeof targets->problem, "failed: %s", strerror(error));
-    if (!is_wrong && call->data && call->data->moves_file_bytes && targets->moved < targets->operation->bytes)
+    if (!is_wrong && call->data && call->data->moves_file_bytes && targets->moved < plan_bytes(targets->operation))
         snprintf(targets->problem, sizeof targets->problem, "ended after %" PRId64 " of %" PRId64 " bytes",
-                 targets->moved, targets->operation->bytes);
+                 targets->moved, plan_bytes(targets->operation));
     if (targets->problem[0])
         fail_at(replay, targets, targets->problem);
 }
@@ -161,8 +165,7 @@ static void wait_for_all(void)
 
 static void run_step(struct replay *replay, long step, long first, long end)
 {
-    long count = end - first;
-    prepare_step(replay, first, end);
+    const long count = prepare_step(replay, first, end);
     wait_for_all();
     ensio_phase(replay->plan.steps[step].phase);
     double start = MPI_Wtime();
@@ -190,6 +193,11 @@ static void find_calls(struct replay *replay)
     }
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
+        if (operation->call == PLAN_FURTHER_BOX)
+            continue;
+        if (!call_of(replay, operation)->in_boxes && operation[1].call == PLAN_FURTHER_BOX)
+            fail(EXIT_USAGE, "the plan has a %s of several boxes, which calls of MPI-IO and NetCDF can have",
+                 plan->calls[operation->call]);
         if (call_of(replay, operation)->on != NOTHING && operation->file < 0)
             fail(EXIT_USAGE, "rank %d: the plan names no file for a %s", plan->rank, plan->calls[operation->call]);
     }

@@ -55,7 +55,6 @@ FITS = (
         {
             "franklin": (
                 "link_MB_per_s",
-                "stream_MB_per_s",
                 "cache_MiB",
                 "share_noise",
                 "heavy_share",

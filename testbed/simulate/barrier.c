@@ -12,11 +12,22 @@ static void refuse_mismatch(const struct simulation *simulation, int32_t number,
          number, simulation->tasks[number].plan_step);
 }
 
-static double gathered_s(const struct simulation *simulation, double bytes_of_task)
+double gathered_s(const struct simulation *simulation, double bytes_of_task)
 {
     /* Whatever the algorithm, the data of all other tasks enter through the node's link, once for each of its tasks. */
     const double bytes = bytes_of_task * (double)(simulation->plan.tasks - 1) * simulation->plan.tasks_per_node;
     return bytes / simulation->costs.message_bytes_per_s;
+}
+
+/* What the tasks tell each other before a collective call moves data: both ends of their ranges (two MPI_Allgather),
+ * how many pieces each has for each aggregator (MPI_Alltoall), the pieces themselves (two messages from each task to
+ * each of its aggregators), and the number of rounds (MPI_Allreduce). */
+static double domains_ns(const struct simulation *simulation, double latency_ns)
+{
+    const struct costs *costs = &simulation->costs;
+    const double everybody_ns = 4 * latency_ns + 1e9 * gathered_s(simulation, 2 * sizeof(int64_t) + sizeof(int32_t));
+    const double pieces_ns = (double)costs->message_ns + 2 * (double)simulation->domains.receivers * costs->overhead_ns;
+    return (everybody_ns + pieces_ns) * costs->exchange_scale;
 }
 
 /* The duration of a barrier's messages. */
@@ -30,8 +41,7 @@ static int64_t cost_ns(const struct simulation *simulation, enum barrier barrier
     else if (barrier == BARRIER_ALLGATHER)
         data_s = gathered_s(simulation, (double)bytes);
     else if (barrier == BARRIER_DOMAINS)
-        return (int64_t)((latency_ns + 1e9 * gathered_s(simulation, 2 * sizeof(int64_t))) *
-                         simulation->costs.exchange_scale);
+        return (int64_t)domains_ns(simulation, latency_ns);
     return (int64_t)(latency_ns + 1e9 * data_s);
 }
 

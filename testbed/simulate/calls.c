@@ -73,7 +73,7 @@ void enter_call(struct simulation *simulation, struct task *task, int64_t now_ns
              (op == OP_wait && step->recorded != RECORDED_MPI_Waitall))
         bytes = operation.bytes; /* positions of streams are not recorded */
     else if (op == OP_read || op == OP_write)
-        offset = data_offset(simulation, &operation), bytes = operation.bytes;
+        offset = data_offset(simulation, &operation), bytes = task->bytes;
     else if (step->recorded == RECORDED_lseek || step->recorded == RECORDED_MPI_File_seek)
         offset = operation.offset;
     else if (step->recorded == RECORDED_MPI_File_set_size)
@@ -119,21 +119,24 @@ void begin_step_call(struct simulation *simulation, int32_t number, int64_t now_
     begin_model_call(simulation, number, now_ns, step->recorded, step->operation, operation.file, offset, bytes);
 }
 
-/* One piece after the other. */
+/* One piece after the other, box by box. */
 int begin_piece(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
     struct task *task = &simulation->tasks[number];
-    const struct plan_operation operation = task->operation;
-    const int64_t pieces = operation.pieces * operation.planes;
-    if (task->at == pieces || !operation.bytes) {
-        task->at = 0;
+    if (task->box == task->boxes || !task->bytes) {
+        task->box = 0;
         task->step++;
         return 0;
     }
-    const int64_t offset = data_offset(simulation, &operation) + task->at / operation.pieces * operation.plane_stride +
-                           task->at % operation.pieces * operation.stride;
-    task->at++;
-    begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, operation.file, offset,
-                     operation.bytes / pieces);
+    const struct plan_operation box = plan_box(&simulation->plan, task->row, task->box);
+    const int64_t pieces = box.pieces * box.planes;
+    const int64_t offset =
+        data_offset(simulation, &box) + task->at / box.pieces * box.plane_stride + task->at % box.pieces * box.stride;
+    if (++task->at == pieces) {
+        task->at = 0;
+        task->box++;
+    }
+    begin_model_call(simulation, number, now_ns, task->step->recorded, task->step->operation, box.file, offset,
+                     box.bytes / pieces);
     return 1;
 }

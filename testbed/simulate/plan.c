@@ -128,21 +128,45 @@ int64_t plan_count(const struct plan *plan, int32_t task, int64_t left)
     return count;
 }
 
-struct plan_operation plan_operation(const struct plan *plan, int64_t number)
+/* One row. A further box has the call PLAN_FURTHER_BOX. */
+static struct plan_operation row_of(const struct plan *plan, int64_t number, int is_further)
 {
     struct plan_operation operation;
     const char *place = (const char *)plan->operations + (size_t)number * sizeof operation;
     memcpy(&operation, place, sizeof operation);
     __builtin_prefetch(place + sizeof operation); /* the task's next operation: other tasks run before it is needed */
     __builtin_prefetch(place + 2 * sizeof operation - 1);
-    if (operation.step < 0 || operation.step >= plan->step_count || operation.call < 0 ||
-        operation.call >= plan->call_count || operation.file < -1 || operation.file >= plan->file_count ||
-        operation.pieces < 0 || operation.planes < 0 || operation.pieces > MOST_PIECES ||
-        operation.planes > MOST_PIECES)
+    if (operation.step < 0 || operation.step >= plan->step_count ||
+        (is_further ? operation.call != PLAN_FURTHER_BOX : operation.call < 0) || operation.call >= plan->call_count ||
+        operation.file < -1 || operation.file >= plan->file_count || operation.pieces < 0 || operation.planes < 0 ||
+        operation.pieces > MOST_PIECES || operation.planes > MOST_PIECES)
         refuse(plan, "its operations");
     operation.pieces += !operation.pieces;
     operation.planes += !operation.planes;
     return operation;
+}
+
+struct plan_operation plan_operation(const struct plan *plan, int64_t number)
+{
+    return row_of(plan, number, 0);
+}
+
+int64_t plan_boxes(const struct plan *plan, int64_t number, int64_t end)
+{
+    int64_t next = number + 1;
+    for (; next < end; next++) {
+        int64_t call;
+        const char *row = (const char *)plan->operations + (size_t)next * sizeof(struct plan_operation);
+        memcpy(&call, row + offsetof(struct plan_operation, call), sizeof call);
+        if (call != PLAN_FURTHER_BOX)
+            break;
+    }
+    return next - number;
+}
+
+struct plan_operation plan_box(const struct plan *plan, int64_t number, int64_t box)
+{
+    return row_of(plan, number + box, box > 0);
 }
 
 const char *plan_hint(const struct plan *plan, const char *key)

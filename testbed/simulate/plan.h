@@ -36,8 +36,8 @@ struct plan {
     char **files;
     char **hints; /* "key value" */
     struct plan_step *steps;
-    int64_t operation_count;
-    const int64_t *counts; /* operations of each task; possibly not aligned for int64_t */
+    int64_t operation_count; /* rows, of which a call has one for each of its boxes */
+    const int64_t *counts;   /* rows of each task; possibly not aligned for int64_t */
     const struct plan_operation *operations;
     void *mapped;
     size_t mapped_bytes;
@@ -49,8 +49,14 @@ void plan_read(const char *path, struct plan *plan);
 /* The number of a task's operations, of at most `left`. */
 int64_t plan_count(const struct plan *plan, int32_t task, int64_t left);
 
-/* One operation, with valid indices and positive lengths. */
+/* One operation, with valid indices and positive lengths: its first box. */
 struct plan_operation plan_operation(const struct plan *plan, int64_t number);
+
+/* The boxes of an operation whose first row is `number`: rows before `end`. */
+int64_t plan_boxes(const struct plan *plan, int64_t number, int64_t end);
+
+/* One box, with positive lengths, of an operation whose first row is `number`. */
+struct plan_operation plan_box(const struct plan *plan, int64_t number, int64_t box);
 
 /* The value of a hint, or NULL. */
 const char *plan_hint(const struct plan *plan, const char *key);

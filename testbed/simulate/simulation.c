@@ -9,6 +9,7 @@
 #include "twophase.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static void compute(struct simulation *simulation, int32_t number, int64_t now_ns)
 {
@@ -16,6 +17,23 @@ static void compute(struct simulation *simulation, int32_t number, int64_t now_n
     if (lasts_ns < 0 || lasts_ns > INT64_MAX / 2 - now_ns)
         fail(EXIT_USAGE, "task %" PRId32 " computes for %" PRId64 " ns", number, lasts_ns);
     event_heap_put(&simulation->event_heap, now_ns + lasts_ns, number);
+}
+
+static void begin_operation(struct simulation *simulation, struct task *task, const struct plan_operation *operation)
+{
+    const struct plan *plan = &simulation->plan;
+    task->row = task->next_operation;
+    task->boxes = plan_boxes(plan, task->row, task->end_operation);
+    task->box = 0;
+    task->bytes = operation->bytes;
+    for (int64_t box = 1; box < task->boxes; box++)
+        task->bytes += plan_box(plan, task->row, box).bytes;
+    task->next_operation += task->boxes;
+    task->operation = *operation;
+    task->step = simulation->programs[operation->call]->steps;
+    if (task->boxes > 1 && strncmp(plan->calls[operation->call], "mpiio.", 6) != 0)
+        fail(EXIT_USAGE, "the plan has a %s of several boxes, which calls of MPI-IO can have",
+             plan->calls[operation->call]);
 }
 
 /* Starts the task's next call, or the barrier at the end of its step of the plan. 0: the task is finished. */
@@ -37,9 +55,7 @@ static int next_call(struct simulation *simulation, struct task *task, int64_t n
         if (operation.step < task->plan_step)
             fail(EXIT_USAGE, "%s is not a plan: its steps go backwards: make it again with ensio simulate", plan->path);
         if (operation.step == task->plan_step) {
-            task->next_operation++;
-            task->operation = operation;
-            task->step = simulation->programs[operation.call]->steps;
+            begin_operation(simulation, task, &operation);
             return 1;
         }
     }

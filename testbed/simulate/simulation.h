@@ -43,10 +43,14 @@ struct stream {
 struct task {
     int64_t next_operation;
     int64_t end_operation;
+    int64_t row;          /* of the current operation in the plan */
+    int64_t boxes;        /* of the current operation */
+    int64_t box;          /* of the next piece */
+    int64_t bytes;        /* of all boxes of the current operation */
     int64_t at;           /* index of the next piece; the next position in a file domain */
     int64_t window_begin; /* of an aggregator's current chunk */
     int64_t window_end;
-    struct plan_operation operation; /* current operation */
+    struct plan_operation operation; /* current operation: its first box */
     const struct step *step;
     struct frame frames[MOST_DEPTH];
     struct stream stream;
@@ -83,7 +87,11 @@ struct domains {
     uint8_t has_holes;
     struct run *runs;
     int64_t run_count;
-    int64_t room;
+    int64_t *begins; /* of the boxes of all tasks, sorted */
+    int64_t *ends;   /* the same */
+    int64_t box_count;
+    int64_t room;      /* of these lists */
+    int64_t receivers; /* most tasks that have bytes in the domain of an aggregator */
 };
 
 /* All tasks that arrive at a barrier. */

@@ -1,5 +1,6 @@
 #include "twophase.h"
 
+#include "barrier.h"
 #include "fail.h"
 #include "calls.h"
 #include "hdf5_files.h"
@@ -16,12 +17,67 @@ static int by_begin(const void *a, const void *b)
     return (first->begin > second->begin) - (first->begin < second->begin);
 }
 
-/* The distance from the first to the last byte of an operation. */
-static int64_t extent(const struct plan_operation *operation)
+/* The distance from the first to the last byte of a box. */
+static int64_t extent(const struct plan_operation *box)
 {
-    const int64_t last =
-        (operation->planes - 1) * operation->plane_stride + (operation->pieces - 1) * operation->stride;
-    return last + operation->bytes / (operation->planes * operation->pieces);
+    const int64_t last = (box->planes - 1) * box->plane_stride + (box->pieces - 1) * box->stride;
+    return last + box->bytes / (box->planes * box->pieces);
+}
+
+/* Makes room for the boxes of all tasks. */
+static void make_room(struct simulation *simulation)
+{
+    struct domains *domains = &simulation->domains;
+    int64_t boxes = 0;
+    for (int32_t i = 0; i < simulation->plan.tasks; i++)
+        boxes += simulation->tasks[i].boxes;
+    if (boxes <= domains->room)
+        return;
+    free(domains->runs);
+    free(domains->begins);
+    free(domains->ends);
+    domains->runs = zeroed((size_t)boxes, sizeof *domains->runs, "the bytes of collective calls");
+    domains->begins = zeroed((size_t)boxes, sizeof *domains->begins, "the bytes of collective calls");
+    domains->ends = zeroed((size_t)boxes, sizeof *domains->ends, "the bytes of collective calls");
+    domains->room = boxes;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
+    return (first > second) - (first < second);
+}
+
+static void sort(int64_t *values, int64_t count)
+{
+    for (int64_t i = 1; i < count; i++)
+        if (values[i] < values[i - 1]) {
+            qsort(values, (size_t)count, sizeof *values, by_value);
+            return;
+        }
+}
+
+/* The number of sorted values that are less than a limit. */
+static int64_t count_below(const int64_t *values, int64_t count, int64_t limit)
+{
+    int64_t low = 0;
+    while (low < count) {
+        const int64_t middle = (low + count) / 2;
+        if (values[middle] < limit)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+/* The number of tasks that have bytes in a range. Boxes of a task lie apart, and rarely in the same range. */
+static int64_t tasks_between(const struct simulation *simulation, int64_t begin, int64_t end)
+{
+    const struct domains *domains = &simulation->domains;
+    const int64_t boxes = count_below(domains->begins, domains->box_count, end) -
+                          count_below(domains->ends, domains->box_count, begin + 1);
+    return boxes < simulation->plan.tasks ? boxes : simulation->plan.tasks;
 }
 
 /* Sorts the ranges of all tasks, and merges adjacent ones. */
@@ -49,20 +105,27 @@ void share_domains(struct simulation *simulation)
 {
     const struct plan *plan = &simulation->plan;
     struct domains *domains = &simulation->domains;
-    if (!domains->runs)
-        domains->runs = zeroed((size_t)plan->tasks, sizeof *domains->runs, "the bytes of collective calls");
+    make_room(simulation);
     int64_t bytes = 0, covered = 0;
     int strided = 0;
     domains->run_count = 0;
     for (int32_t i = 0; i < plan->tasks; i++) {
-        const struct plan_operation operation = simulation->tasks[i].operation;
-        if (operation.bytes <= 0)
-            continue;
-        const int64_t begin = data_offset(simulation, &operation), length = extent(&operation);
-        domains->runs[domains->run_count++] = (struct run){begin, begin + length};
-        bytes += operation.bytes;
-        strided |= length > operation.bytes;
+        const struct task *task = &simulation->tasks[i];
+        for (int64_t k = 0; k < task->boxes; k++) {
+            const struct plan_operation box = k ? plan_box(plan, task->row, k) : task->operation;
+            if (box.bytes <= 0)
+                continue;
+            const int64_t begin = data_offset(simulation, &box), length = extent(&box);
+            domains->begins[domains->run_count] = begin;
+            domains->ends[domains->run_count] = begin + length;
+            domains->runs[domains->run_count++] = (struct run){begin, begin + length};
+            bytes += box.bytes;
+            strided |= length > box.bytes;
+        }
     }
+    domains->box_count = domains->run_count;
+    sort(domains->begins, domains->box_count);
+    sort(domains->ends, domains->box_count);
     merge_runs(domains);
     for (int64_t i = 0; i < domains->run_count; i++)
         covered += domains->runs[i].end - domains->runs[i].begin;
@@ -77,6 +140,12 @@ void share_domains(struct simulation *simulation)
     domains->begin -= domains->begin % unit;
     domains->domain_bytes = (domains->end - domains->begin + domains->aggregators - 1) / domains->aggregators;
     domains->domain_bytes = (domains->domain_bytes + unit - 1) / unit * unit;
+    domains->receivers = 0;
+    for (int64_t i = 0; i < domains->aggregators; i++) {
+        const int64_t begin = domains->begin + i * domains->domain_bytes;
+        const int64_t tasks = tasks_between(simulation, begin, begin + domains->domain_bytes);
+        domains->receivers = tasks > domains->receivers ? tasks : domains->receivers;
+    }
 }
 
 /* The index of a task's aggregator; -1: none. Aggregators are spread over the nodes, one on each if possible. */
@@ -123,8 +192,11 @@ static void exchange_chunk(struct simulation *simulation, int32_t number, int64_
     for (const struct run *run = run_after(domains, begin);
          run && run < domains->runs + domains->run_count && run->begin < end; run++)
         bytes += least(run->end, end) - (run->begin > begin ? run->begin : begin);
-    const double latency_ns = simulation->barrier_rounds * (double)costs->message_ns;
-    const double lasts_ns = (latency_ns + 1e9 * (double)bytes / costs->message_bytes_per_s) * costs->exchange_scale;
+    const double sizes_ns =
+        simulation->barrier_rounds * (double)costs->message_ns + 1e9 * gathered_s(simulation, sizeof(int32_t));
+    const double handled_ns = (double)tasks_between(simulation, begin, end) * costs->overhead_ns;
+    const double data_ns = (double)costs->message_ns + handled_ns + 1e9 * (double)bytes / costs->message_bytes_per_s;
+    const double lasts_ns = (sizes_ns + data_ns) * costs->exchange_scale;
     event_heap_put(&simulation->event_heap, now_ns + 1 + (int64_t)lasts_ns, number);
 }
 

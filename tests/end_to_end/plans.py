@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+BOX = "box"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -15,7 +17,7 @@ class Row:
     ----------
     task : int
     call : str
-        ``layer.call``.
+        ``layer.call``, or `BOX` for a further box of the call before it.
     file : int
         Index into the plan's files; -1: none.
     offset, bytes, pieces, stride, planes, plane_stride : int
@@ -61,7 +63,7 @@ def write_plan(
 ) -> Path:
     """Write a plan of version 2; ``steps`` are the phases' names and their rows."""
     files = list(files)
-    calls = list(dict.fromkeys(row.call for _, rows in steps for row in rows))
+    calls = list(dict.fromkeys(row.call for _, rows in steps for row in rows if row.call != BOX))
     lines = [f"seed {seed}", f"tasks {tasks}", "tasks_per_node 2"]
     lines += [f"calls {len(calls)}", *calls]
     lines += [f"files {len(files)}", *map(str, files)]
@@ -69,7 +71,7 @@ def write_plan(
     lines += [f"steps {len(steps)}", *(f"{name} 0" for name, _ in steps)]
     own = [
         [
-            (step, calls.index(row.call), *row.numbers())
+            (step, -1 if row.call == BOX else calls.index(row.call), *row.numbers())
             for step, (_, rows) in enumerate(steps)
             for row in rows
             if row.task == task

@@ -12,13 +12,15 @@ from ensembles.workloads.simulation import simulate
 from ensembles.workloads.simulation.models import Model
 
 MIB = 1 << 20
+BOX = "box"
 
 
 @dataclass
 class HandmadePlan:
     """A plan of which every task's rows are given.
 
-    Rows are (step, call, file, offset, bytes[, pieces, stride[, planes, plane_stride]]).
+    Rows are (step, call, file, offset, bytes[, pieces, stride[, planes, plane_stride]]). The call `BOX` is a
+    further box of the call before it.
     """
 
     rows: list[list[tuple]]
@@ -36,7 +38,7 @@ class HandmadePlan:
         return len(self.rows)
 
     def write(self, path: Path, directory: Path, seed: int) -> None:
-        calls = sorted({row[1] for rows in self.rows for row in rows})
+        calls = sorted({row[1] for rows in self.rows for row in rows} - {BOX})
         lines = [f"seed {seed}", f"tasks {self.tasks}", f"tasks_per_node {self.tasks_per_node}"]
         for key, entries in [
             ("calls", calls),
@@ -48,7 +50,12 @@ class HandmadePlan:
         lines.append(f"operations {sum(map(len, self.rows))}")
         text = "".join(f"{line}\n" for line in lines).encode()
         numbers = [
-            [row[0], calls.index(row[1]), *row[2:5], *(row[5:] + (1, 0, 1, 0)[len(row) - 5 :])]
+            [
+                row[0],
+                -1 if row[1] == BOX else calls.index(row[1]),
+                *row[2:5],
+                *(row[5:] + (1, 0, 1, 0)[len(row) - 5 :]),
+            ]
             for rows in self.rows
             for row in rows
         ]

@@ -17,10 +17,19 @@ ENVIRONMENT = {**os.environ, **MPI, "PATH": f"{BUILD / 'bin'}:{os.environ['PATH'
 
 
 def compared(folder: Path, kept: dict, path: Path, *more: str) -> subprocess.CompletedProcess:
-    """Replays the pattern of a fingerprint and compares."""
+    """Replays the pattern of a fingerprint and compares.
+
+    With `romio_hints` the library is ROMIO, for the program as for the pattern: without collective buffering
+    and data sieving it makes a system call for each piece of a data type.
+    """
+    environment = dict(ENVIRONMENT)
+    if "romio_hints" in kept:
+        hints = folder / "hints"
+        hints.write_text("".join(f"{key} {value}\n" for key, value in kept["romio_hints"].items()))
+        environment.update(OMPI_MCA_io="romio321", ROMIO_HINTS=str(hints))
     pattern = PATTERNS / f"{kept['pattern']}.toml"
     replay = [ENSIO, "replay", pattern, *kept["options"], *more, "--directory", folder, "-o", folder / "run"]
-    subprocess.run(replay, env=ENVIRONMENT, check=True, capture_output=True, timeout=600)
+    subprocess.run(replay, env=environment, check=True, capture_output=True, timeout=600)
     command = [ENSIO, "fingerprint", folder / "run", "--whole", *kept["filters"], "--against", path]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 

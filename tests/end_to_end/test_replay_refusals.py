@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 import pytest
-from plans import Row, everyone, write_plan
+from plans import BOX, Row, everyone, write_plan
 from replaying import start
 
 import ensembles
@@ -113,6 +113,11 @@ def test_message_that_does_not_come_whole_is_noticed(replay_program, tmp_path):
         ([Row(0, "ncmpi.open")], [], "names the call ncmpi.open, which this ensio-replay does not know"),
         ([Row(0, "posix.open", -1)], [], "rank 0: the plan names no file for a posix.open"),
         ([Row(0, "mpi.exchange", -1, 1, 5)], [], "has an exchange with task 1, but there are 1 tasks"),
+        (
+            [Row(0, "posix.write", bytes=8), Row(0, BOX, offset=8, bytes=8)],
+            [],
+            "a posix.write of several boxes",
+        ),
         ([Row(0, "hdf5.create")], [("hdf5.alignmnt", "1")], "the hint hdf5.alignmnt, which this"),
         ([Row(0, "hdf5.create")], [("hdf5.alignment", "1k")], "hdf5.alignment is 1k, it must be a"),
         ([Row(0, "hdf5.create")], [("hdf5.libver", "1")], "hdf5.libver is 1: it may be"),
@@ -180,6 +185,9 @@ def test_pieces_that_are_no_block_of_a_variable_are_refused(replay_program, tmp_
         lambda plan: plan[:-72] + np.array([1, 0, 0, 0, 0, 1, 0, 1, 0]).tobytes(),  # of a second step
         lambda plan: plan[:-72] + np.array([0, 0, 5, 0, 0, 1, 0, 1, 0]).tobytes(),  # a sixth file
         lambda plan: plan[:-72] + np.array([0, 0, 0, 0, 10, 3, 9, 1, 0]).tobytes(),  # thirds of 10 bytes
+        lambda plan: (
+            plan[:-72] + np.array([0, -1, 0, 0, 10, 1, 0, 1, 0]).tobytes()
+        ),  # a further box of no call
     ],
 )
 def test_damaged_plan_is_refused(replay_program, tmp_path, damage):

@@ -1,7 +1,9 @@
 """ensio-replay sets one view for collective calls whose pieces come again, else one for each call."""
 
+from dataclasses import replace
+
 import pytest
-from plans import Row, everyone, write_plan
+from plans import BOX, Row, everyone, write_plan
 from replaying import SEED, check_written, start
 
 import ensembles
@@ -19,7 +21,9 @@ def strided(call: str, offset: int) -> list[Row]:
 
 def views_of(folder, program, flavour: str, steps: list[tuple[str, list[Row]]]) -> list[int]:
     """Replays, checks the content of the file, and returns how many views each task set."""
-    rows = [row for _, rows in steps for row in rows]
+    rows = [
+        replace(row, call="mpiio.write_at") if row.call == BOX else row for _, rows in steps for row in rows
+    ]
     plan = write_plan(folder / "plan", TASKS, [folder / "data"], steps, seed=SEED)
     done = start(program, flavour, plan, folder / "run", TASKS)
     assert done.returncode == 0, done.stderr
@@ -41,6 +45,36 @@ def test_one_view_after_each_open_serves_calls_whose_pieces_come_again(replay_pr
     run = ensembles.open(tmp_path / "run")
     writes = run.select(call="MPI_File_write_at_all", rank="1")
     assert writes.offset.tolist() == [10 + k * TILE for k in range(TIMES)]
+
+
+@pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
+def test_boxes_of_a_call_are_in_one_view(replay_program, tmp_path, flavour):
+    """Each task has a box at the start of the tile and one further back, of another shape."""
+
+    def boxes(call: str, offset: int) -> list[Row]:
+        return [
+            row
+            for task in range(TASKS)
+            for row in (
+                Row(task, call, 0, offset + 10 * task, bytes=40, pieces=4, stride=30),
+                Row(task, BOX, 0, offset + 120 + 20 * (TASKS - 1 - task), bytes=40, pieces=2, stride=60),
+            )
+        ]
+
+    steps = [
+        ("open", everyone(TASKS, "mpiio.open", file=0)),
+        *(("write", boxes("mpiio.write_at_all", k * TILE)) for k in range(TIMES)),
+        ("reopen", everyone(TASKS, "mpiio.close", file=0) + everyone(TASKS, "mpiio.open", file=0)),
+        *(("read", boxes("mpiio.read_at_all", k * TILE)) for k in range(TIMES)),
+        ("alone", boxes("mpiio.read_at", 0)),
+        ("close", everyone(TASKS, "mpiio.close", file=0)),
+    ]
+    # One view after each open, and one for the independent call of each task.
+    assert views_of(tmp_path, replay_program(flavour), flavour, steps) == [3] * TASKS
+    run = ensembles.open(tmp_path / "run")
+    writes = run.select(call="MPI_File_write_at_all", rank="1")
+    assert writes.offset.tolist() == [10 + k * TILE for k in range(TIMES)]
+    assert writes.moved.tolist() == [80] * TIMES
 
 
 def test_calls_at_irregular_places_have_a_view_each(replay_program, tmp_path):

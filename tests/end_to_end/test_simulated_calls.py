@@ -1,13 +1,16 @@
 """Simulated programs: their calls are those of the plan, and wait for each other where real ones would."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from places import BUILD
-from simulated_plans import MIB, HandmadePlan, called, covered, every_task, healthy, simulated
+from simulated_plans import BOX, MIB, HandmadePlan, called, covered, every_task, healthy, simulated
 
 from ensembles.model.errors import EnsioError
 from ensembles.summaries.cells import CENTRAL
 from ensembles.summaries.ranktable import COLUMNS as RANK_COLUMNS
+from ensembles.workloads.simulation.models import Model
 
 MS = 10**6
 
@@ -171,6 +174,104 @@ def test_holes_in_a_collective_write_are_read_before(tmp_path):
     assert read == write == 3 * 4000 + 1000 + 500
 
 
+def test_boxes_of_a_call_are_written_as_they_lie_in_the_file(tmp_path):
+    """Two tasks with opposite corners of a square of 2 x 2 boxes, each of 3 rows of 10 bytes."""
+
+    def rows(rank):
+        first, second = 10 * rank, 60 + 10 * (1 - rank)
+        return [
+            (0, "mpiio.open", 0, 0, 0),
+            (0, "mpiio.write_at_all", 0, first, 30, 3, 20),
+            (0, BOX, 0, second, 30, 3, 20),
+            (0, "mpiio.write_at", 0, 1000 + first, 30, 3, 20),
+            (0, BOX, 0, 1000 + second, 30, 3, 20),
+        ]
+
+    run, _ = simulated(tmp_path, HandmadePlan(every_task(2, rows)))
+    together, alone = called(run, "MPI_File_write_at_all"), called(run, "MPI_File_write_at")
+    assert sorted(together.offset.tolist()) == [0, 10]
+    assert together.moved.tolist() == alone.moved.tolist() == [60, 60]
+    inner = called(run, "pwrite")
+    first = inner.offset < 1000
+    assert covered(inner.offset[first], inner.moved[first]) == [(0, 120)]
+    assert first.sum() == 1  # without holes: one write, and nothing is read before
+    assert not len(called(run, "pread"))
+    for rank in range(2):
+        own = inner.offset[~first & (inner.rank == rank)]
+        expected = [1000 + 20 * row + 10 * (rank if row < 3 else 1 - rank) for row in range(6)]
+        assert own.tolist() == expected
+    assert set(inner.moved[~first].tolist()) == {10}
+
+
+def test_holes_between_boxes_are_read_before(tmp_path):
+    def rows(rank):
+        return [
+            (0, "mpiio.open", 0, 0, 0),
+            (0, "mpiio.write_at_all", 0, 100 * rank, 50, 5, 20),
+            (0, BOX, 0, 500 + 100 * rank, 50, 5, 20),
+        ]
+
+    run, _ = simulated(tmp_path, HandmadePlan(every_task(2, rows)))
+    assert called(run, "pread").moved.tolist() == called(run, "pwrite").moved.tolist()
+    assert covered(called(run, "pwrite").offset, called(run, "pwrite").moved) == [
+        (0, 90),
+        (100, 190),
+        (500, 590),
+        (600, 690),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("apart", "receivers"),
+    [(False, 2), (True, 8)],  # each aggregator has the ranges of two tasks, or pieces of all
+)
+def test_messages_of_a_collective_call_are_those_of_romio(tmp_path, apart, receivers):
+    """8 tasks on 4 nodes, an aggregator on each, one round: counted in the source of ROMIO."""
+    tasks, piece, pieces = 8, 1000, 16
+
+    def rows(rank):
+        range_of_task = (rank * piece, pieces * piece, pieces, tasks * piece)
+        return [
+            (0, "mpiio.open", 0, 0, 0),
+            (
+                0,
+                "mpiio.write_at_all",
+                0,
+                *(range_of_task if apart else (rank * pieces * piece, pieces * piece)),
+            ),
+        ]
+
+    def duration_us(**parameters):
+        folder = tmp_path / "-".join(map(str, parameters.values()))
+        folder.mkdir()
+        parameters = {"mpi_latency_us": 0, "mpi_message_us": 0, **parameters}
+        run, _ = simulated(folder, HandmadePlan(every_task(tasks, rows)), healthy(**parameters))
+        return called(run, "MPI_File_write_at_all").duration[0] / 1000
+
+    without = duration_us(mpi_latency_us=0)
+    # Two messages with its pieces from each task to each of its aggregators, and one with data.
+    assert duration_us(mpi_message_us=50) - without == pytest.approx(50 * 3 * receivers, abs=0.1)
+    # Two allgathers, two alltoalls, an allreduce and a barrier of 3 levels, and two exchanges.
+    assert duration_us(mpi_latency_us=100) - without == pytest.approx(100 * (6 * 3 + 2), abs=0.1)
+
+
+def test_a_file_that_all_open_and_one_writes_has_no_lock_conflict(tmp_path):
+    """Locks come with reads and writes: the end inside a stripe stays in the cache of the only writer."""
+
+    def rows(rank, writers):
+        return [(0, "posix.open", 0, 0, 0), (0, "mpi.barrier", -1, 0, 0)] + [
+            (0, "posix.pwrite", 0, rank * 100_000 + k * 4 * MIB, 100_000) for k in range(4) if rank < writers
+        ]
+
+    model = Model("healthy", Path("healthy.toml"), {}, {"misaligned-requests": 1})
+    for writers, slow in ((1, 0), (8, 8 * 4 - 2)):  # the first writes of the first node are before the others
+        folder = tmp_path / str(writers)
+        folder.mkdir()
+        plan = HandmadePlan(every_task(8, lambda rank, writers=writers: rows(rank, writers)))
+        run, _ = simulated(folder, plan, model)
+        assert (called(run, "pwrite").duration > 1_000_000).sum() == slow
+
+
 def test_a_message_arrives_after_it_was_sent(tmp_path):
     sender = [(0, "task.compute", -1, 0, 7 * MS), (0, "mpi.exchange", -1, 1, 1000)]
     receiver = [(0, "mpi.exchange", -1, 0, -1000)]
@@ -291,6 +392,7 @@ def test_one_task_handles_the_messages_of_all_others_one_after_the_other(tmp_pat
         ([[(0, "mpi.exchange", -1, 1, 8)], []], "wait without end, in step 0"),
         ([[(0, "mpi.exchange", -1, 0, 8)], []], "wait without end, in step 0"),
         ([[(0, "mpi.exchange", -1, 2, 8)], []], "exchanges with task 2, which does not exist"),
+        ([[(0, "posix.write", 0, 0, 8), (0, BOX, 0, 8, 8)], []], "has a posix.write of several boxes"),
         ([[(0, "posix.aio_read", 0, 0, 8)], []], "names the call posix.aio_read, which this ensio-simulate"),
     ],
 )

@@ -49,6 +49,8 @@ class CallKind:
         The call reads or writes the bytes at its offset.
     in_pieces : bool
         The call can access separate pieces of the file.
+    in_boxes : bool
+        The call can access several boxes of pieces.
     collective : bool
         All tasks make the call together.
     same_size : bool
@@ -66,6 +68,7 @@ class CallKind:
     reads: bool = False
     writes: bool = False
     in_pieces: bool = False
+    in_boxes: bool = False
     collective: bool = False
     same_size: bool = False
 
@@ -107,6 +110,10 @@ def _in(before: frozenset[FileState], kind: CallKind, after: FileState | None = 
     return replace(kind, before=before, after=after)
 
 
+def _in_boxes(kind: CallKind) -> CallKind:
+    return replace(kind, in_boxes=True)
+
+
 def _of_dataset(kind: CallKind) -> CallKind:
     return _in(DATASET, kind)
 
@@ -118,13 +125,13 @@ _NETCDF = {
     "open": _OPENING_TOGETHER,
     "close": CallKind(before=OPEN | DATASET, after=FileState.CLOSED, collective=True),
     "variable_create": CallKind(
-        _SIZE, after=FileState.DATASET, in_pieces=True, collective=True, same_size=True
+        _SIZE, after=FileState.DATASET, in_pieces=True, in_boxes=True, collective=True, same_size=True
     ),
     "variable_open": CallKind(after=FileState.DATASET, collective=True),
-    "read": _of_dataset(_IN_PIECES_READ),
-    "write": _of_dataset(_IN_PIECES_WRITE),
-    "read_all": _of_dataset(_ALL_READ),
-    "write_all": _of_dataset(_ALL_WRITE),
+    "read": _of_dataset(_in_boxes(_IN_PIECES_READ)),
+    "write": _of_dataset(_in_boxes(_IN_PIECES_WRITE)),
+    "read_all": _of_dataset(_in_boxes(_ALL_READ)),
+    "write_all": _of_dataset(_in_boxes(_ALL_WRITE)),
     "sync": _in(DATASET, _TOGETHER),
 }
 
@@ -160,12 +167,12 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
         "seek": _SEEK,
         "read": _READ,
         "write": _WRITE,
-        "read_at": _IN_PIECES_READ,
-        "write_at": _IN_PIECES_WRITE,
-        "read_at_all": _ALL_READ,
-        "write_at_all": _ALL_WRITE,
-        "read_all": _ALL_READ,
-        "write_all": _ALL_WRITE,
+        "read_at": _in_boxes(_IN_PIECES_READ),
+        "write_at": _in_boxes(_IN_PIECES_WRITE),
+        "read_at_all": _in_boxes(_ALL_READ),
+        "write_at_all": _in_boxes(_ALL_WRITE),
+        "read_all": _in_boxes(_ALL_READ),
+        "write_all": _in_boxes(_ALL_WRITE),
         "sync": _TOGETHER,
         "set_size": CallKind(_SIZE, 0, collective=True, same_size=True),
     },
@@ -188,10 +195,10 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
         **_NETCDF,
         "begin_independent": _in(DATASET, _TOGETHER, FileState.INDEPENDENT),
         "end_independent": _in(INDEPENDENT, _TOGETHER, FileState.DATASET),
-        "read": _in(INDEPENDENT, _IN_PIECES_READ),
-        "write": _in(INDEPENDENT, _IN_PIECES_WRITE),
-        "iget": _in(DATASET | POSTED, _IN_PIECES_READ, FileState.POSTED),
-        "iput": _in(DATASET | POSTED, _IN_PIECES_WRITE, FileState.POSTED),
+        "read": _in(INDEPENDENT, _in_boxes(_IN_PIECES_READ)),
+        "write": _in(INDEPENDENT, _in_boxes(_IN_PIECES_WRITE)),
+        "iget": _in(DATASET | POSTED, _in_boxes(_IN_PIECES_READ), FileState.POSTED),
+        "iput": _in(DATASET | POSTED, _in_boxes(_IN_PIECES_WRITE), FileState.POSTED),
         "wait_all": _in(DATASET | POSTED, _TOGETHER, FileState.DATASET),
     },
 }

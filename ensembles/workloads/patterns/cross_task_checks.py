@@ -9,7 +9,7 @@ from ensembles.workloads.patterns.calls import MAKES_ROOM
 from ensembles.workloads.patterns.grid_regions import MOST_PIECES, Regions, WrittenRegions
 from ensembles.workloads.patterns.instantiate import MOST_OPERATIONS, Expansion
 from ensembles.workloads.patterns.pattern import Operation
-from ensembles.workloads.patterns.task_block import Block
+from ensembles.workloads.patterns.task_block import FURTHER_BOX, Block
 
 _STEP, _CALL, _FILE, _OFFSET, _BYTES = range(5)
 _NEVER = np.iinfo(np.int64).max
@@ -27,7 +27,7 @@ class Checks:
     ends : ndarray of int64, shape (files,)
         End of the written part of each file, bytes.
     operations : int
-        Number of calls so far.
+        Number of rows so far.
     """
 
     def __init__(self, expansion: Expansion) -> None:
@@ -148,7 +148,7 @@ class Checks:
 
     def _add_collective(self, block: Block) -> None:
         """Check that all tasks make the same collective calls in the same order."""
-        which = np.flatnonzero(self._collective[block.operation])
+        which = np.flatnonzero(self._collective[block.operation] & (block.rows[:, _CALL] != FURTHER_BOX))
         rows, operation = block.rows[which], block.operation[which]
         size = np.where(self._same_size[operation], rows[:, _BYTES], 0)
         made = np.column_stack([rows[:, _STEP], rows[:, _CALL], rows[:, _FILE], size, operation])

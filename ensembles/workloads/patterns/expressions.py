@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -307,6 +308,13 @@ def _dimension(*values: Number) -> Number:
     return balanced_factors(tasks, axes)[axis]
 
 
+def _square_root(*values: Number) -> Number:
+    """The largest whole number whose square is at most a number."""
+    if len(values) != 1 or not isinstance(values[0], int) or values[0] < 0:
+        raise _ExpressionProblem("isqrt takes one number of at least 0 that is the same for every task")
+    return math.isqrt(values[0])
+
+
 _MOST_FACTORED = 1 << 32
 _MOST_AXES = 8
 
@@ -314,6 +322,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     "min": _smallest_of,
     "max": _largest_of,
     "dims": _dimension,
+    "isqrt": _square_root,
 }
 
 

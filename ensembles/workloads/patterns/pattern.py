@@ -124,8 +124,8 @@ class Operation:
         Key of the file.
     times, when : Expression
     values : dict of str to Expression
-        Keys that the call needs (`CallKind.needs`), and `index`, `pieces`, `stride`, `planes` and
-        `plane_stride` if they are given.
+        Keys that the call needs (`CallKind.needs`), and `index`, `pieces`, `stride`, `planes`,
+        `plane_stride` and `boxes` if they are given.
     where : str
         File and line.
     alternates : bool

@@ -37,9 +37,9 @@ class Plan:
     hints : dict of str to str
         For MPI-IO and HDF5.
     operations : int
-        Number of all calls.
+        Number of all rows; a call of several boxes has a row for each.
     counts : ndarray of int64, shape (tasks,)
-        Number of calls of each task.
+        Number of rows of each task.
     """
 
     parameters: Mapping[str, int]

@@ -22,7 +22,7 @@ from ensembles.workloads.patterns.expressions import CONSTANTS, Expression, pars
 from ensembles.workloads.patterns.pattern import PHASE, REPETITION, File, Operation, Pattern, Phase
 from ensembles.workloads.patterns.toml_tables import Lines, Place, Tables
 
-RESERVED_NAMES = ("rank", "repetition", "call", *CONSTANTS)
+RESERVED_NAMES = ("rank", "repetition", "call", "box", *CONSTANTS)
 
 HDF5_HINTS = (
     "hdf5.alignment",
@@ -235,7 +235,7 @@ class _Reader(Tables):
             required = ["call", "file", *kind.needs]
             if kind.names_file and files[file].count:
                 required.append("index")
-        pieces = _PIECES if kind.in_pieces else ()
+        pieces = (*_PIECES, *(("boxes",) if kind.in_boxes else ())) if kind.in_pieces else ()
         self.keys(
             entry,
             keys,

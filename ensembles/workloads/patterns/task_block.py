@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ROW = ("step", "call", "file", "offset", "bytes", "pieces", "stride", "planes", "plane_stride")
 """Columns of a plan's rows."""
 
+FURTHER_BOX = -1
+"""Call of a row that has a further box of the call in the row before it."""
+
 _STEP, _CALL, _FILE, _OFFSET, _BYTES, _PIECES, _STRIDE, _PLANES, _PLANE_STRIDE, _OPERATION, _RANK = range(11)
 
 _MOST_BYTES = (1 << 63) - 1
@@ -35,11 +38,12 @@ class Block:
     first : int
         First task.
     counts : ndarray of int64, shape (tasks,)
-        Number of calls of each task.
-    rows : ndarray of int64, shape (calls, 9)
-        Sorted by task, then in the order of the calls; columns as in `ROW`.
-    operation : ndarray of int64, shape (calls,)
-        Index of the operation of each call.
+        Number of rows of each task.
+    rows : ndarray of int64, shape (rows, 9)
+        Sorted by task, then in the order of the calls; columns as in `ROW`. A call of several boxes has a row
+        for each, of which only the first names the call (`FURTHER_BOX`).
+    operation : ndarray of int64, shape (rows,)
+        Index of the operation of each row.
     """
 
     first: int
@@ -49,7 +53,7 @@ class Block:
 
     @property
     def rank(self) -> np.ndarray:
-        """Task of each call."""
+        """Task of each row."""
         return np.repeat(np.arange(self.first, self.first + len(self.counts)), self.counts)
 
 
@@ -136,6 +140,8 @@ class BlockState:
     ) -> np.ndarray:
         """Return all calls of an operation, or those with these numbers."""
         values = _callers(operation, names, self.first, self.end, calls)
+        if "boxes" in operation.values:
+            values = _for_each_box(operation.values["boxes"], values)
         ranks = values["rank"]
         assert isinstance(ranks, np.ndarray)
         part = np.empty((11, len(ranks)), dtype=np.int64)
@@ -152,6 +158,8 @@ class BlockState:
             part[_OFFSET], part[_BYTES] = self._peers(operation, values, ranks)
         else:
             self._sizes(operation, values, part)
+        if "boxes" in operation.values:
+            return _with_further_boxes(operation, values, part)
         return part
 
     def _on_file(
@@ -161,7 +169,9 @@ class BlockState:
         assert key is not None
         task = part[_RANK] - self.first
         if follows_state:
-            self._follow_state(operation, key, task)
+            self._follow_state(
+                operation, key, task[np.asarray(values["box"]) == 0] if "box" in values else task
+            )
         if kind.names_file:
             part[_FILE] = self._named(operation, key, values, part[_RANK])
             if kind.after is not None:
@@ -380,11 +390,56 @@ def _depends_on_turn(operation: Operation) -> bool:
 
 
 def _numbers_of_calls(part: np.ndarray) -> np.ndarray:
-    """Number the calls of each task, which are sorted by task."""
+    """Number the calls of each task, which are sorted by task; the rows of a call have its number."""
     rank = part[_RANK]
     new = np.concatenate([[True], rank[1:] != rank[:-1]]) if len(rank) else np.zeros(0, bool)
-    numbers: np.ndarray = np.arange(len(rank)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    call = np.cumsum(part[_CALL] != FURTHER_BOX)
+    numbers: np.ndarray = call - call[np.flatnonzero(new)[np.cumsum(new) - 1]]
     return numbers
+
+
+def _for_each_box(boxes: Expression, values: dict[str, Number]) -> dict[str, Number]:
+    """Return the values of the names for each box of each call, with `box`."""
+    ranks = np.asarray(values["rank"])
+    counts = np.broadcast_to(evaluated(boxes, values), len(ranks))
+    if (counts < 1).any():
+        bad = int(np.argmax(counts < 1))
+        raise EnsioError(
+            f'{boxes.where}: "{boxes.text}" is {counts[bad]} for task {ranks[bad]}: it must be at least 1'
+        )
+    box = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    each = {
+        name: np.repeat(value, counts) if isinstance(value, np.ndarray) else value
+        for name, value in values.items()
+    }
+    return {**each, "box": box}
+
+
+def _with_further_boxes(operation: Operation, values: Mapping[str, Number], part: np.ndarray) -> np.ndarray:
+    """Drop empty boxes, except of calls without data, and mark all boxes of a call but its first.
+
+    The boxes of a call are in the order of the file, as the views of MPI-IO demand.
+    """
+    box, filled = np.asarray(values["box"]), part[_BYTES] > 0
+    call = np.cumsum(box == 0)
+    if "offset" not in operation.values:  # the shape of a variable
+        part[_OFFSET] = box * part[_BYTES]
+    without_data = np.bincount(call, filled)[call] == 0
+    kept = filled | (without_data & (box == 0))
+    part, call = part[:, kept], call[kept]
+    pieces, planes = part[_PIECES], part[_PLANES]
+    ends = part[_OFFSET] + (planes - 1) * part[_PLANE_STRIDE] + (pieces - 1) * part[_STRIDE]
+    ends += part[_BYTES] // (pieces * planes)
+    further = np.concatenate([[False], call[1:] == call[:-1]])
+    _refuse_where(
+        further & (part[_OFFSET] < np.concatenate([[0], ends[:-1]])),
+        part[_OFFSET],
+        part,
+        operation.values.get("offset", operation.values["boxes"]),
+        "the box begins before the end of the one before it",
+    )
+    part[_CALL, further] = FURTHER_BOX
+    return part
 
 
 def _callers(

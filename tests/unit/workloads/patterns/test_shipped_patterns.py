@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 
+import h5py
 import numpy as np
 import pytest
 from project import ROOT
@@ -34,7 +35,8 @@ WHOLE = {
         {"shrink": 10**5, "outputs": 2},
         ["olam-maps.in", "olam-climate.in", "olam-catalogue.in", "olam-history-0.h5", "olam-history-1.h5"],
     ),
-    "btio": ({"tasks": 6, "grid": 12, "shrink": 3}, ["btio.dat"]),
+    "btio": ({"tasks": 10, "grid": 13, "shrink": 2}, ["btio.dat"]),
+    "btio-simple": ({"tasks": 10, "grid": 13, "shrink": 2}, ["btio.dat"]),
     "hacc": ({"tasks": 3, "particles": 7, "header_bytes": 100}, ["hacc-soa.dat", "hacc-aos.dat"]),
     "benchio": (
         {"tasks": 12, "block_x": 3, "block_y": 2, "block_z": 4, "repetitions": 1},
@@ -76,11 +78,12 @@ def plan_of(name, overrides=None, **how):
 
 
 def calls_named(plan, *names):
-    """Rows of these calls, with the task in front."""
+    """Rows of these calls, with the task in front; all boxes of a call."""
     numbers = [plan.calls.index(name) for name in names]
     parts = []
     for block in plan.blocks():
-        own = np.isin(block.rows[:, 1], numbers)
+        first = np.maximum.accumulate(np.where(block.rows[:, 1] < 0, 0, np.arange(len(block.rows))))
+        own = np.isin(block.rows[first, 1], numbers)
         parts.append(np.column_stack([block.rank[own], block.rows[own]]))
     return np.concatenate(parts)
 
@@ -260,6 +263,40 @@ def test_gcrm_makes_as_many_writes_of_metadata_as_its_kernel():
     assert len(writes) == 600 + counted["whole"]["calls"]["write"]
 
 
+def leaves_of_hdf5(path, chunks, chunk_bytes):
+    """Addresses of the leaves of the index of a dataset whose chunks HDF5 allocates when it is created."""
+    chosen = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    chosen.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18)
+    file = h5py.h5f.create(str(path).encode(), fapl=chosen)
+    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    made.set_chunk((chunk_bytes,))
+    made.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    made.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    space = h5py.h5s.create_simple((chunks * chunk_bytes,))
+    h5py.h5d.create(file, b"records", h5py.h5t.NATIVE_UINT8, space, made)
+    file.close()
+    content = path.read_bytes()
+    nodes = [found.start() for found in re.finditer(b"TREE\\x01", content)]  # of an index of chunks
+    return np.array([node for node in nodes if content[node + 5] == 0])
+
+
+def test_leaves_of_the_index_of_gcrm_lie_where_hdf5_puts_them(tmp_path):
+    chunk_bytes = 1000
+    node_bytes = 24 + 65 * 24 + 64 * 8  # header, keys and addresses of an index of one dimension
+    by_hdf5 = np.diff(leaves_of_hdf5(tmp_path / "records.h5", 2000, chunk_bytes)) - node_bytes
+    plan = plan_of("gcrm", paper=True)
+    writes = metadata_calls(plan, "posix.pwrite")
+    first = [step for step, each in enumerate(plan.steps) if each.phase == "metadata-of-one-record"]
+    of_dataset = np.sort(writes[writes[:, 1] == first[0], 4])[:200]
+    ours = np.diff(of_dataset) / 1_600_000
+    # Of a node that is split, both halves lie close to each other.
+    between = np.median(by_hdf5[by_hdf5 > chunk_bytes]) / chunk_bytes
+    assert np.median(ours[ours > 1]) == pytest.approx(between, rel=0.05)
+    # With aligned records, the metadata have blocks of their own.
+    aligned = metadata_calls(plan_of("gcrm-aligned", paper=True), "posix.pwrite")
+    assert len(np.unique(aligned[:, 4] // MIB)) * 200 < len(aligned)
+
+
 def test_gcrm_reads_the_index_as_its_kernel():
     counted = gcrm_counts("gcrm-index-1.8.3")
     tasks = counted["tasks"]
@@ -305,13 +342,25 @@ def test_btio_class_d_moves_the_requests_of_the_paper():
     plan = plan_of("btio", paper=True)
     rows = calls_named(plan, "mpiio.write_at_all")
     assert plan.tasks == 144
-    assert set(rows[:, 5].tolist()) == {18_865_920}
-    assert len(rows) == 144 * 50
+    calls = rows[rows[:, 2] >= 0]
+    assert len(calls) == 144 * 50
+    assert len(rows) == 12 * len(calls)
+    bytes_of_calls = np.add.reduceat(rows[:, 5], np.flatnonzero(rows[:, 2] >= 0))
+    assert set(bytes_of_calls.tolist()) == {18_865_920}
     assert plan.needed_bytes() == 408**3 * 40 * 50
-    # 12 cubes of 34 x 34 rows of 34 cells in BT, 34 x 408 rows of 34 cells here.
-    assert {(5440 // 4, 12 * 34 * 34)} == {
-        (size // (pieces * planes), pieces * planes) for size, pieces, planes in rows[:, [5, 6, 8]].tolist()
-    }
+    # 12 cubes of 34 x 34 rows of 34 points.
+    assert np.unique(rows[:, [5, 6, 8]], axis=0).tolist() == [[34**3 * 40, 34, 34]]
+
+
+def test_cells_of_btio_lie_on_a_diagonal():
+    """No two cells of a task are in the same row, column or layer of cells: what the sweeps of BT need."""
+    plan = plan_of("btio", {"tasks": 16, "grid": 18, "shrink": 1, "writes": 1})
+    rows = calls_named(plan, "mpiio.write_at_all")
+    low = np.cumsum([0, 5, 5, 4])  # 18 points are cells of 5, 5, 4 and 4
+    for rank in range(16):
+        offsets = rows[rows[:, 0] == rank, 4] // 40
+        for points in (offsets % 18, offsets // 18 % 18, offsets // 18**2):
+            assert sorted(points.tolist()) == low.tolist()
 
 
 def test_hacc_has_nine_variables_of_38_bytes_together():
