@@ -32,6 +32,15 @@ _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
 
+FEW_NODES = 4
+"""Nodes below which the spread of the others is not known: the spread of the tasks of a node takes its place."""
+
+_LEAST_FACTOR_OF_FEW = 1.3
+_LEAST_MEMBERS = 2
+_LEAST_PART = 0.9
+"""Tasks of a node, as a part of the largest: each of fewer tasks has more of the link and memory of its node."""
+
+_NORMAL_90 = 1.645
 _LEAST_P = 1e-9  # no distribution is normal so far out
 _MATES = 0.4
 _MOST_STRIPES = 16
@@ -47,7 +56,10 @@ class View(NamedTuple):
 
 
 class Outlier(NamedTuple):
-    """A slow task or node: `worst` is its column of `slower`, `effect` the mean logarithm of its slowness."""
+    """A slow task or node: `worst` is its column of `slower`, `effect` the mean logarithm of its slowness.
+
+    `error` is half the 90 % interval of the effect, over the phases and over the others it is compared with.
+    """
 
     slower: np.ndarray
     worst: int
@@ -56,6 +68,7 @@ class Outlier(NamedTuple):
     z: float
     same: float
     by_quarters: bool
+    error: float
 
 
 def view_of(case: Case, by_quarters: bool) -> View | None:
@@ -117,12 +130,53 @@ def find_outlier(
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
     if same < (_SAME_SIGN_OF_QUARTERS[far] if view.by_quarters else _SAME_SIGN):
         return None
+    error = _error_of(slower[:, worst], weight, np.delete(mean, worst))
     if not certain:
-        return Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters)
+        return Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters, error)
     # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
     # all others needs no permutation.
     p = _p_of_z(z, len(mean)) if far else p_of_largest(slower, present)
-    return None if p > LEVEL else Outlier(slower, worst, effect, p, z, same, view.by_quarters)
+    return None if p > LEVEL else Outlier(slower, worst, effect, p, z, same, view.by_quarters, error)
+
+
+def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | None:
+    """Return the slowest of two or three nodes, if its tasks are slower than all others in every phase.
+
+    Nodes are exchanged within phases. Their tasks give the spread that so few nodes do not.
+    """
+    slower, weight = view.slower, view.weight
+    slower = slower - _explained_by_load(case, slower.mean(axis=0))[None, :] * weight[:, None]
+    counts = np.bincount(node)
+    full = np.flatnonzero((counts >= _LEAST_PART * counts.max()) & (counts >= _LEAST_MEMBERS))
+    if len(full) < 2:
+        return None
+    by_node = np.stack([np.bincount(node, row) / counts for row in slower])
+    worst = int(full[np.argmax(by_node.mean(axis=0)[full])])
+    others = full[full != worst]
+    beyond = by_node - by_node[:, others].mean(axis=1, keepdims=True)
+    effect = float(beyond[:, worst].mean())
+    if effect < np.log(_LEAST_FACTOR_OF_FEW):
+        return None
+    mean = slower.mean(axis=0)
+    left = mean - by_node.mean(axis=0)[node]
+    inside = left[np.isin(node, full)]
+    spread = float(np.sqrt((inside**2).sum() / max(len(inside) - len(full), 1)))
+    z = effect / max(spread * (1 / counts[worst] + 1 / counts[others].sum()) ** 0.5, 1e-9)
+    same = float(np.sum(weight * (beyond[:, worst] > 0.3 * effect * weight)) / weight.sum())
+    p = p_of_largest(by_node[:, full], np.ones((len(slower), len(full)), bool))
+    if z < LEAST_Z[True] or same < _SAME_SIGN or p > LEVEL:
+        return None
+    error = _error_of(beyond[:, worst], weight, inside)
+    return Outlier(beyond, worst, effect, p, z, same, view.by_quarters, error)
+
+
+def _error_of(slower: np.ndarray, weight: np.ndarray, others: np.ndarray) -> float:
+    """Compute half the 90 % interval of an effect: phases count by their length, and others differ too."""
+    number = len(slower)
+    left = slower - float(slower.mean()) * weight / float(weight.mean())
+    phases = float((left**2).sum() * number / max(number - 1, 1)) ** 0.5 / number
+    spread = others - np.median(others)
+    return float(np.hypot(_NORMAL_90 * phases, np.quantile(np.abs(spread), 0.9)))
 
 
 def z_of_largest(mean: np.ndarray) -> float:

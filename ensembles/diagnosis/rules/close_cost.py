@@ -15,6 +15,8 @@ from ensembles.model.units import seconds_text
 
 _MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
+_LEAST_TO_OPEN = 1.5
+"""Mean time of a close, as a multiple of that of an open: below, both only wait for the metadata server."""
 
 ADVICE = (
     "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close "
@@ -33,6 +35,8 @@ def _find(case: Case) -> Remedy | None:
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
+    if time_ns.sum() < _LEAST_TO_OPEN * usual_ns * case.rows["n"][rows].sum():
+        return None
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
     if flush.known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():

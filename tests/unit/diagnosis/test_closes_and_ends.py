@@ -9,6 +9,7 @@ import pytest
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.ragged_ends import slopes
 from ensembles.diagnosis.rules import close_cost, misaligned
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
@@ -110,9 +111,9 @@ def test_slopes_are_those_of_the_table() -> None:
         "n": n,
         "log_ns": n * (12.0 + phase + 0.3 * ragged),
     }
-    np.testing.assert_allclose(misaligned._slopes(ends), [0.3] * 3)
+    np.testing.assert_allclose(slopes(ends), [0.3] * 3)
     few = ends | {"n": np.where(ragged == 0, n, 7)}
-    assert not len(misaligned._slopes(few))
+    assert not len(slopes(few))
 
 
 def test_ends_inside_stripes_are_found_where_a_run_has_both_kinds(tmp_path: Path) -> None:
