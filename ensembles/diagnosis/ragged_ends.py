@@ -14,12 +14,17 @@ _LEAST_PART = 0.1
 
 
 def whole_in_stripes(case: Case, ends: dict[str, np.ndarray], stripes: np.ndarray) -> np.ndarray:
-    """Find rows of sizes of which stripes hold a whole number: none of these records has to cross their ends."""
+    """Find rows of records of which each stripe holds a whole number.
+
+    Of k records in a stripe, two ends are at ends of the stripe; records with any other offset have fewer.
+    """
     fit = np.zeros(len(ends["n"]), bool)
     for call, size in np.unique(np.stack([ends["call"], ends["size"]]), axis=1).T.tolist():
         rows = (case.rows["call"] == call) & (case.rows["size"] == size)
-        each = case.rows["bytes"][rows].sum() / case.rows["n"][rows].sum()
-        fit[(ends["call"] == call) & (ends["size"] == size)] = not np.any(stripes % each)
+        mine = (ends["call"] == call) & (ends["size"] == size)
+        each = max(float(case.rows["bytes"][rows].sum() / case.rows["n"][rows].sum()), 1.0)
+        inside = float(np.average(ends["ragged"][mine], weights=ends["n"][mine]))
+        fit[mine] = not np.any(stripes % each) and inside <= 2 - each / float(stripes.min())
     return fit
 
 

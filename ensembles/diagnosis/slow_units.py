@@ -16,7 +16,7 @@ LEAST_PHASES = 3
 LEAST_TASKS = 4
 
 _LEAST_EFFECT = 0.02
-LEAST_Z = {False: 4.0, True: 3.5}
+LEAST_Z = {False: 3.7, True: 3.5}
 """Of tasks, and of nodes, which are means over their tasks."""
 
 SUSPECT_Z = 2.5
@@ -33,12 +33,12 @@ _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
 
 FEW_NODES = 4
-"""Nodes below which the spread of the others is not known: the spread of the tasks of a node takes its place."""
+"""Nodes below which their spread is not known: that of the tasks of a node takes its place."""
 
 _LEAST_FACTOR_OF_FEW = 1.3
 _LEAST_MEMBERS = 2
 _LEAST_PART = 0.9
-"""Tasks of a node, as a part of the largest: each of fewer tasks has more of the link and memory of its node."""
+"""Part of the tasks of the largest node: fewer tasks have more of the link and memory of their node each."""
 
 _NORMAL_90 = 1.645
 _LEAST_P = 1e-9  # no distribution is normal so far out

@@ -77,7 +77,7 @@ def _compared(case: Case, ends: dict[str, np.ndarray], call: int, size: int) -> 
     _, absorbed = _waiting_ns(case, np.array([call]), size, written_bytes)
     read_ns, _ = _waiting_ns(case, np.unique(rows["call"][reads]), size, read_bytes)
     mine = (ends["call"] == call) & (ends["size"] == size)
-    phase, where = np.unique(ends["phase"][mine], return_inverse=True)
+    where = np.unique(ends["phase"][mine], return_inverse=True)[1]
     n, time_ns, ragged = (
         np.bincount(where, values[mine])
         for values in (ends["n"], ends["time_ns"], ends["n"] * (ends["ragged"] > 0))

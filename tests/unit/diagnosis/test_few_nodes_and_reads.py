@@ -1,4 +1,4 @@
-"""Slow nodes among two or three, effects of phases of unlike length, and writes that only reads compare with."""
+"""Slow nodes among two or three, phases of unlike length, and writes that only reads compare with."""
 
 from __future__ import annotations
 
