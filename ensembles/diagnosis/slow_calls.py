@@ -64,7 +64,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     )
     host = _host_of(case, members)
     who = f"node {host}" if by_node else f"task {int(case.ranks[worst])}" + (f" (on {host})" if host else "")
-    checks = (
+    checks: tuple[Check, ...] = (
         Check(
             "not-by-chance",
             True,

@@ -12,7 +12,7 @@ LEAST_PHASES = 3
 LEAST_CALLS = 8
 """Calls of a phase, and reads in all, to compare."""
 
-SERVERS = 1.5
+SERVERS = 2.0
 """Ratio that servers may have without a cause: writes of parity groups take longer than reads."""
 
 _LEAST_T = 3.0

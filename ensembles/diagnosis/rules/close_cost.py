@@ -15,6 +15,9 @@ from ensembles.model.units import seconds_text
 
 _MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
+_BEHIND = 0.25
+"""Part of the time that transfers spend behind closes in the same queues, which goes with these at most."""
+
 _LEAST_TO_OPEN = 1.5
 """Mean time of a close, as a multiple of that of an open: below, both only wait for the metadata server."""
 
@@ -75,8 +78,17 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         checks,
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),
-        np.minimum(_QUEUED * saved, case.rows["time_ns"]),
+        np.minimum(_QUEUED * saved, case.rows["time_ns"]) + _behind_ns(case, saved),
     )
+
+
+def _behind_ns(case: Case, saved: np.ndarray) -> np.ndarray:
+    """Estimate what transfers wait at most for the part of closes that goes: queues serve both alike."""
+    moves = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
+    closing = float(saved.sum())
+    share = closing / max(closing + float(case.rows["time_ns"][moves].sum()), 1.0)
+    found: np.ndarray = np.where(moves, _BEHIND * share * case.rows["time_ns"], 0.0)
+    return found
 
 
 rule = EvidenceRule("close-cost", _find)
