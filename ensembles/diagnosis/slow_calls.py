@@ -18,7 +18,7 @@ from ensembles.diagnosis.slow_units import (
     View,
     find_among_few_nodes,
     find_outlier,
-    view_of,
+    views_of,
 )
 from ensembles.model.units import seconds_text, share_text
 
@@ -35,7 +35,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     """
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
-    views = [view for by_quarters in (False, True) if (view := view_of(case, by_quarters)) is not None]
+    views = views_of(case)
     if not views:
         raise NotApplicable(
             f"tasks can be compared in less than {LEAST_PHASES} phases: record a run with more steps, and "
@@ -51,6 +51,8 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         _refuse_if_undecided(case, views, node, by_node)
         return None
     best = max(found, key=lambda each: each.z)
+    # What a task loses is the time of its calls, whichever statistic shows it best.
+    best = next((each for each in found if each.by_time and each.worst == best.worst), best)
     worst, effect, p, same = best.worst, best.effect, best.p, best.same
     by_quarters, windows, factor = best.by_quarters, len(best.slower), float(np.exp(effect))
     members = _members(case, node if by_node else None, worst)

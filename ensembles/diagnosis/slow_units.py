@@ -47,12 +47,16 @@ _MOST_STRIPES = 16
 
 
 class View(NamedTuple):
-    """Residuals of tasks in phases, or quarters of phases (windows, tasks), weighted by their length."""
+    """Residuals of tasks in phases, or quarters of phases (windows, tasks), weighted by their length.
+
+    `by_time`: of mean durations instead of mean logarithms.
+    """
 
     slower: np.ndarray
     present: np.ndarray
     weight: np.ndarray
     by_quarters: bool
+    by_time: bool = False
 
 
 class Outlier(NamedTuple):
@@ -69,18 +73,19 @@ class Outlier(NamedTuple):
     same: float
     by_quarters: bool
     error: float
+    by_time: bool = False
 
 
-def view_of(case: Case, by_quarters: bool) -> View | None:
-    """Return the residuals of tasks by phases or by their quarters; None: too few can be compared."""
-    key = view_of, by_quarters
-    if key not in case.shared:
-        case.shared[key] = _view(case, by_quarters)
-    found: View | None = case.shared[key]
+def views_of(case: Case) -> list[View]:
+    """Return the residuals of tasks by phases, by their quarters, and by time; none: too few compare."""
+    if views_of not in case.shared:
+        kinds = ((False, False), (True, False), (False, True))
+        case.shared[views_of] = [view for kind in kinds if (view := _view(case, *kind)) is not None]
+    found: list[View] = case.shared[views_of]
     return found
 
 
-def _view(case: Case, by_quarters: bool) -> View | None:
+def _view(case: Case, by_quarters: bool, by_time: bool) -> View | None:
     alone = np.char.find(case.name, "_all") < 0
     if by_quarters:
         # A slow task begins its later calls when others have left the servers: only quarters show it then.
@@ -89,14 +94,15 @@ def _view(case: Case, by_quarters: bool) -> View | None:
         slower, time_ns = case.residuals_of_quarters(alone)
         present = time_ns > 0
     else:
-        slower, present, time_ns = case.residuals(alone), case.present, case.by_cell(case.rows["time_ns"])
+        slower, present = case.residuals(alone, by_time=by_time), case.present
+        time_ns = case.by_cell(case.rows["time_ns"])
     windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
     if len(windows) < LEAST_PHASES:
         return None
     # A phase counts by how long it is: that of opening files says little.
     weight = np.median(time_ns[windows], axis=1)
     weight = weight / max(float(weight.mean()), 1e-9)
-    return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters)
+    return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters, by_time)
 
 
 def find_outlier(
@@ -131,12 +137,13 @@ def find_outlier(
     if same < (_SAME_SIGN_OF_QUARTERS[far] if view.by_quarters else _SAME_SIGN):
         return None
     error = _error_of(slower[:, worst], weight, np.delete(mean, worst))
+    found = Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters, error, view.by_time)
     if not certain:
-        return Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters, error)
+        return found
     # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
     # all others needs no permutation.
     p = _p_of_z(z, len(mean)) if far else p_of_largest(slower, present)
-    return None if p > LEVEL else Outlier(slower, worst, effect, p, z, same, view.by_quarters, error)
+    return None if p > LEVEL else found._replace(p=p)
 
 
 def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | None:
@@ -167,7 +174,7 @@ def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | 
     if z < LEAST_Z[True] or same < _SAME_SIGN or p > LEVEL:
         return None
     error = _error_of(beyond[:, worst], weight, inside)
-    return Outlier(beyond, worst, effect, p, z, same, view.by_quarters, error)
+    return Outlier(beyond, worst, effect, p, z, same, view.by_quarters, error, view.by_time)
 
 
 def _error_of(slower: np.ndarray, weight: np.ndarray, others: np.ndarray) -> float:
