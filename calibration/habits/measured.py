@@ -49,11 +49,10 @@ class Measured:
 
     def judged(self) -> tuple[Judged, Judged]:
         """Return the run with the habit and the one without, as they are scored: those of median span."""
-        cause = self.planted.habit.cause
-        causes = []
-        if cause and self.cost_s >= SMALL * self.span_s:
-            causes = [{"id": cause, "alone_s": self.cost_s, "where": {}, "left_s": {}}]
-        return _judged(_middle(self.habit), causes), _judged(_middle(self.twin), [])
+        cause, costs = self.planted.habit.cause, self.cost_s >= SMALL * self.span_s
+        causes = [{"id": cause, "alone_s": self.cost_s, "where": {}, "left_s": {}}] if cause and costs else []
+        harmless = {} if costs or not cause else {cause: self.cost_s}
+        return _judged(_middle(self.habit), causes, harmless), _judged(_middle(self.twin), [], {})
 
     def row(self) -> tuple[str, ...]:
         """Return a row of the table of runs."""
@@ -84,10 +83,10 @@ def _middle(answers: list[Answer]) -> Answer:
     return sorted(answers, key=lambda answer: answer.span_s)[len(answers) // 2]
 
 
-def _judged(answer: Answer, causes: list[dict[str, object]]) -> Judged:
+def _judged(answer: Answer, causes: list[dict[str, object]], harmless: dict[str, float]) -> Judged:
     said = answer.said
     return Judged(
-        {"span_s": answer.span_s, "causes": causes},
+        {"span_s": answer.span_s, "causes": causes, "harmless": harmless},
         said["findings"],
         [entry["id"] for entry in said["not_examined"]],
         answer.drishti,

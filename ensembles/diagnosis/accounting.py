@@ -17,6 +17,9 @@ ALIKE = 0.9
 IN_THE_CLIENT = ("strided-readahead",)
 """Causes whose time a call spends in the client, where it does not wait for a target."""
 
+_CERTAIN = 0.5
+"""Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
+
 _STEPS = 30  # of the bisection
 
 
@@ -40,6 +43,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     rest = [finding for finding in findings if finding.saved_ns is not None]
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
     mended, explained_s = np.zeros(len(case)), 0.0
+    surely = np.zeros(len(case))
     least_s = FROM_SHARE["warning"] * case.span_s
     symptoms: list[Finding] = []
     while rest:
@@ -48,9 +52,12 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
         if done and share_s < least_s <= case.gain_s(finding.saved_ns):
-            symptoms.append(finding)
-            continue
+            left_s = case.gain_s(_both(case, surely, finding.saved_ns)) - case.gain_s(surely)
+            if left_s < least_s:
+                symptoms.append(finding)
+                continue
         mended = _both(case, mended, finding.saved_ns)
+        surely = _both(case, surely, _surely_saved(finding, case))
         explained_s += share_s
         done.append(replace(finding, share_s=share_s))
     for symptom in symptoms:
@@ -58,6 +65,15 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         done[cause] = replace(done[cause], symptoms=(*done[cause].symptoms, symptom.id))
         done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
     return done, max(case.waiting_s - explained_s, 0.0)
+
+
+def _surely_saved(finding: Finding, case: Case) -> np.ndarray:
+    """Take part of the way to the lower end off what a finding saves."""
+    gain_s = case.gain_s(finding.saved_ns)
+    low_s = gain_s if finding.gain_s is None else min(finding.gain_s[0], gain_s)
+    part = 1 - _CERTAIN * (1 - low_s / gain_s) if gain_s > 0 else 1.0
+    saved: np.ndarray = finding.saved_ns * part
+    return saved
 
 
 def _both(case: Case, mended: np.ndarray, saved: np.ndarray) -> np.ndarray:

@@ -304,13 +304,21 @@ class Case:
         kept: np.ndarray = saved_ns * np.maximum(1 - flush / np.maximum(saved, 1), 0)[self.task]
         return kept
 
-    def residuals(self, chosen: np.ndarray, least_tasks: int = 4) -> np.ndarray:
+    def residuals(self, chosen: np.ndarray, least_tasks: int = 4, by_time: bool = False) -> np.ndarray:
         """Compute by how much the rows of each task are slower than those of others, as logarithms.
 
         A row is compared with the median over the tasks of the same phase, function and size class; what
         larger requests would explain is taken off. Shape (windows, tasks), 0 where nothing compares.
+
+        Parameters
+        ----------
+        by_time : bool
+            Compare the logarithm of the mean duration instead of the mean logarithm: where the first calls
+            of a slow task are slow, and memory takes its last ones while others wait.
         """
         rows = {name: column[chosen] for name, column in self.rows.items()}
+        if by_time:
+            rows["log_ns"] = rows["n"] * np.log(np.maximum(rows["time_ns"], 1) / rows["n"])
         keys = [rows[name] for name in ("phase", "call", "size", "depth")]
         at = (self._window[chosen], self.task[chosen])
         return _residuals(rows, keys, at, self.present.shape, least_tasks)[0]

@@ -10,7 +10,16 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.slow_units import LEAST_PHASES, LEAST_TASKS, View, find_outlier, view_of
+from ensembles.diagnosis.slow_units import (
+    FEW_NODES,
+    LEAST_PHASES,
+    LEAST_TASKS,
+    Outlier,
+    View,
+    find_among_few_nodes,
+    find_outlier,
+    views_of,
+)
 from ensembles.model.units import seconds_text, share_text
 
 _MOST_Z = 100
@@ -26,7 +35,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     """
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
-    views = [view for by_quarters in (False, True) if (view := view_of(case, by_quarters)) is not None]
+    views = views_of(case)
     if not views:
         raise NotApplicable(
             f"tasks can be compared in less than {LEAST_PHASES} phases: record a run with more steps, and "
@@ -34,27 +43,30 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         )
     node = case.nodes_of_tasks()
     nodes = 0 if node is None else int(node.max()) + 1
-    if by_node and 2 <= nodes < LEAST_TASKS:
-        raise NotApplicable(f"a slow node needs {LEAST_TASKS} nodes to compare with: run on more nodes")
-    found = [each for view in views if (each := find_outlier(case, view, node, by_node)) is not None]
+    few = node is not None and nodes < FEW_NODES
+    found = [each for view in views if (each := _find_in(case, view, node, by_node, few)) is not None]
+    if not found and by_node and few:
+        raise NotApplicable(f"a slow node needs {FEW_NODES} nodes to compare with: run on more nodes")
     if not found:
         _refuse_if_undecided(case, views, node, by_node)
         return None
     best = max(found, key=lambda each: each.z)
-    slower, worst, effect, p, same = best.slower, best.worst, best.effect, best.p, best.same
-    by_quarters, windows, factor = best.by_quarters, len(slower), float(np.exp(effect))
+    # What a task loses is the time of its calls, whichever statistic shows it best.
+    best = next((each for each in found if each.by_time and each.worst == best.worst), best)
+    worst, effect, p, same = best.worst, best.effect, best.p, best.same
+    by_quarters, windows, factor = best.by_quarters, len(best.slower), float(np.exp(effect))
     members = _members(case, node if by_node else None, worst)
     rows = members[case.task] & (case.op != "seek")
     own = np.zeros(case.present.shape)
     own[:, members] = effect
     saved = np.where(rows, case.rows["time_ns"] * -np.expm1(-case.of_cells(own)), 0.0)
-    error = 1.645 * float(slower[:, worst].std(ddof=1)) / windows**0.5
     low, high = (
-        np.where(rows, case.rows["time_ns"] * -np.expm1(-max(effect + s * error, 0)), 0.0) for s in (-1, 1)
+        np.where(rows, case.rows["time_ns"] * -np.expm1(-max(effect + s * best.error, 0)), 0.0)
+        for s in (-1, 1)
     )
     host = _host_of(case, members)
     who = f"node {host}" if by_node else f"task {int(case.ranks[worst])}" + (f" (on {host})" if host else "")
-    checks = (
+    checks: tuple[Check, ...] = (
         Check(
             "not-by-chance",
             True,
@@ -73,6 +85,8 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
             "calls of the same function and size class are compared, so more bytes do not count",
         ),
     )
+    if by_node and few:
+        checks += (Check("enough-nodes", None, f"{nodes} nodes: whether nodes usually differ is not known"),)
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
     return Remedy(
         rows,
@@ -84,6 +98,13 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         low,
         high,
     )
+
+
+def _find_in(case: Case, view: View, node: np.ndarray | None, by_node: bool, few: bool) -> Outlier | None:
+    """Find the slow task or node of a view."""
+    if few and by_node and node is not None:
+        return find_among_few_nodes(case, view, node)
+    return find_outlier(case, view, node, by_node)
 
 
 def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:

@@ -16,7 +16,7 @@ LEAST_PHASES = 3
 LEAST_TASKS = 4
 
 _LEAST_EFFECT = 0.02
-LEAST_Z = {False: 4.0, True: 3.5}
+LEAST_Z = {False: 3.7, True: 3.5}
 """Of tasks, and of nodes, which are means over their tasks."""
 
 SUSPECT_Z = 2.5
@@ -32,22 +32,38 @@ _SAME_SIGN = 0.75  # share of the time of the phases
 _SAME_SIGN_OF_QUARTERS = {False: 0.6, True: 0.5}
 """With fewer calls, quarters vary more; half of them are enough where the task is far from the others."""
 
+FEW_NODES = 4
+"""Nodes below which their spread is not known: that of the tasks of a node takes its place."""
+
+_LEAST_FACTOR_OF_FEW = 1.3
+_LEAST_MEMBERS = 2
+_LEAST_PART = 0.9
+"""Part of the tasks of the largest node: fewer tasks have more of the link and memory of their node each."""
+
+_NORMAL_90 = 1.645
 _LEAST_P = 1e-9  # no distribution is normal so far out
 _MATES = 0.4
 _MOST_STRIPES = 16
 
 
 class View(NamedTuple):
-    """Residuals of tasks in phases, or quarters of phases (windows, tasks), weighted by their length."""
+    """Residuals of tasks in phases, or quarters of phases (windows, tasks), weighted by their length.
+
+    `by_time`: of mean durations instead of mean logarithms.
+    """
 
     slower: np.ndarray
     present: np.ndarray
     weight: np.ndarray
     by_quarters: bool
+    by_time: bool = False
 
 
 class Outlier(NamedTuple):
-    """A slow task or node: `worst` is its column of `slower`, `effect` the mean logarithm of its slowness."""
+    """A slow task or node: `worst` is its column of `slower`, `effect` the mean logarithm of its slowness.
+
+    `error` is half the 90 % interval of the effect, over the phases and over the others it is compared with.
+    """
 
     slower: np.ndarray
     worst: int
@@ -56,18 +72,20 @@ class Outlier(NamedTuple):
     z: float
     same: float
     by_quarters: bool
+    error: float
+    by_time: bool = False
 
 
-def view_of(case: Case, by_quarters: bool) -> View | None:
-    """Return the residuals of tasks by phases or by their quarters; None: too few can be compared."""
-    key = view_of, by_quarters
-    if key not in case.shared:
-        case.shared[key] = _view(case, by_quarters)
-    found: View | None = case.shared[key]
+def views_of(case: Case) -> list[View]:
+    """Return the residuals of tasks by phases, by their quarters, and by time; none: too few compare."""
+    if views_of not in case.shared:
+        kinds = ((False, False), (True, False), (False, True))
+        case.shared[views_of] = [view for kind in kinds if (view := _view(case, *kind)) is not None]
+    found: list[View] = case.shared[views_of]
     return found
 
 
-def _view(case: Case, by_quarters: bool) -> View | None:
+def _view(case: Case, by_quarters: bool, by_time: bool) -> View | None:
     alone = np.char.find(case.name, "_all") < 0
     if by_quarters:
         # A slow task begins its later calls when others have left the servers: only quarters show it then.
@@ -76,14 +94,15 @@ def _view(case: Case, by_quarters: bool) -> View | None:
         slower, time_ns = case.residuals_of_quarters(alone)
         present = time_ns > 0
     else:
-        slower, present, time_ns = case.residuals(alone), case.present, case.by_cell(case.rows["time_ns"])
+        slower, present = case.residuals(alone, by_time=by_time), case.present
+        time_ns = case.by_cell(case.rows["time_ns"])
     windows = np.flatnonzero((present.sum(axis=1) >= LEAST_TASKS) & np.any(slower != 0, axis=1))
     if len(windows) < LEAST_PHASES:
         return None
     # A phase counts by how long it is: that of opening files says little.
     weight = np.median(time_ns[windows], axis=1)
     weight = weight / max(float(weight.mean()), 1e-9)
-    return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters)
+    return View(slower[windows] * weight[:, None], present[windows], weight, by_quarters, by_time)
 
 
 def find_outlier(
@@ -117,12 +136,54 @@ def find_outlier(
     same = float(np.sum(weight * (slower[:, worst] > 0.3 * effect * weight)) / weight.sum())
     if same < (_SAME_SIGN_OF_QUARTERS[far] if view.by_quarters else _SAME_SIGN):
         return None
+    error = _error_of(slower[:, worst], weight, np.delete(mean, worst))
+    found = Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters, error, view.by_time)
     if not certain:
-        return Outlier(slower, worst, effect, 1.0, z, same, view.by_quarters)
+        return found
     # Calls that begin late are short, so the quarters of a phase are not independent: a task that is far from
     # all others needs no permutation.
     p = _p_of_z(z, len(mean)) if far else p_of_largest(slower, present)
-    return None if p > LEVEL else Outlier(slower, worst, effect, p, z, same, view.by_quarters)
+    return None if p > LEVEL else found._replace(p=p)
+
+
+def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | None:
+    """Return the slowest of two or three nodes, if its tasks are slower than all others in every phase.
+
+    Nodes are exchanged within phases. Their tasks give the spread that so few nodes do not.
+    """
+    slower, weight = view.slower, view.weight
+    slower = slower - _explained_by_load(case, slower.mean(axis=0))[None, :] * weight[:, None]
+    counts = np.bincount(node)
+    full = np.flatnonzero((counts >= _LEAST_PART * counts.max()) & (counts >= _LEAST_MEMBERS))
+    if len(full) < 2:
+        return None
+    by_node = np.stack([np.bincount(node, row) / counts for row in slower])
+    worst = int(full[np.argmax(by_node.mean(axis=0)[full])])
+    others = full[full != worst]
+    beyond = by_node - by_node[:, others].mean(axis=1, keepdims=True)
+    effect = float(beyond[:, worst].mean())
+    if effect < np.log(_LEAST_FACTOR_OF_FEW):
+        return None
+    mean = slower.mean(axis=0)
+    left = mean - by_node.mean(axis=0)[node]
+    inside = left[np.isin(node, full)]
+    spread = float(np.sqrt((inside**2).sum() / max(len(inside) - len(full), 1)))
+    z = effect / max(spread * (1 / counts[worst] + 1 / counts[others].sum()) ** 0.5, 1e-9)
+    same = float(np.sum(weight * (beyond[:, worst] > 0.3 * effect * weight)) / weight.sum())
+    p = p_of_largest(by_node[:, full], np.ones((len(slower), len(full)), bool))
+    if z < LEAST_Z[True] or same < _SAME_SIGN or p > LEVEL:
+        return None
+    error = _error_of(beyond[:, worst], weight, inside)
+    return Outlier(beyond, worst, effect, p, z, same, view.by_quarters, error, view.by_time)
+
+
+def _error_of(slower: np.ndarray, weight: np.ndarray, others: np.ndarray) -> float:
+    """Compute half the 90 % interval of an effect: phases count by their length, and others differ too."""
+    number = len(slower)
+    left = slower - float(slower.mean()) * weight / float(weight.mean())
+    phases = float((left**2).sum() * number / max(number - 1, 1)) ** 0.5 / number
+    spread = others - np.median(others)
+    return float(np.hypot(_NORMAL_90 * phases, np.quantile(np.abs(spread), 0.9)))
 
 
 def z_of_largest(mean: np.ndarray) -> float:

@@ -15,6 +15,11 @@ from ensembles.model.units import seconds_text
 
 _MOST_FLUSH = 0.5
 _QUEUED = 2.0  # what closes cost others at most, who wait for the same servers in the meantime
+_BEHIND = 0.25
+"""Part of the time that transfers spend behind closes in the same queues, which goes with these at most."""
+
+_LEAST_TO_OPEN = 1.5
+"""Mean time of a close, as a multiple of that of an open: below, both only wait for the metadata server."""
 
 ADVICE = (
     "open the file once and keep it open over the steps; where that is not possible, let fewer tasks close "
@@ -33,6 +38,8 @@ def _find(case: Case) -> Remedy | None:
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
     usual_ns = case.rows["time_ns"][opens].sum() / max(case.rows["n"][opens].sum(), 1)
+    if time_ns.sum() < _LEAST_TO_OPEN * usual_ns * case.rows["n"][rows].sum():
+        return None
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
     if flush.known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
@@ -71,8 +78,17 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         checks,
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),
-        np.minimum(_QUEUED * saved, case.rows["time_ns"]),
+        np.minimum(_QUEUED * saved, case.rows["time_ns"]) + _behind_ns(case, saved),
     )
+
+
+def _behind_ns(case: Case, saved: np.ndarray) -> np.ndarray:
+    """Estimate what transfers wait at most for the part of closes that goes: queues serve both alike."""
+    moves = (case.layer == "posix") & np.isin(case.op, ("read", "write"))
+    closing = float(saved.sum())
+    share = closing / max(closing + float(case.rows["time_ns"][moves].sum()), 1.0)
+    found: np.ndarray = np.where(moves, _BEHIND * share * case.rows["time_ns"], 0.0)
+    return found
 
 
 rule = EvidenceRule("close-cost", _find)

@@ -9,6 +9,8 @@ import pytest
 
 import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
+from ensembles.diagnosis.ragged_ends import slopes, whole_in_stripes
 from ensembles.diagnosis.rules import close_cost, misaligned
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
@@ -110,9 +112,9 @@ def test_slopes_are_those_of_the_table() -> None:
         "n": n,
         "log_ns": n * (12.0 + phase + 0.3 * ragged),
     }
-    np.testing.assert_allclose(misaligned._slopes(ends), [0.3] * 3)
+    np.testing.assert_allclose(slopes(ends), [0.3] * 3)
     few = ends | {"n": np.where(ragged == 0, n, 7)}
-    assert not len(misaligned._slopes(few))
+    assert not len(slopes(few))
 
 
 def test_ends_inside_stripes_are_found_where_a_run_has_both_kinds(tmp_path: Path) -> None:
@@ -140,3 +142,26 @@ def test_closes_that_computation_could_hide_are_found_with_less_confidence(tmp_p
     low, high = found.gain_s
     assert low <= spans[0] - spans[1] <= 1.1 * high
     assert not diagnose(runs[1], [close_cost.rule]).findings
+
+
+def test_records_that_stripes_hold_whole_are_aligned_and_shifted_ones_are_not(tmp_path: Path) -> None:
+    # Four records of 256 KiB for each stripe: of their 8 ends, 6 are inside.
+    def ends(name: str, **parameters: int) -> tuple[en.Run, np.ndarray]:
+        small = STEPS.replace("2 * MiB", "(MiB + slack) / 4 + shift").replace(
+            "MiB + (call % 2) * slack", "MiB / 4"
+        )
+        (tmp_path / "s.toml").write_text(small.replace("slack = 0", "slack = 0\nshift = 0"))
+        folder = tmp_path / name
+        folder.mkdir()
+        model = read_model("healthy", []).with_settings({"stripe_MiB": 1, "stripe_count": 4}, "test")
+        simulate(expand(read_pattern(tmp_path / "s.toml"), parameters), model, folder, seed=3)
+        run = en.open(str(folder))
+        case = case_of(run, run.summarize(dict(misaligned.rule.NEEDS))[SUMMARY])
+        return run, whole_in_stripes(case, case.evidence.ends.columns(), np.array([1 << 20]))
+
+    run, whole = ends("whole")
+    assert whole.all()
+    assert not diagnose(run, [misaligned.rule]).not_examined
+    run, whole = ends("shifted", shift=4096)
+    assert not whole.any()
+    assert diagnose(run, [misaligned.rule]).not_examined

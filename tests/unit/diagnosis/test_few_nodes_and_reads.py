@@ -1,0 +1,143 @@
+"""Slow nodes among two or three, phases of unlike length, and writes that only reads compare with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_io import MIB, Made, io_run
+
+import ensembles as en
+from calibration.habits.catalogue import HABITS
+from calibration.habits.execution import Answer
+from calibration.habits.habit import Planted
+from calibration.habits.measured import Measured
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.rules import close_cost, misaligned, straggler_node, straggler_task
+from ensembles.workloads.patterns import expand
+from ensembles.workloads.patterns.reading import read_pattern
+from ensembles.workloads.simulation.models import read_model
+from ensembles.workloads.simulation.simulate import simulate, simulated_span_s
+
+PROGRAM = """
+title = "tasks write records to a shared file, and read them back"
+layer = "posix"
+[parameters]
+tasks = 24
+tasks_per_node = 8
+slack = 0
+reads = 0
+[files.data]
+path = "data.dat"
+[[phases]]
+name = "open"
+[[phases.operations]]
+call = "open"
+file = "data"
+[[phases]]
+name = "step"
+repetitions = 8
+barrier = "repetition"
+[[phases.operations]]
+call = "write_at"
+file = "data"
+times = 4
+offset = "((repetition * 4 + call) * tasks + rank) * (MiB + slack)"
+size = "MiB + slack"
+[[phases]]
+name = "read"
+when = "reads > 0"
+[[phases.operations]]
+call = "read_at"
+file = "data"
+times = 32
+offset = "(call * tasks + (rank + 1) % tasks) * (MiB + slack)"
+size = "MiB + slack"
+"""
+MACHINE = {"cache_MiB": 0.0, "stripe_count": 4, "stripe_MiB": 1, "call_noise": 0.2, "target_MB_per_s": 200}
+
+
+def simulated(folder: Path, faults: dict[str, float], **parameters: int) -> tuple[en.Run, float]:
+    """Return the run, and what its faults cost."""
+    folder.mkdir()
+    (folder.parent / "p.toml").write_text(PROGRAM)
+    plan = expand(read_pattern(folder.parent / "p.toml"), parameters)
+    model, healthy = (
+        read_model("healthy", [f"{name}={value * on}" for name, value in faults.items()]).with_settings(
+            MACHINE | {"straggler_node": 1}, "test"
+        )
+        for on in (1, 0)
+    )
+    simulate(plan, model, folder, seed=5)
+    return en.open(str(folder)), simulated_span_s(plan, model, 5) - simulated_span_s(plan, healthy, 5)
+
+
+def test_writes_with_ends_of_one_kind_are_compared_with_reads(tmp_path: Path) -> None:
+    run, cost_s = simulated(tmp_path / "slow", {"misaligned-requests": 1.0}, slack=70_000, reads=1)
+    (found,) = diagnose(run, [misaligned.rule]).findings
+    assert found.confidence == pytest.approx(0.76)  # servers may write more slowly than they read
+    low, high = found.gain_s
+    assert low <= cost_s <= high
+    # Without the cost, with nothing to compare with, or with requests that are aligned.
+    for name, strength, slack, reads in (("a", 0.0, 70_000, 1), ("b", 1.0, 70_000, 0), ("c", 1.0, 0, 1)):
+        run, _ = simulated(tmp_path / name, {"misaligned-requests": strength}, slack=slack, reads=reads)
+        answer = diagnose(run, [misaligned.rule])
+        assert not answer.findings
+        assert bool(answer.not_examined) == bool(slack)
+
+
+@pytest.mark.parametrize("tasks", [16, 24])
+def test_a_slow_node_of_few_is_found_if_its_tasks_are_slower_than_all_others(
+    tasks: int, tmp_path: Path
+) -> None:
+    run, cost_s = simulated(tmp_path / "slow", {"straggler-node": 0.4}, tasks=tasks)
+    (found,) = diagnose(run, [straggler_node.rule]).findings
+    assert found.where.ranks == ((8, 15),)
+    assert found.confidence == pytest.approx(0.76)
+    low, high = found.gain_s
+    assert 0.5 * cost_s <= low <= high <= 2 * cost_s
+    healthy = diagnose(simulated(tmp_path / "healthy", {}, tasks=tasks)[0], [straggler_node.rule])
+    assert not healthy.findings
+    assert "4 nodes" in healthy.not_examined[0].reason
+
+
+def test_phases_of_unlike_length_do_not_widen_the_gain_of_a_slow_task(tmp_path: Path) -> None:
+    # Task 3 takes twice as long in each of eight phases, of which one is 20 times as long as the others.
+    rng = np.random.default_rng(4)
+    length_us = 1000.0 * np.where(np.arange(8) == 2, 20, 1)
+    us = length_us * np.exp(rng.normal(0, 0.02, (12, 8))) * np.where(np.arange(12) == 3, 2, 1)[:, None]
+    wait_us = us.max(axis=0) - us + 100
+
+    def calls(rank: int) -> list[Made]:
+        steps = zip(us[rank].tolist(), wait_us[rank].tolist(), strict=True)
+        return [
+            made
+            for number, (write, wait) in enumerate(steps)
+            for made in (Made("pwrite", write, MIB, number * MIB), Made("MPI_Barrier", wait))
+        ]
+
+    run = io_run(tmp_path / "run", [calls(rank) for rank in range(12)])
+    (found,) = diagnose(run, [straggler_task.rule]).findings
+    low, high = found.gain_s
+    gain_s = float(np.sum(us.max(axis=0) - np.median(us, axis=0))) * 1e-6
+    assert 0.7 * gain_s <= low <= gain_s <= high <= 1.3 * gain_s
+
+
+def test_closes_that_take_as_long_as_opens_wait_for_the_metadata_server(tmp_path: Path) -> None:
+    def run(name: str, close_us: float) -> en.Run:
+        step = [Made("open", 900), Made("pwrite", 300, MIB, 0), Made("close", close_us)]
+        step += [Made("MPI_Barrier", 50, gap_us=3000.0)]
+        return io_run(tmp_path / name, [step * 12] * 8)
+
+    assert not diagnose(run("alike", 950), [close_cost.rule]).findings
+    (found,) = diagnose(run("longer", 2500), [close_cost.rule]).findings
+    assert found.id == "close-cost"
+
+
+def test_a_habit_without_cost_counts_as_harmless_in_the_scores() -> None:
+    said = {"findings": [], "not_examined": [], "unexplained_s": None}
+    rounds = [[Answer(span_s, said, set(), 0.0)] * 5 for span_s in (1.0, 1.0)]
+    habit, twin = Measured(Planted(HABITS[0], "relinked", ""), *rounds).judged()
+    assert habit.truth["harmless"] == {HABITS[0].cause: 0.0}
+    assert twin.truth["harmless"] == {}
