@@ -115,6 +115,8 @@ def _title(ensemble: Ensemble, found: Modes) -> str:
     of = f" of {plain(ensemble.name)}" if ensemble.name else ""
     if found.refused:
         return f"Modes{of}"
+    if not len(found):
+        return f"Modes{of}: none can be told in {count_text(found.n, 'call')}"
     return f"Modes{of}: {count_text(len(found), 'mode')} in {count_text(found.n, 'call')}"
 
 

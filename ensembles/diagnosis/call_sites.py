@@ -11,6 +11,7 @@ from glob import escape
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Finding, Where
+from ensembles.model.sanitize_text import sanitize_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.summaries.selected_sites import SelectedSites, SiteCount
@@ -79,11 +80,14 @@ def python_hint(run: Run) -> str:
     if run.info.environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0"):
         return ""
     modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
-    if not any(_OF_PYTHON.match(os.path.basename(module)) for module in modules):
+    of_python = [module for module in modules if _OF_PYTHON.match(os.path.basename(module))]
+    if not of_python:
         return ""
+    # The interpreter, if calls come from it, else the module of an extension.
+    name = sanitize_text(min(of_python, key=lambda module: (".cpython-" in module, module)))
     return (
-        "call sites are in Python's interpreter and its modules: record with ENSIO_PYTHON_LINES=1 to see the "
-        "lines of the script (CPython 3.11 to 3.13)"
+        f"call sites are in {name}, which runs a script: record with ENSIO_PYTHON_LINES=1 to see its lines "
+        "(CPython 3.11 to 3.13)"
     )
 
 

@@ -115,8 +115,8 @@ def share_text(share: float, digits: int | None = 0) -> str:
     share : float
         From 0 to 1.
     digits : int or None
-        After the decimal point, as in a column of a table. None: one for small shares and for those of nearly
-        all, which are not rounded to nothing and to everything.
+        After the decimal point, as in a column of a table. None: one, where it is not zero; small shares
+        and those of nearly all are not rounded to nothing and to everything.
 
     Examples
     --------
@@ -124,12 +124,12 @@ def share_text(share: float, digits: int | None = 0) -> str:
     >>> share_text(0.305), share_text(0.0052, 1)
     ('30 %', '0.5 %')
     >>> [share_text(share, None) for share in (0.0001, 0.0123, 0.456, 0.997, 0.9999, 1)]
-    ['< 0.1 %', '1.2 %', '46 %', '99.7 %', '> 99.9 %', '100 %']
+    ['< 0.1 %', '1.2 %', '45.6 %', '99.7 %', '> 99.9 %', '100 %']
     """
     if digits is None:
         if 0 < share < 0.0005:
             return "< 0.1 %"
         if 0.9995 <= share < 1:
             return "> 99.9 %"
-        digits = 1 if 0 < share < 0.0995 or 0.995 <= share < 1 else 0
+        return f"{round(100 * share, 1):g} %"
     return f"{100 * share:.{digits}f} %"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from bokeh.document import Document
+from bokeh.events import DocumentReady
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
@@ -53,6 +54,8 @@ _HINTS = {
 }
 
 _FILTER = widget_filter().css
+_FIRST_PARTS, _FIRST_PICTURES = 3, 2
+"""Filters, messages and pictures, and of these two, are what a window shows first."""
 _NONE = "-"
 _WRAP = {"flex-wrap": "wrap"}
 
@@ -71,6 +74,9 @@ class Explorer:
         What is shown first.
     in_page : bool
         The page is the explorer's, and its address becomes the link of the view.
+    in_stages : bool
+        The layout has only the first pictures until `complete` is called, so that a browser paints them
+        earlier.
 
     Attributes
     ----------
@@ -82,7 +88,9 @@ class Explorer:
         The texts to copy; added to the document too.
     """
 
-    def __init__(self, runs: Sequence[Shown], view: View, *, in_page: bool = True) -> None:
+    def __init__(
+        self, runs: Sequence[Shown], view: View, *, in_page: bool = True, in_stages: bool = False
+    ) -> None:
         self.runs = runs
         self.view = view
         self._version = -1
@@ -164,9 +172,19 @@ class Explorer:
             name="explorer",
         )
         for widget in self.layout.select({"type": Widget}):
-            if not isinstance(widget, Div):
+            if isinstance(widget, Widget) and not isinstance(widget, Div):
                 widget.stylesheets = [*widget.stylesheets, _FILTER]
+        self._later = self.layout.children[_FIRST_PARTS:] if in_stages else []
+        if in_stages:
+            self.layout.children = self.layout.children[:_FIRST_PARTS]
         self._draw()
+
+    def complete(self) -> None:
+        """Add what a layout in stages lacks."""
+        if self._later:
+            later, self._later = self._later, []
+            self._pictures.children = _arranged(self._panels)
+            self.layout.children = [*self.layout.children, *later]
 
     def _choices(self) -> list[Select]:
         """Create the choices of the run, and of the second run."""
@@ -290,7 +308,8 @@ class Explorer:
         self._panels = panels
         self._mark()
         panels[0].diagram.zoom(view)
-        self._pictures.children = _arranged(panels)
+        pictures = _arranged(panels)
+        self._pictures.children = pictures[:_FIRST_PICTURES] if self._later else pictures
         if self._causes_of is not self.shown:
             self._causes_of = self.shown
             for table in (self._findings, self._phases, self._ordinals):
@@ -461,7 +480,9 @@ class Explorer:
             self._answer.text = f"<p>{html.escape(str(error))}</p>"
 
 
-def add_explorer(document: Document, runs: Sequence[Shown], query: Mapping[str, str]) -> Explorer:
+def add_explorer(
+    document: Document, runs: Sequence[Shown], query: Mapping[str, str], *, in_stages: bool = False
+) -> Explorer:
     """Add the explorer to a document.
 
     Parameters
@@ -470,20 +491,24 @@ def add_explorer(document: Document, runs: Sequence[Shown], query: Mapping[str, 
     runs : sequence of Shown
     query : mapping of str to str
         Parameters of the link. If they are not valid, the whole first run is shown, and the page says why.
+    in_stages : bool
+        The page has the first pictures only until the browser has drawn them.
 
     Returns
     -------
     Explorer
     """
     try:
-        explorer = Explorer(runs, first_view(query, runs))
+        explorer = Explorer(runs, first_view(query, runs), in_stages=in_stages)
     except EnsioError as error:
-        explorer = Explorer(runs, View())
+        explorer = Explorer(runs, View(), in_stages=in_stages)
         explorer._say(str(error))
     document.title = "ensio explorer"
     document.add_root(explorer.layout)
     # Models without a place on the page: the link and the texts to copy.
     document.add_root(explorer._link)
+    if in_stages:
+        document.on_event(DocumentReady, lambda _: explorer.complete())
     return explorer
 
 

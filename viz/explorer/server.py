@@ -113,7 +113,7 @@ class ExplorerServer:
             # A text extends Bokeh's own page, which the stubs do not know.
             document.template = _PAGE  # type: ignore[assignment]
             document.template_variables["theme"] = theme_script()
-            explorer = add_explorer(document, runs, query)
+            explorer = add_explorer(document, runs, query, in_stages=True)
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
 

@@ -14,7 +14,18 @@ TIME = """<span><%
         : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
     print(Number((value / unit).toPrecision(4)) + ' ' + name);
 %></span>"""
-"""Format of a column of times in seconds."""
+"""Format of a column of moments in seconds."""
+
+LASTED = """<span><%
+    const size = Math.abs(value), two = (number) => String(number).padStart(2, '0');
+    const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
+        : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
+    const minutes = Math.round(value / 60), seconds = Math.round(value);
+    print(size >= 3600 ? Math.floor(minutes / 60) + ' h ' + two(minutes % 60) + ' min'
+        : size >= 120 ? Math.floor(seconds / 60) + ' min ' + two(seconds % 60) + ' s'
+        : Number((value / unit).toPrecision(4)) + ' ' + name);
+%></span>"""
+"""Format of a column of durations in seconds, as `ensembles.model.units.seconds_text` writes them."""
 
 BYTES = """<span><%
     const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
@@ -27,7 +38,7 @@ TEXT = """<span title="<%- value %>"><%- value %></span>"""
 """Format of a column of texts that may be longer than their cell: hovering shows them whole."""
 
 Column = tuple[str, str, str | None, int]
-"""Field, title, format (None: numbers and short texts; `TEXT`; `TIME`; `BYTES`; or a format of numbers) and
+"""Field, title, format (None: numbers and short texts; `TEXT`; `TIME`; `LASTED`; `BYTES`; or a format of numbers) and
 width in pixels. In a narrow page all columns shrink."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
@@ -38,7 +49,7 @@ SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 55),
     ("call", "call", TEXT, 90),
     ("start_s", "start", TIME, 85),
-    ("duration_s", "duration", TIME, 85),
+    ("duration_s", "duration", LASTED, 85),
     ("moved_bytes", "moved", BYTES, 90),
     ("offset_bytes", "offset", BYTES, 95),
     ("file", "file", TEXT, 230),
@@ -46,8 +57,8 @@ SLOWEST: Sequence[Column] = (
 RANKS: Sequence[Column] = (
     ("rank", "rank", None, 60),
     ("calls", "calls", "0,0", 70),
-    ("time_s", "time in calls", TIME, 100),
-    ("slowest_s", "slowest call", TIME, 100),
+    ("time_s", "time in calls", LASTED, 100),
+    ("slowest_s", "slowest call", LASTED, 100),
 )
 FINDINGS: Sequence[Column] = (
     ("id", "finding", TEXT, 130),
@@ -58,15 +69,15 @@ FINDINGS: Sequence[Column] = (
 PHASES: Sequence[Column] = (
     ("phase", "phase", None, 90),
     ("start_s", "start", TIME, 80),
-    ("time_s", "time", TIME, 80),
+    ("time_s", "time", LASTED, 80),
     ("calls", "calls", "0,0", 80),
     ("waited", "waiting", None, 70),
 )
 ORDINALS: Sequence[Column] = (
     ("ordinal", "call index", None, 80),
     ("calls", "calls", "0,0", 70),
-    ("median_s", "median", TIME, 90),
-    ("slowest_s", "slowest", TIME, 90),
+    ("median_s", "median", LASTED, 90),
+    ("slowest_s", "slowest", LASTED, 90),
 )
 
 
@@ -136,7 +147,7 @@ class Table:
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how in (TIME, BYTES, TEXT):
+    if how in (TIME, LASTED, BYTES, TEXT):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)

@@ -489,3 +489,23 @@ def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
     assert found["write"] * scale == pytest.approx(0.002 / 0.5 + 0.001 / 0.02, rel=1e-5)
     assert found["marked_write"] * scale == pytest.approx(0.001 / 0.02, rel=1e-5)
     assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in view"
+
+
+def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(shown: Shown) -> None:
+    from bokeh.events import DocumentReady
+
+    document, whole = Document(), explore(shown)[1]
+    explorer = add_explorer(document, [shown], {}, in_stages=True)
+    names = [fig.name for fig in explorer._pictures.children]
+    assert names == ["explorer_trace", "explorer_rates"]
+    assert document.select_one({"name": "explorer_histogram"}) is None
+    assert document.select_one({"name": "slowest"}) is None
+    explorer.look(View(filters={"op": "write"}))  # draws other pictures, and still the first only
+    assert [fig.name for fig in explorer._pictures.children] == names
+    document.callbacks.trigger_event(DocumentReady())
+    for name in ("explorer_histogram", "slowest", "by_rank", "findings"):
+        assert document.select_one({"name": name}) is not None
+    assert len(explorer.layout.children) == len(whole.layout.children)
+    assert len(explorer._pictures.children) == len(whole._pictures.children)
+    document.callbacks.trigger_event(DocumentReady())
+    assert len(explorer.layout.children) == len(whole.layout.children)

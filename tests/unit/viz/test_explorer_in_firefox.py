@@ -28,7 +28,10 @@ TASKS = [
     + [("pwrite", 0.85 + 0.0002 * i, 0.0001, 4096) for i in range(300)],
     [("open", 0.0, 0.02, 0), ("pread", 0.5, 0.5, 1 << 19)],
 ]
-READY = "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+READY = (
+    "window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+    " && [...Bokeh.index.query((view) => view.model.name === 'slowest')].some((v) => v.root.has_finished())"
+)
 
 
 @pytest.fixture(scope="module")

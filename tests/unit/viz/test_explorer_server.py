@@ -49,6 +49,12 @@ _AT = """([name, x, y]) => {
 }"""
 
 
+# Tables and the lower pictures come after the first ones have been drawn.
+_IS_COMPLETE = """
+    [...Bokeh.index.query((view) => view.model.name === 'slowest')].some((view) => view.root.has_finished())
+"""
+
+
 @pytest.fixture(scope="module")
 def link(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explorer")
@@ -90,6 +96,7 @@ def opened(context, link):
         page.goto(link + query)
         page.wait_for_function(
             "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+            f" && {_IS_COMPLETE}"
         )
         return page
 
@@ -175,7 +182,7 @@ def test_what_is_seen_follows_each_mark(context, tmp_path: Path) -> None:
     with serving([run.path]) as link:
         page = context.new_page()
         page.goto(link)
-        page.wait_for_function("() => window.Bokeh?.documents[0]?.is_idle")
+        page.wait_for_function(f"() => window.Bokeh?.documents[0]?.is_idle && {_IS_COMPLETE}")
         found(page, "6,000 calls are shown")
         page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pwrite'")
         whole = pixel(page, "explorer_trace", 0.75, 0.0)
@@ -351,6 +358,7 @@ def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
         page.goto(link)
         page.wait_for_function(
             "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+            f" && {_IS_COMPLETE}"
         )
         drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5))
         found(page, f"2 calls are marked of {runs[1]}")

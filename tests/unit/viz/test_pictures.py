@@ -172,7 +172,7 @@ def test_units_suit_the_size() -> None:
     assert time_unit(0) == (1e-9, "ns")
     assert byte_unit(3 * 2**30) == (2**30, "GiB")
     assert share_text(0.0001, None) == "< 0.1 %"
-    assert share_text(0.05, None) == "5.0 %"
+    assert share_text(0.05, None) == "5 %"
     assert share_text(1.0, None) == "100 %"
 
 
