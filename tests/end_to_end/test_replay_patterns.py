@@ -40,12 +40,13 @@ def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path):
     messages = Counter()
     rank, call, file, size = (plan.column(name) for name in ("rank", "call", "file", "bytes"))
     first = np.flatnonzero(call != FURTHER_BOX)  # a call has the bytes of all its boxes
-    of_calls = (rank[first], call[first], file[first], np.add.reduceat(size, first))
-    for rank, call, file, size in zip(*(column.tolist() for column in of_calls), strict=True):
+    boxes = np.diff([*first, len(call)])
+    of_calls = (rank[first], call[first], file[first], np.add.reduceat(size, first), boxes)
+    for rank, call, file, size, count in zip(*(column.tolist() for column in of_calls), strict=True):
         name = plan.calls[call]
         if file >= 0:
             own = expected.setdefault((name.split(".")[0], file, rank), Counter())
-            own.update(recorded_as(name, size))
+            own.update(recorded_as(name, size, count))
         messages[name] += 1
     for (layer, file, rank), calls in expected.items():
         here = Counter(calls_of(run, layer, tmp_path / plan.files[file], rank))
