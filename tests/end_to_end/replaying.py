@@ -131,8 +131,8 @@ def recorded(row: Row) -> list[tuple[str, int]]:
     return recorded_as(row.call, row.bytes)
 
 
-def recorded_as(call: str, bytes: int) -> list[tuple[str, int]]:
-    """The same of a call and its bytes."""
+def recorded_as(call: str, bytes: int, boxes: int = 1) -> list[tuple[str, int]]:
+    """The same of a call, its bytes and its boxes; a variable of several boxes has a dimension more."""
     layer, name = call.split(".")
     if call == "hdf5.metadata":
         return [("H5Acreate", 0), ("H5Awrite", bytes or 8), ("H5Aclose", 0)]
@@ -140,7 +140,7 @@ def recorded_as(call: str, bytes: int) -> list[tuple[str, int]]:
         return []
     if name == "variable_create":
         prefix = "nc" if layer == "netcdf" else "ncmpi"
-        parts = ("def_dim", "def_dim", "def_dim", "def_var", "enddef")
+        parts = (*["def_dim"] * (3 + (boxes > 1)), "def_var", "enddef")
         return [(f"{prefix}_{part}", 0) for part in parts]
     moves = MOVES.search(name)
     return [(RECORDED.get(call) or RECORDED[layer].format(name), bytes if moves else 0)]

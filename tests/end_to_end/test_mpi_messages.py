@@ -57,6 +57,16 @@ def test_messages_of_mpi_4_count_as_those_of_int(recorder):
     assert run.notes == []
 
 
+def test_large_counts_and_persistent_collective_calls_from_fortran(recorder):
+    """Debian's MPICH has both in the module mpi_f08, its Open MPI does not."""
+    program = compiled(recorder, "large_fortran", "mpif90.mpich")
+    said, run = executed(recorder, "mpich", program, **WITH_MESSAGES)
+    assert [done_by_mpi(run, rank) for rank in (0, 1)] == said
+    assert run.select(call="MPI_Send").requested.max() == 12_000_000_000
+    check_of_calls_of_mpi(run)
+    assert run.notes == []
+
+
 @pytest.mark.parametrize("module", ["mpi", "mpi_f08"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_messages_from_fortran_are_recorded_as_those_from_c(recorder, flavour, module):

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from places import BUILD, ROOT
 from replaying import calls_of, recorded_as
@@ -14,6 +15,7 @@ from test_mpi import MPI
 
 import ensembles
 from ensembles.workloads.patterns import expand, read_pattern
+from ensembles.workloads.patterns.task_block import FURTHER_BOX
 
 ENSIO = Path(sys.executable).with_name("ensio")
 PATTERNS = sorted((ROOT / "testbed" / "patterns").glob("*.toml"))
@@ -36,12 +38,15 @@ def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path):
 
     expected: dict[tuple[str, int, int], Counter] = {}
     messages = Counter()
-    columns = [plan.column(name).tolist() for name in ("rank", "call", "file", "bytes")]
-    for rank, call, file, size in zip(*columns, strict=True):
+    rank, call, file, size = (plan.column(name) for name in ("rank", "call", "file", "bytes"))
+    first = np.flatnonzero(call != FURTHER_BOX)  # a call has the bytes of all its boxes
+    boxes = np.diff([*first, len(call)])
+    of_calls = (rank[first], call[first], file[first], np.add.reduceat(size, first), boxes)
+    for rank, call, file, size, count in zip(*(column.tolist() for column in of_calls), strict=True):
         name = plan.calls[call]
         if file >= 0:
             own = expected.setdefault((name.split(".")[0], file, rank), Counter())
-            own.update(recorded_as(name, size))
+            own.update(recorded_as(name, size, count))
         messages[name] += 1
     for (layer, file, rank), calls in expected.items():
         here = Counter(calls_of(run, layer, tmp_path / plan.files[file], rank))
