@@ -20,6 +20,21 @@ IN_THE_CLIENT = ("strided-readahead",)
 _CERTAIN = 0.5
 """Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
 
+OF_EACH_CALL = (
+    "hdf5-metadata",
+    "hdf5-refill",
+    "o-sync",
+    "read-modify-write",
+    "seek-heavy",
+    "serialised-metadata",
+    "small-requests",
+    "stdio-buffer",
+)
+"""Causes that explain what single calls cost whatever else there is: of the same calls, one of them does."""
+
+_SAME_CALLS = 0.9
+"""Part of what a finding saves that is in the same calls as another one."""
+
 _STEPS = 30  # of the bisection
 
 
@@ -53,7 +68,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
         if done and share_s < least_s <= case.gain_s(finding.saved_ns):
             left_s = case.gain_s(_both(case, surely, finding.saved_ns)) - case.gain_s(surely)
-            if left_s < least_s:
+            if left_s < least_s or _explained(finding, done):
                 symptoms.append(finding)
                 continue
         mended = _both(case, mended, finding.saved_ns)
@@ -65,6 +80,17 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         done[cause] = replace(done[cause], symptoms=(*done[cause].symptoms, symptom.id))
         done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
     return done, max(case.waiting_s - explained_s, 0.0)
+
+
+def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
+    """Tell whether another cause explains what each of the same calls costs."""
+    whole = max(float(finding.saved_ns.sum()), 1.0)
+    return finding.id in OF_EACH_CALL and any(
+        cause.id in OF_EACH_CALL
+        and cause.saved_ns is not None
+        and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= _SAME_CALLS * whole
+        for cause in causes
+    )
 
 
 def _surely_saved(finding: Finding, case: Case) -> np.ndarray:

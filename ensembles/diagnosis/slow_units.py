@@ -124,7 +124,11 @@ def find_outlier(
         assert node is not None
         counts = np.bincount(node)
         slower = np.stack([np.bincount(node, row) / counts for row in slower])
-        present = np.ones(slower.shape, bool)
+        full = counts >= _LEAST_PART * counts.max()
+        if full.sum() < 2 or not full[int(np.argmax(slower.mean(axis=0)))]:
+            return None
+        slower = np.where(full, slower, np.median(slower[:, full], axis=1, keepdims=True))
+        present = np.ones(slower.shape, bool) & full
     mean = slower.mean(axis=0)
     worst = int(np.argmax(mean))
     effect, z = float(mean[worst]), z_of_largest(mean)

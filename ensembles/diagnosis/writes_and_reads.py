@@ -59,7 +59,7 @@ def against_reads(case: Case, ends: dict[str, np.ndarray]) -> SlowWrites | None:
     SlowWrites or None
         None: nothing compares, a cache took some of the writes, or writes are not slower.
     """
-    ragged = (ends["ragged"] > 0) & (ends["size"] > SMALL_CLASS)  # small ones have a cost of their own
+    ragged = (ends["ragged"] > 0) & (ends["size"] > SMALL_CLASS)  # small ones have a cost apart
     kinds = np.unique(np.stack([ends["call"][ragged], ends["size"][ragged]]), axis=1).T.tolist()
     found = [each for call, size in kinds if (each := _compared(case, ends, call, size)) is not None]
     return max(found, key=lambda each: each.ratio, default=None)

@@ -124,6 +124,48 @@ def test_phases_of_unlike_length_do_not_widen_the_gain_of_a_slow_task(tmp_path: 
     assert 0.7 * gain_s <= low <= gain_s <= high <= 1.3 * gain_s
 
 
+def in_step(us: np.ndarray) -> list[list[Made]]:
+    """Calls of tasks that write us[task, phase, call] and then meet."""
+    wait_us = us.sum(axis=2).max(axis=0) - us.sum(axis=2) + 100
+    return [
+        [
+            made
+            for phase in range(us.shape[1])
+            for made in (
+                *(Made("pwrite", each, MIB, phase * MIB) for each in us[rank, phase].tolist()),
+                Made("MPI_Barrier", float(wait_us[rank, phase])),
+            )
+        ]
+        for rank in range(len(us))
+    ]
+
+
+def test_a_task_whose_last_calls_memory_takes_is_slow_by_its_time(tmp_path: Path) -> None:
+    # While others wait for targets four times, the slow one waits three times for twice as long: its cache
+    # has emptied then, and takes the last write. The mean logarithm of its durations is below that of others.
+    us = 1000 * np.exp(np.random.default_rng(6).normal(0, 0.05, (12, 8, 4)))
+    us[3] *= np.array([2, 2, 2, 0.01])
+    run = io_run(tmp_path / "run", in_step(us))
+    (found,) = diagnose(run, [straggler_task.rule]).findings
+    assert found.where.ranks == ((3, 3),)
+    low, high = found.gain_s
+    whole = us.sum(axis=2)
+    gain_s = float(np.sum(whole.max(axis=0) - np.delete(whole, 3, axis=0).max(axis=0))) * 1e-6
+    assert low <= gain_s <= high
+
+
+@pytest.mark.parametrize(("slow", "found"), [(slice(16, 20), True), (slice(32, 34), False)])
+def test_a_node_with_fewer_tasks_than_the_others_is_not_compared(
+    slow: slice, found: bool, tmp_path: Path
+) -> None:
+    # Its tasks share memory, link and cache with fewer others, and so have other times.
+    us = 1000 * np.exp(np.random.default_rng(7).normal(0, 0.05, (34, 8, 4)))
+    us[slow] *= 1.5
+    run = io_run(tmp_path / "run", in_step(us), tasks_per_node=4)
+    answer = diagnose(run, [straggler_node.rule])
+    assert [each.where.ranks for each in answer.findings] == [((16, 19),)] * found
+
+
 def test_closes_that_take_as_long_as_opens_wait_for_the_metadata_server(tmp_path: Path) -> None:
     def run(name: str, close_us: float) -> en.Run:
         step = [Made("open", 900), Made("pwrite", 300, MIB, 0), Made("close", close_us)]
