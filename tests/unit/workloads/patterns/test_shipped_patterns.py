@@ -292,7 +292,7 @@ def test_leaves_of_the_index_of_gcrm_lie_where_hdf5_puts_them(tmp_path):
     # Of a node that is split, both halves lie close to each other.
     between = np.median(by_hdf5[by_hdf5 > chunk_bytes]) / chunk_bytes
     assert np.median(ours[ours > 1]) == pytest.approx(between, rel=0.05)
-    # With aligned records, the metadata have blocks of their own.
+    # With aligned records, the metadata have separate blocks.
     aligned = metadata_calls(plan_of("gcrm-aligned", paper=True), "posix.pwrite")
     assert len(np.unique(aligned[:, 4] // MIB)) * 200 < len(aligned)
 
