@@ -116,7 +116,7 @@ def _title(ensemble: Ensemble, found: Modes) -> str:
     if found.refused:
         return f"Modes{of}"
     if not len(found):
-        return f"Modes{of}: none can be told in {count_text(found.n, 'call')}"
+        return f"Modes{of}: none can be determined in {count_text(found.n, 'call')}"
     return f"Modes{of}: {count_text(len(found), 'mode')} in {count_text(found.n, 'call')}"
 
 

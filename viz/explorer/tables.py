@@ -38,8 +38,8 @@ TEXT = """<span title="<%- value %>"><%- value %></span>"""
 """Format of a column of texts that may be longer than their cell: hovering shows them whole."""
 
 Column = tuple[str, str, str | None, int]
-"""Field, title, format (None: numbers and short texts; `TEXT`; `TIME`; `LASTED`; `BYTES`; or a format of numbers) and
-width in pixels. In a narrow page all columns shrink."""
+"""Field, title, format and width in pixels; in a narrow page all columns shrink. Formats: None (numbers and
+short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, or a format of numbers."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
 _LINES_HEIGHT = 68
