@@ -16,7 +16,7 @@ LEAST_PHASES = 3
 LEAST_TASKS = 4
 
 _LEAST_EFFECT = 0.02
-LEAST_Z = {False: 3.7, True: 3.5}
+LEAST_Z = {False: 4.0, True: 3.5}
 """Of tasks, and of nodes, which are means over their tasks."""
 
 SUSPECT_Z = 2.5
@@ -175,7 +175,7 @@ def find_among_few_nodes(case: Case, view: View, node: np.ndarray) -> Outlier | 
     z = effect / max(spread * (1 / counts[worst] + 1 / counts[others].sum()) ** 0.5, 1e-9)
     same = float(np.sum(weight * (beyond[:, worst] > 0.3 * effect * weight)) / weight.sum())
     p = p_of_largest(by_node[:, full], np.ones((len(slower), len(full)), bool))
-    if z < LEAST_Z[True] or same < _SAME_SIGN or p > LEVEL:
+    if z < LEAST_Z[False] or same < _SAME_SIGN or p > LEVEL:
         return None
     error = _error_of(beyond[:, worst], weight, inside)
     return Outlier(beyond, worst, effect, p, z, same, view.by_quarters, error, view.by_time)
