@@ -1,6 +1,6 @@
 """Bounds of gains where a run does not show who waits for whom: processes without MPI, and threads.
 
-If nobody waits, the run ends with its last task, and only what that one saves makes the run shorter. If all
+If no task waits, the run ends with its last task, and only what that one saves makes the run shorter. If all
 wait for each other all the time, the run is shorter by the time in which at least one of the calls concerned
 was under way. The truth lies between.
 """
@@ -35,10 +35,11 @@ class WithoutMeetings:
         saved = np.bincount(self._task, saved_ns, len(self._threads))
         for task in np.flatnonzero(self._threads > 1).tolist():
             saved[task] = 1e9 * self.most_s(np.where(self._task == task, saved_ns, 0.0))
-        return np.minimum(saved, np.maximum(self._ends - self._begins, 0))
+        possible: np.ndarray = np.minimum(saved, np.maximum(self._ends - self._begins, 0))
+        return possible
 
     def least_s(self, saved_ns: np.ndarray) -> float:
-        """Compute the gain if nobody waits: the run ends with its last task.
+        """Compute the gain if no task waits: the run ends with its last task.
 
         Of a task with several threads, the one that ends last may save nothing.
         """

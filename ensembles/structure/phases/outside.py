@@ -12,6 +12,9 @@ from ensembles.structure.phases.critical_path import CriticalIo
 LEAST_PART = 0.5
 """Part of its lateness that a task spends outside of I/O calls, more than the others do, to be told so."""
 
+LEAST_RATIO = 2.0
+"""Least ratio of its time outside to that of the others."""
+
 
 @dataclass(frozen=True)
 class LateOutside:
@@ -76,7 +79,8 @@ def late_outside(
     late = float((here[mine, worst] - np.nanmedian(others, axis=1)).sum())
     theirs = float(np.nanmedian(np.delete(outside[mine], worst, axis=1), axis=1).sum())
     own = float(outside[mine, worst].sum())
-    return (worst, own, theirs) if late > 0 and own - theirs >= LEAST_PART * late else None
+    is_why = late > 0 and own - theirs >= LEAST_PART * late and own >= LEAST_RATIO * theirs
+    return (worst, own, theirs) if is_why else None
 
 
 def late_in_phase(found: CriticalIo, phase: int) -> LateOutside | None:

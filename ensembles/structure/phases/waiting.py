@@ -40,7 +40,7 @@ def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     Returns
     -------
     bool
-        True also for a single task of one thread, which waits for nobody.
+        True also for a single task of one thread, which waits for no other.
 
     Examples
     --------
