@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, share_te
 from ensembles.run.run import Run
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
@@ -70,7 +72,8 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     '12 phases'
     """
     totals, sentence = _totals(data)
-    shown = sorted(totals, key=lambda row: -row.lost_s)[:_MOST]
+    is_known = not any(math.isnan(row.lost_s) for row in totals)
+    shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]
     shown.sort(key=lambda row: row.phase)
     rows = max(len(shown), 1)
     ends_ns = [
@@ -83,6 +86,8 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     head = count_text(len(totals), "phase")
     if len(totals) > len(shown):
         head = f"{len(shown)} of {head}: those with the most waiting for the slowest task"
+        if not is_known:
+            head = f"{len(shown)} of {count_text(len(totals), 'phase')}: the longest ones"
     fig = new_figure(
         title or head,
         130 + max(18, 30 - rows // 4) * rows,
@@ -101,11 +106,13 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     lost_s, all_s = sum(row.lost_s for row in totals), sum(row.time_s * row.tasks for row in totals)
     if sentence:
         subtitle(fig, f"Evidence: {sentence}.")
-    subtitle(
-        fig,
+    waited = (
         f"Tasks waited {share_text(lost_s / all_s if all_s else 0)} of the time of these phases for the "
-        "slowest task of each.",
+        "slowest task of each."
+        if is_known
+        else NOT_MEETING.partition(":")[0] + ": processes without MPI and without barriers."
     )
+    subtitle(fig, waited)
     _draw(fig, shown)
     return fig
 
@@ -120,7 +127,7 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str]:
             f"{data.path} {data.info.how_it_was_recorded}, and phases need them: "
             f"{data.info.how_to_keep_calls}"
         )
-    totals = data.summarize(partial(_table_of, data.phases)).totals()
+    totals = with_known_idle(data, data.phases, data.summarize(partial(_table_of, data.phases)).totals())
     return [row for row in totals if row.calls], data.phases.sentence
 
 
@@ -144,7 +151,7 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
         mine = [(number, row) for number, row in enumerate(shown) if _kind(row) == kind]
         if not mine:
             continue
-        busy_end_s = [row.end_s - row.lost_s / row.tasks for _, row in mine]
+        busy_end_s = [row.end_s - _known(row.lost_s) / row.tasks for _, row in mine]
         source = ColumnDataSource(
             {
                 "y": [number for number, _ in mine],
@@ -155,7 +162,9 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
                 "time": [seconds_text(row.time_s) for _, row in mine],
                 "work": [_work(row) for _, row in mine],
                 "waited": [
-                    f"{seconds_text(row.lost_s / row.tasks)} a task, {share_text(row.lost_share)}"
+                    "not known"
+                    if math.isnan(row.lost_s)
+                    else f"{seconds_text(row.lost_s / row.tasks)} a task, {share_text(row.lost_share)}"
                     for _, row in mine
                 ],
                 "slowest": [_slowest(row) for _, row in mine],
@@ -187,6 +196,10 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
     horizontal_legend(fig, items)
     fig.yaxis.axis_label = "phase"
     fig.yaxis.major_label_text_color = NEUTRAL["text"]
+
+
+def _known(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
 
 
 def _work(row: PhaseTotals) -> str:

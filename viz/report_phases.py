@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ensembles.run.headline import MOST_EVENTS
 from ensembles.structure.collective_steps import step_table
 from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.viz.moments import MomentsTable
 
@@ -74,7 +76,7 @@ def find_phases(run: Run) -> PhasesFound:
     found = run.summarize(requests)
     of_phases = None
     if phases is not None and "table" in requests:
-        of_phases = (phases, found["table"].totals())
+        of_phases = (phases, with_known_idle(run, phases, found["table"].totals()))
     return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
 
 
@@ -117,7 +119,8 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
 
 def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
     """Tabulate the phases, those with most time lost to imbalance if there are many."""
-    shown = sorted(totals, key=lambda entry: -entry.lost_s)[:_MOST_PHASES]
+    is_known = not any(math.isnan(entry.lost_s) for entry in totals)
+    shown = sorted(totals, key=lambda entry: -entry.lost_s if is_known else -entry.time_s)[:_MOST_PHASES]
     rows, hover = [], {}
     for entry in sorted(shown, key=lambda entry: entry.phase):
         name = f"{entry.phase} {entry.name}" if entry.name else str(entry.phase)
@@ -135,19 +138,24 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
                 f"{entry.calls:,}",
                 bytes_text(entry.bytes_read) if entry.bytes_read else "",
                 bytes_text(entry.bytes_written) if entry.bytes_written else "",
-                seconds_text(entry.lost_s),
-                share_text(entry.lost_share, None),
+                *((seconds_text(entry.lost_s), share_text(entry.lost_share, None)) if is_known else ()),
                 f"{entry.slowest_task}: {last.call}",
             )
         )
-    headers = ("phase", "from (s)", "time", "tasks", "calls", "read", "written", "idle", "share")
-    idle = seconds_text(sum(entry.lost_s for entry in totals if entry.calls))
-    note = (
-        f"{count_text(phases.count, 'phase')}: {phases.sentence}. Idle is the time from a task's last call "
-        f"of a phase to the last call of all: {idle} over all phases."
-    )
+    headers: tuple[str, ...] = ("phase", "from (s)", "time", "tasks", "calls", "read", "written")
+    note = f"{count_text(phases.count, 'phase')}: {phases.sentence}. "
+    if is_known:
+        headers += ("idle", "share")
+        idle = seconds_text(sum(entry.lost_s for entry in totals if entry.calls))
+        note += (
+            "Idle is the time from a task's last call of a phase to the last call of all: "
+            f"{idle} over all phases."
+        )
+    else:
+        note += NOT_MEETING
     if len(totals) > len(rows):
-        note += f" Shown are the {len(rows)} phases with most idle time; ensio phases lists all."
+        most = "with most idle time" if is_known else "that take longest"
+        note += f" Shown are the {len(rows)} phases {most}; ensio phases lists all."
     return MomentsTable((*headers, "last rank and call"), rows, note, hover)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import COLOURS, class_of_call
@@ -95,13 +96,18 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
 
 def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
     found = None if information is None else information["time_in_io"]
-    if found is None or found["slowest_share"] is None:
+    if information is None or found is None or found["slowest_share"] is None:
         return [("I/O time", seconds_text(io_time_s), "summed over tasks")]
-    parts = [f"of the span: the slowest task, rank {found['slowest_task']}"]
+    of = share_of_tasks(information)
+    parts = [f"of {of}: the slowest task, rank {found['slowest_task']}"]
     if found["tasks"] > 1:
         parts.append(f"mean of {found['tasks']:,} tasks {share_text(found['mean_share'], None)}")
     if found["critical_path_share"] is not None:
-        parts.append(f"critical path {share_text(found['critical_path_share'], None)}")
+        path = f"critical path {share_text(found['critical_path_share'], None)}"
+        parts.append(path if of == "the span" else f"{path} of the span")
+    elif found.get("some_task_share") is not None:
+        who = "task" if found["tasks"] > 1 else "thread"
+        parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the span")
     return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]
 
 

@@ -30,11 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the findings."""
-    from ensembles.diagnosis.diagnose import diagnose
+    from ensembles.diagnosis.diagnose import NO_CALLS, diagnose, has_no_calls
     from ensembles.diagnosis.finding import SEVERITIES
     from ensembles.diagnosis.text import screen_text
 
-    found = diagnose(open_run(args, args.run))
+    run = open_run(args, args.run)
+    found = diagnose(run)
     if args.json:
         print(json.dumps(found.to_json(), indent=2))
     else:
@@ -43,5 +44,8 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {note}")
     if args.fail_on is None:
         return 0
+    if has_no_calls(run):
+        warn(f"{args.run}: --fail-on {args.fail_on} cannot be answered: {NO_CALLS}")
+        return 2
     least = SEVERITIES.index(args.fail_on)
     return int(any(SEVERITIES.index(finding.severity) >= least for finding in found.findings))

@@ -12,6 +12,7 @@ from ensembles.cli.table import table_text
 from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 
 _WIDTH = 80
@@ -166,20 +167,28 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
         text = f"{seconds_text(information['io_time_s'])} summed over tasks"
         return [_line("I/O time", text)] if information["io_time_s"] else []
 
-    def time_text(time_s: float, share: float | None, *more: str) -> str:
-        notes = [*more, *([] if share is None else [f"{share_text(share, 1)} of the span"])]
+    def time_text(time_s: float, share: float | None, *more: str, of: str = "the span") -> str:
+        notes = [*more, *([] if share is None else [f"{share_text(share, 1)} of {of}"])]
         return seconds_text(time_s) + (f" ({', '.join(notes)})" if notes else "")
 
     parts = []
+    of = share_of_tasks(information)
     if found["critical_path_s"] is not None:
         parts.append(f"critical path {time_text(found['critical_path_s'], found['critical_path_share'])}")
-    slowest = time_text(found["slowest_s"], found["slowest_share"], f"rank {found['slowest_task']}")
+    elif found.get("some_task_s") is not None:
+        whole = time_text(found["some_task_s"], found["some_task_share"])
+        who = "task" if found["tasks"] > 1 else "thread"
+        parts.append(f"at least one {who} in I/O for {whole}; nothing shows which of them waited for others")
+    slowest = time_text(found["slowest_s"], found["slowest_share"], f"rank {found['slowest_task']}", of=of)
     if found["tasks"] > 1:
-        parts.append(f"mean of {found['tasks']:,} tasks {time_text(found['mean_s'], found['mean_share'])}")
+        mean = time_text(found["mean_s"], found["mean_share"], of=of.replace("its", "their"))
+        parts.append(f"mean of {found['tasks']:,} tasks {mean}")
         parts.append(f"slowest task {slowest}")
     else:
         parts.insert(0, slowest)
-    return [_line("I/O time" if number == 0 else "", part) for number, part in enumerate(parts)]
+    return [
+        line for number, part in enumerate(parts) for line in _wrapped("" if number else "I/O time", part)
+    ]
 
 
 def _transfer_table(transfers: dict[str, Any]) -> str:

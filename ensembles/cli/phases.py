@@ -22,6 +22,7 @@ from ensembles.cli.options import (
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
+    from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 
@@ -53,8 +54,11 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.collective_steps import step_table
+    from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import detect_phases
+    from ensembles.structure.phases.outside import late_in_phase
     from ensembles.structure.phases.table import PhaseTable
+    from ensembles.structure.phases.waiting import with_known_idle
     from ensembles.summaries.collective_steps import CollectiveSteps
     from ensembles.summaries.collective_time import CollectiveTime
 
@@ -67,11 +71,13 @@ def execute(args: argparse.Namespace) -> int:
             "table": SummaryRequest(partial(_table_of, phases), PhaseTable.columns),
             "collective": SummaryRequest(ignoring_run(CollectiveTime)),
             "steps": SummaryRequest(ignoring_run(CollectiveSteps)),
+            "io": SummaryRequest(partial(_io_of, phases), CriticalIo.columns),
         },
         selection=wanted,
     )
     table = found["table"]
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
+    totals = with_known_idle(run, phases, totals)
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
     collective = found["collective"].to_json() if run.info.has_all_events and not selection.phases else None
     # Of some calls only, the steps of collective calls are not known.
@@ -82,6 +88,11 @@ def execute(args: argparse.Namespace) -> int:
     )
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
     result["collective_steps"] = None if steps is None else steps.to_json()
+    worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
+    if worst is not None and worst.lost_s > 0 and _is_whole(selection):
+        late = late_in_phase(found["io"], worst.phase)
+        if late is not None:
+            result["late_outside"] = late.to_json()
     result["without_io"] = phases.steps_without_io() if _is_whole(selection) else None
     if args.json:
         print(json.dumps(result, indent=2))
@@ -105,6 +116,12 @@ def _table_of(phases: Phases, _: Run) -> PhaseTable:
     return PhaseTable(phases)
 
 
+def _io_of(phases: Phases, _: Run) -> CriticalIo:
+    from ensembles.structure.phases.critical_path import CriticalIo
+
+    return CriticalIo(phases)
+
+
 def within(number: int, ranges: tuple[tuple[int, int], ...] | None) -> bool:
     """Whether a number lies in one of these ranges, both ends included; None contains every number."""
     return ranges is None or any(low <= number <= high for low, high in ranges)
@@ -120,15 +137,20 @@ def _result(
 ) -> dict[str, Any]:
     from ensembles.cli.phases_text import without_data
 
+    rows = [entry.to_json() for entry in totals]
+    stretches = [] if are_chosen else without_data(totals)
+    imbalance = _imbalance(totals)
+    for each in (*rows, *stretches, imbalance):
+        each |= {key: None for key in imbalance if key in each and each[key] != each[key]}  # NaN
     return {
         "run": run.path,
         "rule": phases.rule,
         "confidence": float(phases.confidence),
         "sentence": phases.sentence,
         "count": phases.count,
-        "phases": [entry.to_json() for entry in totals],
-        "without_data": [] if are_chosen else without_data(totals),
-        **_imbalance(totals),
+        "phases": rows,
+        "without_data": stretches,
+        **imbalance,
         "collective": collective,
         "calls_outside": outside,
         "complete": not run.notes,

@@ -10,6 +10,7 @@ from ensembles.cli.table import table_text
 from ensembles.cli.wrapped import WIDTH, wrapped
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.structure.phases.waiting import NOT_MEETING
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
@@ -91,7 +92,7 @@ def phases_text(
         Most rows of the table.
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``without_data``, ``without_io``, ``collective`` and
-        ``collective_steps``.
+        ``collective_steps``. ``lost_s`` is None if the run does not show that tasks wait for each other.
     tasks : int
         Number of tasks of the run.
 
@@ -114,7 +115,7 @@ def phases_text(
             entries.append(entry if stretch is None else stretch)
     parts = [head]
     if limit:
-        parts.append(_table(totals, entries[:limit]))
+        parts.append(_table(totals, entries[:limit], result["lost_s"] is not None))
     if len(entries) > limit:
         shown = sum(1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit])
         parts.append(f"{count_text(len(totals) - shown, 'more phase')} not shown: raise --limit to see them")
@@ -185,7 +186,7 @@ def _without_io(without_io: dict[str, Any] | None, has_messages: bool) -> str:
     return wrapped(f"{text}.")
 
 
-def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
+def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any], with_idle: bool) -> str:
     directions = [
         (header, attribute)
         for header, attribute in (("read", "bytes_read"), ("written", "bytes_written"))
@@ -209,6 +210,8 @@ def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
                 columns[header].append(cell)
     if not any(entry.name for entry in totals):
         del columns["name"]
+    if not with_idle:
+        del columns["idle"], columns["share"]
     if len({entry.tasks for entry in totals}) == 1:
         del columns["tasks"]
     return _fitted(columns)
@@ -217,7 +220,8 @@ def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> str:
 def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
     if isinstance(entry, dict):
         start_s, time_s, tasks, calls = (entry[key] for key in ("start_s", "time_s", "tasks", "calls"))
-        cells = {"phase": f"{entry['from']}–{entry['to']}", "name": "", "idle": seconds_text(entry["lost_s"])}
+        cells = {"phase": f"{entry['from']}–{entry['to']}", "name": ""}
+        cells["idle"] = "" if entry["lost_s"] is None else seconds_text(entry["lost_s"])
         cells["messages"] = ""
         cells |= {header: "" for header, _ in directions} | {"share": "", "last: rank, call": "no data"}
     else:
@@ -253,6 +257,8 @@ def _fitted(columns: dict[str, list[str]]) -> str:
 
 
 def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any], tasks: int) -> str:
+    if result["lost_s"] is None:
+        return wrapped(NOT_MEETING)
     share = result["lost_share"]
     of_all = f", {share_text(share)} of task time" if share is not None else ""
     doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
@@ -280,5 +286,12 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
+        late = result.get("late_outside")
+        if late is not None and (late["phase"], late["rank"]) == (worst.phase, worst.slowest_task):
+            text = (
+                f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
+                f"came last, after {seconds_text(late['outside_s'])} outside of I/O calls (the others: "
+                f"{seconds_text(late['others_s'])} in the median)."
+            )
         lines.append(wrapped(text))
     return "\n".join(lines)

@@ -66,7 +66,8 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         # Of findings that gain nearly the same, the first is the most specific.
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
-        if done and share_s < least_s <= case.gain_s(finding.saved_ns):
+        # Where tasks do not meet, the task that saves most hides what the others save.
+        if done and case.apart is None and share_s < least_s <= case.gain_s(finding.saved_ns):
             left_s = case.gain_s(_both(case, surely, finding.saved_ns)) - case.gain_s(surely)
             if left_s < least_s or _explained(finding, done):
                 symptoms.append(finding)

@@ -14,6 +14,9 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.structure.phases.outside import LateOutside, late_outside
+from ensembles.structure.phases.waiting import tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
@@ -63,6 +66,8 @@ class Case:
         From the first call to the last.
     shared : dict
         What rules computed and others need too.
+    apart : WithoutMeetings or None
+        The run does not show who waits for whom (`tasks_meet`): gains have bounds. None: tasks meet.
     """
 
     def __init__(self, run: Run, evidence: Evidence) -> None:
@@ -88,6 +93,9 @@ class Case:
         self._arrival = np.where(self.present, ends - begin[:, None], -1).astype(np.float64)
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
+        self.apart: WithoutMeetings | None = None
+        if not tasks_meet(run.info, run.phases):
+            self.apart = WithoutMeetings(self.rows, self.task, threads_of(run, ranks))
 
     def __len__(self) -> int:
         return len(self.rows["n"])
@@ -100,7 +108,12 @@ class Case:
 
     @cached_property
     def io_s(self) -> float:
-        """Time that the tasks which arrive last are blocked in I/O, summed over the phases."""
+        """Time that the tasks which arrive last are blocked in I/O, summed over the phases.
+
+        If tasks do not meet, it is a bound: the time in which at least one task is in I/O.
+        """
+        if self.apart is not None:
+            return self.apart.most_s(self.rows["time_ns"])
         busy = self.by_cell(self.rows["time_ns"])
         last = np.argmax(self._arrival, axis=1)
         return float(busy[np.arange(len(last)), last].sum()) * 1e-9 if len(self) else 0.0
@@ -117,8 +130,9 @@ class Case:
 
         It is the largest sum over the phases of a task's lateness (arrival less median arrival), less the
         mean of the same after permutations of the tasks within phases: which task is last varies at random.
+        If tasks do not meet, none waits for others, as far as is known.
         """
-        if not len(self):
+        if not len(self) or self.apart is not None:
             return 0.0
         arrival = np.where(self.present, self._arrival, np.nan)
         late = np.nan_to_num(arrival - np.nanmedian(arrival, axis=1)[:, None])
@@ -126,6 +140,19 @@ class Case:
         draws = int(np.clip(_MOST_PERMUTED // late.size, 3, 50))
         chance = np.mean([rng.permuted(late, axis=1).sum(axis=0).max() for _ in range(draws)])
         return max(float(late.sum(axis=0).max() - chance) * 1e-9, 0.0)
+
+    @cached_property
+    def late_outside(self) -> LateOutside | None:
+        """The task for which others wait, if it is late because of what it did outside of I/O calls."""
+        if not len(self) or self.apart is not None:
+            return None
+        busy = self.by_cell(self.rows["time_ns"])
+        found = late_outside(self._arrival, busy, self.present)
+        return (
+            None
+            if found is None
+            else LateOutside(int(self.ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
+        )
 
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
@@ -151,7 +178,9 @@ class Case:
         return gains
 
     def gain_s(self, saved_ns: np.ndarray) -> float:
-        """Compute by how much the run would be shorter."""
+        """Compute by how much the run would be shorter; if tasks do not meet, the most that one saves."""
+        if self.apart is not None:
+            return self.apart.likely_s(saved_ns)
         return float(self.gains_s(saved_ns).sum())
 
     @cached_property
@@ -164,8 +193,11 @@ class Case:
         """Add up over the windows the largest sum of a task.
 
         It is what calls can cost at most if tasks wait for each other: the calls of one task slow down
-        those of others, so that the change of the last arrival alone is not a bound.
+        those of others, so that the change of the last arrival alone is not a bound. If tasks do not meet,
+        it is the time in which at least one of the calls is under way.
         """
+        if self.apart is not None:
+            return self.apart.most_s(time_ns)
         return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
 
     def spread_ns(self, saved_ns: np.ndarray, of_tasks: Callable[..., np.ndarray] = np.mean) -> np.ndarray:
@@ -193,7 +225,11 @@ class Case:
 
         Phases have different lengths by design, and longer ones gain more. So the error is that of the ratio
         of gain to length, of which each phase is one observation (the ratio estimator of sampling theory).
+        If tasks do not meet, the bounds are those of `WithoutMeetings`.
         """
+        if self.apart is not None:
+            least_s = (1 - MARGIN) * self.apart.least_s(np.minimum(low_ns, saved_ns))
+            return least_s, max(self.apart.most_s(np.maximum(high_ns, saved_ns)), least_s)
         gains = self.gains_s(saved_ns)
         middle, active = float(gains.sum()), gains > 0
         length, number = self.length_s[active], int(active.sum())
@@ -352,6 +388,16 @@ class Case:
         if "" in names or len(set(names)) < 2:
             return None
         return np.unique(names, return_inverse=True)[1]
+
+
+def threads_of(run: Run, ranks: np.ndarray) -> np.ndarray:
+    """Count the threads with calls of tasks, one at least: int64, shape (len(ranks),)."""
+    threads = np.zeros(len(ranks), np.int64)
+    for process in run.info.processes:
+        at = int(np.searchsorted(ranks, process.rank))
+        if at < len(ranks) and ranks[at] == process.rank:
+            threads[at] += process.threads
+    return np.maximum(threads, 1)
 
 
 def _residuals(

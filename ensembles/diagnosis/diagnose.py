@@ -42,6 +42,7 @@ from ensembles.diagnosis.rules import (
 )
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import has_sums_only
+from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 
 if TYPE_CHECKING:
@@ -79,6 +80,17 @@ RULES: tuple[Rule, ...] = (
     node_serialisation.rule,
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
+
+
+NO_CALLS = (
+    "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
+    "causes"
+)
+
+
+def has_no_calls(run: Run) -> bool:
+    """Whether no call of a run was recorded, neither as an event nor in sums."""
+    return run.counters is None and not run.reading.most_events and not len(run.summary)
 
 
 def diagnose(run: Run, rules: Sequence[Rule] = RULES) -> Diagnosis:
@@ -133,8 +145,11 @@ class DiagnosisPass:
         self._run, self._rules = run, rules
         self._refused: dict[str, str] = {}
         self._wanted: list[Rule] = []
+        is_empty = has_no_calls(run)
         for rule in rules:
             try:
+                if is_empty:
+                    raise NotApplicable(NO_CALLS)
                 rule.preconditions(run)
                 self._wanted.append(rule)
             except NotApplicable as reason:
@@ -168,11 +183,15 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
-        unexplained_s = span_s = None
+        unexplained_s = span_s = late_outside = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             span_s = case.span_s
+            if case.apart is not None:
+                unexplained_s = None  # the run does not show who waits for whom
+            elif unexplained_s >= LEAST_UNEXPLAINED * case.span_s:
+                late_outside = case.late_outside
         findings = with_sites(run, findings)
         if any(finding.where.sites for finding in findings) and (hint := python_hint(run)):
             notes.append(hint)
@@ -184,4 +203,5 @@ class DiagnosisPass:
             not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
             notes=tuple(notes),
             span_s=span_s,
+            late_outside=late_outside,
         )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.text import diagnosis_text
 from ensembles.model.notebook_html import escaped_lines
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, share_text
+
+if TYPE_CHECKING:
+    from ensembles.structure.phases.outside import LateOutside
 
 SEVERITIES = ("note", "warning", "critical")
 """Severities, rising."""
@@ -257,11 +260,14 @@ class Diagnosis:
         Rules that could not be applied.
     unexplained_s : float or None
         Time in which all but the slowest task of each phase wait, and which no finding explains; None: not
-        examined.
+        examined, or the run does not show which tasks wait for which.
     notes : tuple of str
         Data-quality notes of the run.
     span_s : float or None
         Time from the first call to the last; None: not examined.
+    late_outside : LateOutside or None
+        The task for which others wait, where findings do not explain it and its time outside of I/O calls
+        does.
     """
 
     run: str
@@ -271,6 +277,7 @@ class Diagnosis:
     unexplained_s: float | None = None
     notes: tuple[str, ...] = field(default=())
     span_s: float | None = None
+    late_outside: LateOutside | None = None
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
 
     def is_small(self, finding: Finding) -> bool:
@@ -286,6 +293,7 @@ class Diagnosis:
             "findings": [finding.to_json() for finding in self.findings],
             "examined": list(self.examined),
             "unexplained_s": self.unexplained_s,
+            **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),

@@ -15,14 +15,19 @@ WIDTH = 80
 MOST_SHORT = 5
 """Findings that one screen shows."""
 
+LEAST_UNEXPLAINED = 1e-3
+"""Share of the span below which waiting that no finding explains is not worth a line."""
+
 
 def diagnosis_text(found: Diagnosis) -> str:
     """Return everything: evidence of each finding, and why causes could not be examined."""
     parts = [str(finding) for finding in found.findings] or [_nothing(found)]
     if found.findings and (clean := _clean(found)):
         parts.append(f"looked for and not found: {', '.join(clean)}")
-    if found.unexplained_s is not None and found.findings:
-        parts.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
+    if waiting := _unexplained(found):
+        parts.append(waiting)
+    if named := _denominators(found):
+        parts.append(named)
     causes: dict[str, list[str]] = {}
     for entry in found.not_examined:
         causes.setdefault(entry.reason, []).append(entry.id)
@@ -40,8 +45,10 @@ def screen_text(found: Diagnosis) -> str:
     lines = []
     if small:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
-    if found.findings and found.unexplained_s is not None:
-        lines.append(f"waiting that no finding explains: {seconds_text(found.unexplained_s)}")
+    if waiting := _unexplained(found):
+        lines.append(_wrapped(waiting))
+    if named := _denominators(found):
+        lines.append(_wrapped(named))
     if found.findings:
         lines.append(
             _wrapped(
@@ -55,9 +62,39 @@ def screen_text(found: Diagnosis) -> str:
     return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
 
 
+def _unexplained(found: Diagnosis) -> str:
+    """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left."""
+    left_s = found.unexplained_s
+    if left_s is None or found.span_s is None or left_s < LEAST_UNEXPLAINED * found.span_s:
+        return ""
+    text = f"waiting that no finding explains: {seconds_text(left_s)}"
+    if (late := found.late_outside) is not None:
+        text += (
+            f"; rank {late.rank} is late because it was {seconds_text(late.outside_s)} outside of I/O calls, "
+            f"the others {seconds_text(late.others_s)} in the median: look at its computation and messages"
+        )
+    return text
+
+
+def _denominators(found: Diagnosis) -> str:
+    """Say of which time the shares of severities, and of ``not-io``, are; ``""`` if there are none."""
+    parts = []
+    if found.span_s is not None and any(each.gain_s and each.id != "not-io" for each in found.findings):
+        parts.append(
+            f"severities go by shares of {seconds_text(found.span_s)}, from the first I/O call to the end of "
+            "the last"
+        )
+    for each in found.findings:
+        if each.id == "not-io":
+            parts.append(f"not-io by its share of {seconds_text(each.evidence['span_s'])}, the whole run")
+    return "; ".join(parts)
+
+
 def _nothing(found: Diagnosis) -> str:
     if not found.examined:
-        return "no finding (nothing could be examined)"
+        reasons = {entry.reason for entry in found.not_examined}
+        why = f": {reasons.pop()}" if len(reasons) == 1 else ""
+        return f"no finding (nothing could be examined{why})"
     if found.findings:
         return "no finding that matters"
     return f"no finding (looked for: {', '.join(found.examined)})"

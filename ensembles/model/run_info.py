@@ -237,6 +237,16 @@ class RunInfo:
         return self._metadata.mpi
 
     @property
+    def has_plain_processes(self) -> bool:
+        """Whether the tasks are processes that no MPI and no launcher of ranks started.
+
+        False also if that is not known: in simulated runs, and in most imported logs.
+        """
+        of_processes = self._metadata.recorder[:1].isdigit() or self._metadata.recorder == "strace"
+        ranked = self.mpi_version or self._metadata.launcher or self.simulated
+        return of_processes and not ranked
+
+    @property
     def libc_version(self) -> str:
         """Version of the C library, or ``""``."""
         return self._metadata.libc

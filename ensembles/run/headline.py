@@ -13,6 +13,7 @@ from ensembles.model.events import OPS, is_io_of_calls, op_of_calls
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.summaries.active_time import ActiveTime
+from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.runtotals import DIRECTIONS
@@ -81,7 +82,11 @@ class TimeInIo:
         Its time in I/O, and the share of its span.
     critical_path_s, critical_path_share : float or None
         Time in I/O on the critical path (`ensembles.structure.phases.critical_path.CriticalIo`), and its
-        share of the span. None: not every call is an event, or there are more than `MOST_EVENTS` events.
+        share of the span. None: not every call is an event, there are more than `MOST_EVENTS` events, or the
+        run does not show who waits for whom (`ensembles.structure.phases.waiting.tasks_meet`).
+    some_task_s, some_task_share : float or None
+        In the latter case, the time in which at least one thread was in an I/O call, which bounds what
+        remedies can gain, and its share of the span. Else None, and no key of JSON.
     """
 
     tasks: int = 0
@@ -92,6 +97,13 @@ class TimeInIo:
     slowest_share: float | None = None
     critical_path_s: float | None = None
     critical_path_share: float | None = None
+    some_task_s: float | None = None
+    some_task_share: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes; `some_task_s` and its share only where they are known."""
+        optional = ("some_task_s", "some_task_share")
+        return {key: value for key, value in asdict(self).items() if value is not None or key not in optional}
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class Headline:
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
-        return asdict(self)
+        return {**asdict(self), "time_in_io": self.time_in_io.to_json()}
 
 
 def headline_requests() -> dict[str, SummaryRequest]:
@@ -207,7 +219,7 @@ def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
             threads[process.rank] += process.threads
     share = time_s / (span_s * np.maximum(threads, 1)) if span_s > 0 else None
     slowest = int(time_s.argmax())
-    critical_s = _critical_path_s(run)
+    critical_s, some_task_s = _blocked_s(run)
     return TimeInIo(
         tasks=len(with_io),
         mean_s=float(time_s[with_io].mean()),
@@ -217,13 +229,20 @@ def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
         slowest_share=None if share is None else float(share[slowest]),
         critical_path_s=critical_s,
         critical_path_share=critical_s / span_s if critical_s is not None and span_s > 0 else None,
+        some_task_s=some_task_s,
+        some_task_share=some_task_s / span_s if some_task_s is not None and span_s > 0 else None,
     )
 
 
-def _critical_path_s(run: Run) -> float | None:
+def _blocked_s(run: Run) -> tuple[float | None, float | None]:
+    """Return the time in I/O on the critical path, or else that in which at least one thread is in I/O."""
+    from ensembles.structure.phases.waiting import tasks_meet
+
     if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
-        return None
-    return run.summarize(partial(_critical_io, run.phases)).path().io_s
+        return None, None
+    if not tasks_meet(run.info, run.phases):
+        return None, run.summarize(ignoring_run(IoUnion)).time_s
+    return run.summarize(partial(_critical_io, run.phases)).path().io_s, None
 
 
 def _critical_io(phases: Phases, _: Run) -> CriticalIo:

@@ -183,6 +183,11 @@ class RunSums:
     times: Mapping[str, Any] | None = None
 
 
+def share_of_tasks(information: Mapping[str, Any]) -> str:
+    """Say of what the shares of single tasks in ``time_in_io`` are, for `collect_information`."""
+    return "the span" if information["threads"] <= information["tasks"] else "the time of its threads"
+
+
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     from ensembles.run.headline import find_headline
 

@@ -7,6 +7,7 @@ The same document is served by `ensembles.viz.explorer.server`, and shown in not
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -387,7 +388,10 @@ class Explorer:
                 "start_s": [each.start_s for each in causes.phases],
                 "time_s": [each.time_s for each in causes.phases],
                 "calls": [each.calls for each in causes.phases],
-                "waited": [share_text(each.lost_share) for each in causes.phases],
+                "waited": [
+                    "" if math.isnan(each.lost_share) else share_text(each.lost_share)
+                    for each in causes.phases
+                ],
             }
         )
         self._ordinals.fill(calls_by_ordinal(causes.ordinals))

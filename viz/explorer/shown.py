@@ -19,6 +19,7 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.structure.phases.waiting import with_known_idle
 from ensembles.viz.explorer.calls import Calls, HeldCalls
 from ensembles.viz.explorer.view import View
 
@@ -122,7 +123,8 @@ class Shown:
         phases: list[PhaseTotals] = []
         ordinals = None
         if run.info.keeps_all_calls and run.phases is not None:
-            phases = run.summarize(partial(_table_of, run.phases)).totals()
+            found = run.summarize(partial(_table_of, run.phases)).totals()
+            phases = with_known_idle(run, run.phases, found)
             try:
                 ordinals = durations_by_ordinal(run, Selection())
             except EnsioError as error:

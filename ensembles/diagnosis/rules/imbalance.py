@@ -11,7 +11,7 @@ from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.imbalance import find_summed
+from ensembles.diagnosis.summed.imbalance import NOBODY_WAITS, find_summed
 from ensembles.model.units import count_text
 
 LEAST_RATIO = 1.25
@@ -28,6 +28,8 @@ ADVICE = (
 def _find(case: Case) -> Remedy | None:
     if len(case.ranks) < 2:
         raise NotApplicable("one task has no others to be compared with")
+    if case.apart is not None:
+        raise NotApplicable(NOBODY_WAITS)
     data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     inside_collective = np.char.endswith(case.name, "_all").any()
     if inside_collective:

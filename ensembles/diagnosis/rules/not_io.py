@@ -19,7 +19,10 @@ MOST_SHARE = 0.05
 
 
 class NotIo(EvidenceRule):
-    """I/O blocks the tasks that arrive last for less than `MOST_SHARE` of the run."""
+    """I/O blocks the tasks that arrive last for less than `MOST_SHARE` of the run.
+
+    Where a run does not show who waits for whom, the time counts in which at least one task is in I/O.
+    """
 
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
@@ -28,11 +31,15 @@ class NotIo(EvidenceRule):
             return []
         _refuse_untraced(case.run, lasts_s)
         share = case.io_s / lasts_s
-        check = Check(
-            "little-io",
-            True,
-            f"I/O blocks the critical path for {seconds_text(case.io_s)} of {seconds_text(lasts_s)}",
+        blocks = (
+            "I/O blocks the critical path for"
+            if case.apart is None
+            else f"some {_who(case)} is in I/O for at most"
         )
+        check = Check("little-io", True, f"{blocks} {seconds_text(case.io_s)} of {seconds_text(lasts_s)}")
+        title = f"I/O is {share_text(share, 1)} of the critical path of this run"
+        if case.apart is not None:
+            title = f"some {_who(case)} is in I/O for at most {share_text(share, 1)} of this run"
         where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks))
         return [
             Finding(
@@ -45,9 +52,13 @@ class NotIo(EvidenceRule):
                 "look at computation and communication first: no remedy for I/O can gain more than "
                 "this share",
                 (0.0, case.io_s),
-                f"I/O is {share_text(share, 1)} of the critical path of this run",
+                title,
             )
         ]
+
+
+def _who(case: Case) -> str:
+    return "task" if len(case.ranks) > 1 else "thread"
 
 
 def _refuse_untraced(run: Run, lasts_s: float) -> None:

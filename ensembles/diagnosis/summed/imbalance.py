@@ -10,11 +10,16 @@ from ensembles.diagnosis.finding import Check, Finding, find_spans, spans_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
 from ensembles.model.units import count_text
+from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_RATIO, MOST_PER_BYTE = 1.25, 3.0
+NOBODY_WAITS = (
+    "the tasks are processes without MPI and without barriers: nothing recorded shows that they wait for "
+    "each other"
+)
 _MOVING = 0.5
 
 
@@ -23,6 +28,8 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     case = SummedCase(run)
     if len(case.ranks) < 2:
         raise NotApplicable("one task has no others to be compared with")
+    if not tasks_meet(run.info, None):
+        raise NotApplicable(NOBODY_WAITS)
     if np.char.endswith(case.name, "_all").any():
         return None  # aggregators move the bytes of others
     moved = case.of_tasks("bytes", ("read", "write"), "posix")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
 from ensembles.diagnosis.summed.case import SummedCase
 from ensembles.model.units import seconds_text, share_text
+from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -27,11 +28,16 @@ def find_summed(run: Run, most_share: float, span_s: float) -> Finding | None:
     lasts_s = max(span_s, case.span_s)
     if not len(case) or lasts_s <= 0:
         return None
-    io_s = float(case.busy_s.max())
+    # Tasks that do not meet may do their I/O one after the other, and the run waits for all of it.
+    is_summed = not tasks_meet(run.info, None)
+    io_s = float(case.busy_s.sum() if is_summed else case.busy_s.max())
     if io_s >= most_share * lasts_s:
         return None
     check = Check(
-        "little-io", True, f"no task is in I/O for more than {seconds_text(io_s)} of {seconds_text(lasts_s)}"
+        "little-io",
+        True,
+        f"{'all tasks together are' if is_summed else 'no task is'} in I/O for "
+        f"{'' if is_summed else 'more than '}{seconds_text(io_s)} of {seconds_text(lasts_s)}",
     )
     return Finding(
         "not-io",
@@ -42,5 +48,6 @@ def find_summed(run: Run, most_share: float, span_s: float) -> Finding | None:
         (check,),
         "look at computation and communication first: no remedy for I/O can gain more than this share",
         (0.0, io_s),
-        f"I/O takes at most {share_text(io_s / lasts_s, 1)} of this run in any task",
+        f"I/O takes at most {share_text(io_s / lasts_s, 1)} of this run in "
+        f"{'all tasks together' if is_summed else 'any task'}",
     )

@@ -18,6 +18,9 @@ _PRECISE_NS = 1_000_000_000
 _ROUGH_NS = 1_000_000
 """Readings with a smaller distance may give a rate with an error above 1e-4."""
 
+_LEAST_TOLD = 5e-4
+"""Errors of a rate below this would be told as 0.0 %."""
+
 
 _DAY_NS = 86_400 * 10**9
 
@@ -91,10 +94,11 @@ class Clocks:
         if own is not _NONE and abs(best.ns_per_tick / own.ns_per_tick - 1) > 0.01 + 1e4 / own.span_ns:
             best = own
         if best is not _NONE:
-            if best.span_ns < _ROUGH_NS and not spool.ended:
+            error = 100 / best.span_ns
+            if best.span_ns < _ROUGH_NS and not spool.ended and error >= _LEAST_TOLD:
                 self.notes.append(
                     f"the clock rate of {spool.name} is inaccurate (it has not ended): its times may be "
-                    f"wrong by {share_text(100 / best.span_ns, 1)}"
+                    f"wrong by {share_text(error, 1)}"
                 )
             return best.ns_per_tick
         return self._foreign_rate(spool)

@@ -160,7 +160,8 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
         notes=[],
         mode=first("mode"),
         job=first("job"),
-        launcher=first("launcher"),
+        # Processes know their rank from a launcher or from MPI: tasks that were numbered later have none.
+        launcher=first("launcher") or ("ranks" if any(spool.head.rank >= 0 for spool in spools) else ""),
         recorder=first("recorder"),
         exclude=first("exclude"),
         summed=first("summed"),

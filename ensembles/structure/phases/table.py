@@ -59,7 +59,8 @@ class PhaseTotals:
         That call.
     lost_s : float
         Idle time: from the return of a task's last call to the last return of all, summed over the tasks of
-        the phase. Whatever made calls longer counts; tasks without a call in the phase do not.
+        the phase. Whatever made calls longer counts; tasks without a call in the phase do not. NaN: the run
+        does not show that tasks wait for each other (`ensembles.structure.phases.waiting`).
     lost_share : float
         `lost_s` as a share of the time of all tasks, ``time_s * tasks``.
     messages, message_bytes : int

@@ -69,6 +69,7 @@ def io_run(
     head: Mapping[str, int] | None = None,
     starts_us: Sequence[float] | None = None,
     tasks_per_node: int = 64,
+    **properties: str,
 ) -> en.Run:
     """Make a run of which every task makes its calls one after the other.
 
@@ -76,6 +77,8 @@ def io_run(
     ----------
     samples : sequence of mapping
         Of task 0: members of ``struct ensio_surroundings``, with ``us`` as its moment.
+    **properties
+        Further properties of each process, such as ``recorder``.
     """
     folder.mkdir(parents=True)
     for rank, calls in enumerate(tasks):
@@ -113,6 +116,7 @@ def io_run(
                 "program": "/opt/app",
                 "command": "app",
                 "mode": mode,
+                **properties,
             },
             whole_head,
             facts or {},

@@ -40,6 +40,7 @@ from ensembles.summaries.collective_time import CollectiveTime
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.layer_traffic import LayerTraffic
 from ensembles.summaries.layers import LayerTimes
 from ensembles.summaries.longest_calls import OutlinedCalls
@@ -112,6 +113,7 @@ MADE = {
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
     FileUses: partial(FileUses, PHASES),
+    IoUnion: IoUnion,
     GapOccupancy: partial(GapOccupancy, CUTS - 50_000_000, CUTS),
     LayerTimes: LayerTimes,
     LayerTraffic: LayerTraffic,

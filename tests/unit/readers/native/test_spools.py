@@ -359,6 +359,12 @@ def test_a_rate_from_readings_that_lie_close_together_is_told(tmp_path: Path) ->
     assert any("clock rate of s is inaccurate" in note and "1.0 %" in note for note in run.notes)
 
 
+def test_an_error_of_the_rate_that_would_be_told_as_nothing_is_not_told(tmp_path: Path) -> None:
+    """Readings 0.3 ms apart give a rate to 0.03 %, which reads 0.0 %."""
+    run = en.open(spool(tmp_path / "s", [made_events(1)], rank=0, state=RUNNING, **clock_of(300_000, 0.4)))
+    assert not any("clock rate" in note for note in run.notes)
+
+
 def test_two_machines_of_the_same_name_keep_their_own_rates(tmp_path: Path) -> None:
     written = made_events(1)
     written["duration"] = 10**6

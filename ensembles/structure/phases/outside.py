@@ -1,0 +1,106 @@
+"""What the task that came last did before: calls, or something that no call shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.structure.phases.critical_path import CriticalIo
+
+LEAST_PART = 0.5
+"""Part of its lateness that a task spends outside of I/O calls, more than the others do, to be told so."""
+
+LEAST_RATIO = 2.0
+"""Least ratio of its time outside to that of the others."""
+
+
+@dataclass(frozen=True)
+class LateOutside:
+    """A task that is late because of what it did outside of I/O calls: computation, or messages.
+
+    Attributes
+    ----------
+    rank : int
+    outside_s : float
+        Time until its last call in which it was in no I/O call.
+    others_s : float
+        The same of the other tasks, in the median.
+    phase : int or None
+        Phase in which that was; None: the times are sums over all phases.
+    """
+
+    rank: int
+    outside_s: float
+    others_s: float
+    phase: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+def late_outside(
+    arrival: np.ndarray, busy: np.ndarray, present: np.ndarray
+) -> tuple[int, float, float] | None:
+    """Find the task that is late, and whether the time outside of its calls is why.
+
+    Parameters
+    ----------
+    arrival, busy : ndarray, shape (phases, tasks)
+        Return of the last call since the phase began, and time in I/O calls before, in the same unit.
+    present : ndarray of bool, shape (phases, tasks)
+        Whether the task made calls in the phase.
+
+    Returns
+    -------
+    (int, float, float) or None
+        Number of the task, its time outside, and that of the other tasks in the median; None: its calls
+        made it late, or there is one task only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.structure.phases.outside import late_outside
+    >>> late_outside(np.array([[100, 10]]), np.array([[5, 6]]), np.ones((1, 2), bool))
+    (0, 95.0, 4.0)
+    >>> late_outside(np.array([[100, 10]]), np.array([[95, 6]]), np.ones((1, 2), bool)) is None
+    True
+    """
+    several = present.sum(axis=1) > 1
+    if not several.any():
+        return None
+    here = np.where(present, arrival, np.nan)[several].astype(np.float64)
+    outside = np.maximum(here - busy[several], 0.0)
+    worst = int(np.argmax(np.nansum(here - np.nanmedian(here, axis=1)[:, None], axis=0)))
+    mine = np.flatnonzero(present[several][:, worst])
+    others = np.delete(here[mine], worst, axis=1)
+    late = float((here[mine, worst] - np.nanmedian(others, axis=1)).sum())
+    theirs = float(np.nanmedian(np.delete(outside[mine], worst, axis=1), axis=1).sum())
+    own = float(outside[mine, worst].sum())
+    is_why = late > 0 and own - theirs >= LEAST_PART * late and own >= LEAST_RATIO * theirs
+    return (worst, own, theirs) if is_why else None
+
+
+def late_in_phase(found: CriticalIo, phase: int) -> LateOutside | None:
+    """Tell whether the slowest task of a phase was late because of what it did outside of I/O calls.
+
+    Parameters
+    ----------
+    found : CriticalIo
+        Of the run, filled.
+    phase : int
+        Number of the phase.
+    """
+    rows = found.to_arrays()
+    mine = rows["phase"] == phase
+    ranks, task = np.unique(rows["rank"][mine], return_inverse=True)
+    if len(ranks) < 2:
+        return None
+    end, busy = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    np.maximum.at(end, task, rows["end_ns"][mine])
+    np.maximum.at(busy, task, rows["io_ns"][mine])  # of the thread with most
+    arrival = end - int(rows["start_ns"][mine].min())
+    told = late_outside(arrival[None, :], busy[None, :], np.ones((1, len(ranks)), bool))
+    return None if told is None else LateOutside(int(ranks[told[0]]), 1e-9 * told[1], 1e-9 * told[2], phase)

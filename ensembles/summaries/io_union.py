@@ -1,0 +1,51 @@
+"""Time in I/O of a run as a whole: when at least one thread was in an I/O call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.model.events import Events, is_io_of_calls
+from ensembles.passes.summary import Summary
+from ensembles.summaries.active_time import disjoint
+
+
+class IoUnion(Summary):
+    """A mergeable summary: the times in which at least one thread was in an I/O call.
+
+    It holds spans that do not overlap, at most one for each outermost call.
+
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.summaries.io_union import IoUnion
+    >>> run = en.open("ensio-ior")
+    >>> 0 < run.summarize(ignoring_run(IoUnion)).time_s < run.summarize().span_ns * 1e-9
+    True
+    """
+
+    columns = ("call", "depth", "start", "duration")
+    results = ("_spans",)
+
+    def __init__(self) -> None:
+        self._spans = np.empty((2, 0), np.int64)
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        if not len(chunk):
+            return
+        mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth == 0))
+        start = chunk.start[mine]
+        self._spans = disjoint([self._spans, np.stack([start, start + chunk.duration[mine]])])
+
+    def merge(self, other: IoUnion) -> None:
+        """Add the calls of another part of the run."""
+        self._spans = disjoint([self._spans, other._spans])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``start_ns`` and ``end_ns`` of the spans, rising."""
+        return {"start_ns": self._spans[0], "end_ns": self._spans[1]}
+
+    @property
+    def time_s(self) -> float:
+        """Time in s in which at least one thread was in an I/O call."""
+        return 1e-9 * float((self._spans[1] - self._spans[0]).sum())

@@ -1,0 +1,87 @@
+"""What no finding explains is told where there is some, and a run without calls is not a healthy one."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_io import MIB, Made, io_run
+
+import ensembles as en
+from ensembles.cli.main import main
+from ensembles.diagnosis.text import diagnosis_text, screen_text
+from ensembles.structure.phases.outside import late_outside
+
+STEPS = 8
+
+
+def computing(rank: int) -> list[Made]:
+    """Rank 1 computes 150 ms before each step of 4 ms; the others wait for it in a barrier."""
+    calls = []
+    for step in range(STEPS):
+        calls.append(Made("MPI_Barrier", 10, gap_us=150_000 if rank == 1 else 1))
+        calls.append(Made("pwrite", 4000, MIB, step * MIB))
+        calls.append(Made("MPI_Barrier", 10 if rank == 1 else 150_009))
+    return calls
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> en.Run:
+    return io_run(tmp_path / "run", [computing(rank) for rank in range(3)])
+
+
+def test_waiting_for_a_task_that_computes_is_told_without_a_finding(waiting: en.Run) -> None:
+    found = en.diagnose(waiting)
+    assert [each for each in found.findings if each.severity != "note"] == []
+    assert found.unexplained_s is not None
+    assert found.unexplained_s > 0.4 * STEPS * 0.15
+    for text in (screen_text(found), diagnosis_text(found)):
+        words = " ".join(text.split())
+        assert "waiting that no finding explains: " in words
+        assert "rank 1 is late because it was 1.20 s outside of I/O calls" in words
+    late = found.to_json()["late_outside"]
+    assert late["rank"] == 1
+    assert late["outside_s"] - late["others_s"] == pytest.approx(STEPS * 0.15, rel=0.01)
+
+
+def test_phases_name_what_made_a_task_last_and_not_a_harmless_call(
+    waiting: en.Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["phases", waiting.path]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "rank 1 came last, after 150 ms outside of I/O calls" in text
+    assert "with pwrite" not in text
+    assert main(["phases", waiting.path, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["late_outside"]
+    assert (told["rank"], told["outside_s"]) == (1, pytest.approx(0.15, rel=0.01))
+
+
+def test_nothing_left_is_not_told(tmp_path: Path) -> None:
+    alike = [Made("pwrite", 4000, MIB), Made("MPI_Barrier", 10)] * STEPS
+    found = en.diagnose(io_run(tmp_path / "run", [alike, alike]))
+    assert found.unexplained_s is not None
+    assert found.unexplained_s < 1e-3 * STEPS * 4e-3
+    assert "waiting that" not in screen_text(found) + diagnosis_text(found)
+
+
+def test_a_task_whose_calls_made_it_late_was_not_outside() -> None:
+    present = np.ones((2, 3), bool)
+    arrival = np.array([[100, 10, 12], [90, 11, 9]])
+    assert late_outside(arrival, arrival - 1, present) is None
+    assert late_outside(arrival, np.full((2, 3), 5), present) == (0, 180.0, pytest.approx(11.0))
+    assert late_outside(arrival[:, :1], arrival[:, :1] * 0, present[:, :1]) is None
+
+
+def test_a_run_without_a_recorded_call_is_not_taken_for_healthy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = io_run(tmp_path / "run", [[]])
+    found = en.diagnose(run)
+    assert (found.findings, found.examined) == ((), ())
+    assert {entry.reason.partition(",")[0] for entry in found.not_examined} == {"no call was recorded"}
+    assert main(["diagnose", run.path]) == 0
+    out, _ = capsys.readouterr()
+    assert "no call was recorded" in " ".join(out.split())
+    assert "looked for" not in out
+    assert main(["diagnose", run.path, "--fail-on", "warning"]) == 2
+    assert "--fail-on warning cannot be answered: no call was recorded" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+"""Processes without MPI and threads: the run does not show who waits for whom, so gains are bounds."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_io import KIB, Made, io_run
+
+import ensembles as en
+from ensembles.cli.info_text import information_text
+from ensembles.cli.main import main
+from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.run.information import collect_information
+
+PLAIN = {"rank": -1, "tasks": 0}
+"""What the spool of a process without MPI says of its rank."""
+
+SYNCED = [Made("pwrite", 20, 4 * KIB), Made("fsync", 5000)] * 60
+"""60 records of 4 KiB, each with an fsync of 5 ms: 300 ms in all."""
+
+READ = [Made("stat", 10), Made("stat", 10)]
+
+
+def run_of(folder: Path, tasks: list[list[Made]], starts_us: list[float], plain: bool = True) -> en.Run:
+    return io_run(folder, tasks, head=PLAIN if plain else None, starts_us=starts_us, recorder="1.0.0")
+
+
+@pytest.fixture
+def one_after_the_other(tmp_path: Path) -> en.Run:
+    """As a shell script that runs two programs: the first ends before the second begins."""
+    return run_of(tmp_path / "run", [SYNCED, SYNCED], [0, 310_000])
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> en.Run:
+    """As a pool of three: the parent makes the last call, and only waits before."""
+    parent = [Made("stat", 10, gap_us=400_000), Made("stat", 10)]
+    return run_of(tmp_path / "pool", [parent, SYNCED, SYNCED, SYNCED], [0, 50_000, 51_000, 52_000])
+
+
+def test_programs_one_after_the_other_gain_the_time_of_both(one_after_the_other: en.Run) -> None:
+    found = {each.id: each for each in en.diagnose(one_after_the_other).findings}["sync-per-write"]
+    # 59 of 60 syncs of each: 295 ms if only the last program counts, 590 ms if one waits for the other.
+    low, high = found.gain_s
+    assert 0.1 < low <= 0.295
+    assert 0.58 < high < 0.62
+
+
+def test_nothing_is_explained_by_waiting_where_nobody_waits(one_after_the_other: en.Run) -> None:
+    diagnosis = en.diagnose(one_after_the_other)
+    assert diagnosis.unexplained_s is None
+    assert "imbalance" in [entry.id for entry in diagnosis.not_examined]
+    assert "waiting" not in str(diagnosis)
+
+
+def test_a_parent_that_makes_the_last_call_hides_nothing(pool: en.Run) -> None:
+    found = {each.id: each for each in en.diagnose(pool).findings}
+    assert "not-io" not in found
+    assert found["sync-per-write"].severity == "warning"
+    low, high = found["sync-per-write"].gain_s
+    assert (low, found["sync-per-write"].share_s) == (0.0, pytest.approx(0.295, rel=0.02))
+    assert 0.295 < high < 0.31  # three at the same time: at most from the first sync to the last
+
+
+def test_the_same_ranks_of_mpi_meet(tmp_path: Path) -> None:
+    ranks = run_of(tmp_path / "run", [SYNCED, SYNCED], [0, 310_000], plain=False)
+    told = collect_information(ranks)["time_in_io"]
+    assert told["critical_path_s"] is not None
+    assert "some_task_s" not in told
+
+
+def test_info_tells_the_time_in_which_some_task_was_in_io(one_after_the_other: en.Run, pool: en.Run) -> None:
+    told = collect_information(one_after_the_other)
+    assert told["time_in_io"]["critical_path_s"] is None
+    assert told["time_in_io"]["some_task_s"] == pytest.approx(2 * 60 * 5.02e-3, rel=1e-6)
+    text = " ".join(information_text(told).split())
+    assert "at least one task in I/O for 602 ms" in text
+    assert "critical path" not in text
+    overlapping = collect_information(pool)["time_in_io"]["some_task_s"]
+    assert 0.3012 < overlapping < 0.304
+
+
+def test_phases_do_not_tell_idle_times_of_tasks_that_had_ended(
+    one_after_the_other: en.Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["phases", one_after_the_other.path]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Idle times are not known" in text
+    assert "came last" not in text
+    assert main(["phases", one_after_the_other.path, "--json"]) == 0
+    told = capsys.readouterr().out
+    assert '"lost_s": null' in told
+    assert "NaN" not in told
+
+
+def test_io_below_a_twentieth_is_told_only_if_that_of_all_tasks_is(tmp_path: Path) -> None:
+    """Thirty programs one after the other, each 3 % of the run in I/O and then in computation."""
+    each = [Made("stat", 15_000, gap_us=1000), Made("stat", 15_000, gap_us=1000)]
+    run = run_of(tmp_path / "run", [each] * 30, [33_000 * number for number in range(30)])
+    assert "not-io" not in [finding.id for finding in en.diagnose(run).findings]
+    little = run_of(tmp_path / "little", [READ, READ], [0, 1_000_000])
+    (found,) = (finding for finding in en.diagnose(little).findings if finding.id == "not-io")
+    assert found.evidence["io_s"] == pytest.approx(40e-6)
+    assert "critical path" not in str(found)
+
+
+def test_threads_of_a_task_count_once_where_they_overlap() -> None:
+    rows = {"start_ns": np.array([0, 0, 500]), "end_ns": np.array([100, 100, 600])}
+    apart = WithoutMeetings(rows, np.zeros(3, np.int64), np.array([2]))
+    time_ns = np.array([90.0, 80.0, 30.0])  # two at the same time, and one later
+    assert apart.most_s(time_ns) == pytest.approx(130e-9)
+    assert apart.likely_s(time_ns) == pytest.approx(130e-9)
+    assert apart.least_s(time_ns) == 0.0
+
+
+def test_tasks_of_one_thread_shorten_the_run_at_least_if_they_end_last() -> None:
+    rows = {"start_ns": np.array([0, 100]), "end_ns": np.array([100, 200])}
+    apart = WithoutMeetings(rows, np.array([0, 1]), np.array([1, 1]))
+    assert apart.least_s(np.array([80.0, 30.0])) == pytest.approx(30e-9)
+    assert apart.likely_s(np.array([80.0, 30.0])) == pytest.approx(80e-9)
+    assert apart.most_s(np.array([80.0, 30.0])) == pytest.approx(110e-9)
