@@ -42,7 +42,7 @@ def run_tests_text(found: Comparison) -> str:
     shown += others[: _MOST_ROWS - len(shown)]
     rows = [
         (
-            _LABELS.get(test.what, test.what),
+            _label(test),
             *(seconds_text(group.median_s) for group in test.groups),
             _normality(test),
             f"{test.p:.2g}",
@@ -72,6 +72,13 @@ def run_tests_text(found: Comparison) -> str:
     if more:
         lines.append(f"  {more:,} more tests: see run_tests of --json")
     return table + "\n\n" + "\n".join(lines)
+
+
+def _label(test: RunTest) -> str:
+    """Name a time: phases have wall time in other commands, and here the time in I/O."""
+    if test.scope == "step":
+        return f"I/O of {test.what}, all tasks"
+    return _LABELS.get(test.what, test.what)
 
 
 def _normality(test: RunTest) -> str:
