@@ -18,7 +18,8 @@ NAME = "scaling"
 HELP = "show rates of several runs against the number of tasks, nodes or writers"
 DESCRIPTION = (
     "Show the rates of several runs against the number of tasks, nodes or writers. Runs with equal numbers, "
-    "layer and kind of files are repetitions. The rate is by the time in which files were open, as of IOR."
+    "layer and kind of files are repetitions. The rate is by the time in which files were open; that of IOR "
+    "also counts time in which no task has one open."
 )
 
 

@@ -147,11 +147,14 @@ def compare_kinds(
         _with_separation(one, effects)
         for one, effects in zip(able, _fit_together([one.values for one in able]), strict=True)
     ]
+    medians = [fit_effects(medians_of_runs(one.units, rng)) for one in able]
+    fitted = [_with_median(*each) for each in zip(able, fitted, medians, strict=True)]
     # The level holds for all parts, groups and kinds together.
     adjusted = iter(_adjusted([one.p for one in fitted]))
-    effects = iter(fitted)
+    tested = sum(one.p.size for one in fitted)
+    effects = iter(zip(fitted, medians, strict=True))
     return [
-        _found(one, next(effects), next(adjusted), names, margin, level, rng)
+        _found(one, *next(effects), next(adjusted), tested, names, margin, level)
         if isinstance(one, _Able)
         else _too_few(one, margin, level)
         for one in prepared
@@ -198,6 +201,17 @@ def _with_separation(one: _Able, fitted: Effects) -> Effects:
     for g in range(1, len(ends)):
         gap_s = max(ends[g][0] / max(ends[0][1], 1e-9), ends[0][0] / max(ends[g][1], 1e-9))
         p[g - 1, places] = separation_p(float(np.log2(max(gap_s, 1.0))))
+    return replace(fitted, p=p)
+
+
+def _with_median(one: _Able, fitted: Effects, medians: Effects) -> Effects:
+    """Let the location of a lone mode be no more certain than the median, which is a location of it too."""
+    places = np.flatnonzero([part.what == PLACE for part in one.values.parts])
+    if len(places) != 1:
+        return fitted
+    p = fitted.p.copy()
+    known = np.isfinite(medians.error[:, 0])
+    p[known, places[0]] = np.maximum(p[known, places[0]], medians.p[known, 0])
     return replace(fitted, p=p)
 
 
@@ -256,11 +270,12 @@ def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
 def _found(
     one: _Able,
     fitted: Effects,
+    medians: Effects,
     adjusted_p: np.ndarray,
+    tested: int,
     names: Sequence[str],
     margin: float,
     level: float,
-    rng: np.random.Generator,
 ) -> Comparison:
     units, kinds_of_parts = one.units, one.values.parts
     allowed = margins_of_parts(kinds_of_parts, margin)
@@ -287,7 +302,9 @@ def _found(
         )
         for i, part in enumerate(kinds_of_parts)
     ]
-    shifts = shifts_of_medians(fit_effects(medians_of_runs(units, rng)), names, level)
+    shifts = shifts_of_medians(medians, names, level)
+    # What is said of single runs is about these runs alone.
+    of_these = shifts_of_medians(replace(medians, error=medians.error_within), names, level)
     verdict = decide(parts)
     moved = _moved(parts, one, names, level) if verdict == DIFFERENT else []
     # If each of three or more groups is one run, all count as repetitions.
@@ -298,7 +315,7 @@ def _found(
         verdict=verdict,
         reason=IDENTICAL
         if identical
-        else verdict_reason(verdict, units, parts, shifts, least_distance, runs, margin, level),
+        else verdict_reason(verdict, units, parts, of_these, least_distance, runs, margin, level, tested),
         op=one.kind.op,
         layer=one.kind.layer,
         groups=one.told,
@@ -307,7 +324,7 @@ def _found(
         shifts=shifts,
         moved=moved,
         parts=parts,
-        tests=_told_tests(one, fitted, adjusted_p, names),
+        tests=_told_tests(one, fitted, adjusted_p, names) | {"adjusted_for": tested},
         distances=distances,
         modes=estimate_spreads(run_scores, component_shares(_aligned_runs(one), one.partition), repeated),
         notes=verdict_notes(units, verdict, shifts, margin),

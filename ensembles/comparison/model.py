@@ -62,7 +62,8 @@ class Effects:
     mean : ndarray of float64, shape (groups, m)
         Mean of the runs of each group; nan: no run has a value.
     value, error, freedom : ndarray of float64, shape (groups − 1, m)
-        Estimate, its standard error and degrees of freedom; nan: unknown.
+        Estimate, its standard error and degrees of freedom; nan: unknown. If no group has several runs, the
+        error allows for `ASSUMED_SPREAD` between runs.
     spread : ndarray of float64, shape (groups − 1, m)
         Standard deviation from run to run; nan: unknown.
     grain : ndarray of float64, shape (m,)
@@ -70,8 +71,9 @@ class Effects:
     p : ndarray of float64, shape (groups − 1, m)
         p-value of the t test that nothing moved; 1 if the error is unknown.
     has_repetitions : bool
-        Whether a group has several runs. If not, errors are those within runs, and `p` allows for
-        `ASSUMED_SPREAD` between runs.
+        Whether a group has several runs.
+    error_within : ndarray of float64, shape (groups − 1, m)
+        Standard error that counts for `is_within`: of single runs, the one within these runs.
     """
 
     mean: np.ndarray
@@ -82,21 +84,28 @@ class Effects:
     grain: np.ndarray
     p: np.ndarray
     has_repetitions: bool
+    error_within: np.ndarray
 
     def of_parts(self, parts: slice) -> Effects:
         """Return the effects of some of the parts."""
         columns = {
             name: getattr(self, name)[..., parts]
-            for name in ("mean", "value", "error", "freedom", "spread", "grain", "p")
+            for name in ("mean", "value", "error", "freedom", "spread", "grain", "p", "error_within")
         }
         return replace(self, **columns)
 
     def half_width(self, level: float) -> np.ndarray:
-        """Return half the width of the intervals with the confidence level 1 − `level`; nan: unknown."""
+        """Return half the width of the intervals with the confidence level 1 − `level`; nan: unknown.
+
+        An interval excludes that nothing moved if, and only if, `p` is below the level.
+        """
+        return self._half_width(self.error, level)
+
+    def _half_width(self, error: np.ndarray, level: float) -> np.ndarray:
         from ensembles.statistics.special import stdtrit
 
         with np.errstate(invalid="ignore"):
-            half = stdtrit(np.maximum(self.freedom, 1e-3), 1 - level / 2) * self.error
+            half = stdtrit(np.maximum(self.freedom, 1e-3), 1 - level / 2) * error
         found: np.ndarray = np.maximum(half, _LEAST_ERROR) + self.grain
         return found
 
@@ -123,7 +132,8 @@ class Effects:
         Biopharmaceutics 15, 1987.
         """
         with np.errstate(invalid="ignore"):
-            inside: np.ndarray = np.abs(self.value) + self.half_width(2 * level) <= margin
+            half = self._half_width(self.error_within, 2 * level)
+            inside: np.ndarray = np.abs(self.value) + half <= margin
         return inside
 
 
@@ -177,11 +187,13 @@ def fit_effects(runs: RunValues) -> Effects:
     if (np.bincount(runs.group) > 1).any():
         variance, freedom, spread = _between_runs(runs, mean, n)
         p = _t_test(value, np.sqrt(variance), freedom, runs.grain)
-        return Effects(mean, value, np.sqrt(variance), freedom, spread, runs.grain, p, True)
+        error = np.sqrt(variance)
+        return Effects(mean, value, error, freedom, spread, runs.grain, p, True, error)
     variance, freedom = _within_runs(runs, value.shape)
-    p = _t_test(value, np.sqrt(variance + _assumed_error() ** 2), freedom, runs.grain)
+    error = np.sqrt(variance + _assumed_error() ** 2)
+    p = _t_test(value, error, freedom, runs.grain)
     unknown = np.full_like(value, np.nan)
-    return Effects(mean, value, np.sqrt(variance), freedom, unknown, runs.grain, p, False)
+    return Effects(mean, value, error, freedom, unknown, runs.grain, p, False, np.sqrt(variance))
 
 
 def separation_p(gap: float) -> float:

@@ -52,6 +52,11 @@ class Shift:
     low: float | None
     high: float | None
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether the interval excludes that the median is the same."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
 
 @dataclass(frozen=True)
 class Effect:

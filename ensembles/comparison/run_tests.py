@@ -81,7 +81,8 @@ class RunTest:
     scope : str
         ``run``, ``calls`` (of one layer and operation) or ``step`` (a phase).
     what : str
-        ``io_time_s``, ``wait_time_s``, ``span_s``; ``posix write``; ``phase 3``.
+        ``io_time_s``, ``wait_time_s``, ``span_s``; ``posix write``; ``phase 3``. Of a phase it is the time in
+        its outermost I/O calls, summed over tasks, and not its wall time as in ``ensio phases``.
     method : str
         ``Wilcoxon-Mann-Whitney`` or, of three or more groups, ``Kruskal-Wallis``.
     statistic : float

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from ensembles.comparison.hypothesis_tests import smallest_rank_p
+from ensembles.comparison.verdict import LEVEL
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import seconds_text
 
@@ -40,7 +42,7 @@ def run_tests_text(found: Comparison) -> str:
     shown += others[: _MOST_ROWS - len(shown)]
     rows = [
         (
-            _LABELS.get(test.what, test.what),
+            _label(test),
             *(seconds_text(group.median_s) for group in test.groups),
             _normality(test),
             f"{test.p:.2g}",
@@ -57,6 +59,12 @@ def run_tests_text(found: Comparison) -> str:
         f"{tests[0].method} test, the run as unit ({sizes}); Holm p: for all times of whole runs, kinds of "
         f"calls, or phases; Shapiro p: the least of the groups, small if not normal; effect: {effect}"
     )
+    smallest = smallest_rank_p([group.runs for group in tests[0].groups])
+    if smallest > LEVEL and len(names) == 2:
+        about += (
+            f". With {sizes} runs no p is below {smallest:.2g}, however far apart they are: verdicts are by "
+            "the t tests below"
+        )
     lines = textwrap.wrap(about, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     if tests[0].epsilon_squared is not None:
         lines += _pair_lines(shown, names)
@@ -64,6 +72,13 @@ def run_tests_text(found: Comparison) -> str:
     if more:
         lines.append(f"  {more:,} more tests: see run_tests of --json")
     return table + "\n\n" + "\n".join(lines)
+
+
+def _label(test: RunTest) -> str:
+    """Name a time: phases have wall time in other commands, and here the time in I/O."""
+    if test.scope == "step":
+        return f"I/O of {test.what}, all tasks"
+    return _LABELS.get(test.what, test.what)
 
 
 def _normality(test: RunTest) -> str:

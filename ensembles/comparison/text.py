@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from ensembles.comparison.run_tests_text import run_tests_text, without_common_folder
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison, Effect, Move
@@ -112,7 +112,8 @@ def _tests(found: Comparison) -> str:
     tests = found.tests
     sizes = " + ".join(map(str, tests["sizes"]))
     lines = [
-        f"p: t test with {sizes} {tests['units']} as units, adjusted for all parts; rank p: "
+        f"p: t test with {sizes} {tests['units']} as units, adjusted for "
+        f"{count_text(tests['adjusted_for'], 'tested part')}; rank p: "
         f"{tests['rank_test']} on these units,",
         f"adjusted alike, at least {tests['smallest_p']:.2g} for one part",
     ]
@@ -225,6 +226,8 @@ def _headline(found: Comparison) -> str:
         return f"{what}: {told} calls a run instead of {calls.typical[0]:,.6g}"
     shift = found.shift
     ratio = "" if shift is None or shift.median_ratio is None else f" (median × {shift.median_ratio:.3g})"
+    if found.moved and shift is not None and not shift.is_certain:
+        ratio = f" ({_move(found.moved[0], len(found.groups) > 2)})"
     direction = f", {found.direction}" if found.direction else ""
     return f"{what}: {found.verdict}{direction}{ratio}"
 
@@ -245,9 +248,18 @@ def _verdicts(found: Sequence[Comparison]) -> str:
         moves = list(dict.fromkeys(_move(move, len(one.groups) > 2) for move in one.moved))
         moved = moves[0] + (f" and {len(moves) - 1} more" if len(moves) > 1 else "") if moves else ""
         verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict
-        rows.append((one.layer, one.op, calls, time_s, verdict, ratio, moved))
-    headers = ("layer", "op", "calls a run", "time a run", "", "median", "what moved")
+        p = f"{one.tests['p']:.2g}" if one.tests else ""
+        rows.append((one.layer, one.op, calls, time_s, verdict, p, ratio, moved))
+    headers = ("layer", "op", "calls a run", "time a run", "", "p", "median", "what moved")
     table: str = tabulate(
         rows, headers, "simple", disable_numparse=True, colalign=("left", "left", "right", "right")
     )
-    return table
+    tested = next((one.tests["adjusted_for"] for one in found if one.tests), 0)
+    if not tested:
+        return table
+    about = (
+        f"p: of the part that moved most, adjusted for {count_text(tested, 'tested part')} of all kinds of "
+        "calls; it decides. An interval is for its ratio alone, so it may exclude 1 where p is large. To ask "
+        "about one kind only, name it beforehand: --op"
+    )
+    return "\n".join([table, "", *_filled(about)])

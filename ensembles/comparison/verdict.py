@@ -11,7 +11,7 @@ from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
 from ensembles.comparison.units import RUNS, Units
-from ensembles.model.units import share_text
+from ensembles.model.units import count_text, share_text
 
 MARGIN = 0.1
 LEVEL = 0.05
@@ -150,6 +150,7 @@ def verdict_reason(
     runs: int | None,
     margin: float,
     level: float,
+    tested: int,
 ) -> str:
     """Return the reason of a verdict in one sentence.
 
@@ -165,6 +166,8 @@ def verdict_reason(
         From `enough_runs`.
     margin, level : float
         As for `ensembles.compare`.
+    tested : int
+        Number of parts, of all groups and kinds of calls, for which p-values are adjusted.
 
     Returns
     -------
@@ -173,8 +176,8 @@ def verdict_reason(
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:
         return (
-            f"p = {least:.2g} for the part that moved most, adjusted for all parts that were tested; level "
-            f"{level:g}"
+            f"p = {least:.2g} for the part that moved most, adjusted for {count_text(tested, 'tested part')}"
+            f"; level {level:g}"
         )
     if verdict == SAME:
         return (
@@ -192,7 +195,8 @@ def verdict_reason(
             else "more runs are needed"
         )
         return (
-            f"no part certainly moved (p = {least:.2g}), but a move beyond the margin cannot be excluded for "
+            f"no part certainly moved (p = {least:.2g}, adjusted for {count_text(tested, 'tested part')}), "
+            "but a move beyond the margin cannot be excluded for "
             f"{', '.join(loose)}: {more}"
         )
     said = _of_these_runs(shifts, overlap)
@@ -247,10 +251,13 @@ def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: f
         )
     if units.what != RUNS and verdict == DIFFERENT:
         notes.append(
-            "one run per group: variation from run to run is unknown, and intervals are those of these runs "
-            f"only; runs that vary by {share_text(ASSUMED_SPREAD)} do not explain the difference; "
+            "one run per group: variation from run to run is unknown; p and intervals assume "
+            f"{share_text(ASSUMED_SPREAD)}, and if runs vary more, chance may explain the difference; "
             "compare several runs per group to know whether the program or the machine changed"
         )
     if units.what != RUNS and verdict == SAME:
-        notes.append("one run per group: these runs are the same, but the next ones may differ")
+        notes.append(
+            "one run per group: these runs are the same, but the next ones may differ; intervals assume that "
+            f"runs vary by {share_text(ASSUMED_SPREAD)}"
+        )
     return notes

@@ -12,12 +12,13 @@ from ensembles.comparison.compare import compare_read_runs
 from ensembles.comparison.components import PLACE, TAIL, WEIGHT
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import MARGIN
-from ensembles.history.record import RunRecord
-from ensembles.history.series import CALLS, COMMON, RATE, SLOW, Part, Series, make_series
+from ensembles.history.record import KindRecord, RunRecord
+from ensembles.history.series import CALLS, COMMON, RATE, SLOW, Part, Series, kinds_of, make_series
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import share_text
+from ensembles.summaries.bins import bin_edges_s
 
 LEAST_RUNS = 3
 """Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
@@ -169,7 +170,7 @@ def check(
     Examples
     --------
     >>> from ensembles.history.check import check
-    >>> from ensembles.history.record import RunRecord
+    >>> from ensembles.history.record import KindRecord, RunRecord
     >>> from ensembles.history.store import History
     >>> history = History("checked.db", make=True)
     >>> _ = history.add(RunRecord.of_run(en.open("ensio-ior")), "ior")
@@ -270,12 +271,14 @@ def judge(
         begin = max(0, len(records) - most - widest) if baseline is None else 0
         moved = [one.part for one in certain]
         first = first_changed(series, sorted(set(moved)), begin)
-        changes = _changes(series, certain, first)
+        changes = _changes(series, certain, first, records)
     changes += _new_findings([records[at] for at in before], records[-1], len(records) - 1)
-    return Judgement(*_verdict(changes, series, before), changes, first, tested, series)
+    return Judgement(*_verdict(changes, series, before, records), changes, first, tested, series)
 
 
-def _changes(series: Series, certain: Sequence[Tested], first: int) -> list[Change]:
+def _changes(
+    series: Series, certain: Sequence[Tested], first: int, records: Sequence[RunRecord]
+) -> list[Change]:
     """Describe each part once, by its most certain window."""
     found: dict[int, Tested] = {}
     for one in certain:
@@ -288,7 +291,7 @@ def _changes(series: Series, certain: Sequence[Tested], first: int) -> list[Chan
     if places and series.reference is not None:
         kept.insert(0, _of_reference(series, places[0]))
     kept = kept or moved
-    return [_change(series.parts[one.part], one, series, first) for one in kept]
+    return [_change(series.parts[one.part], one, series, first, records) for one in kept]
 
 
 def _of_reference(series: Series, seen: Tested) -> Tested:
@@ -299,7 +302,7 @@ def _of_reference(series: Series, seen: Tested) -> Tested:
     return replace(seen, part=series.reference, change=change, absolute=change)
 
 
-def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
+def _change(part: Part, one: Tested, series: Series, first: int, records: Sequence[RunRecord]) -> Change:
     size = one.absolute if part.what not in (COMMON, WEIGHT, TAIL, SLOW) else one.change
     direction = "slower" if size * part.slower > 0 else "faster"
     before = float(np.nanmean(series.absolute[:first, one.part])) if first else float("nan")
@@ -320,10 +323,71 @@ def _change(part: Part, one: Tested, series: Series, first: int) -> Change:
         )
     elif part.what == TAIL:
         text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
+    elif part.what == COMMON and np.isfinite([before, after]).all():
+        text = _common_text(after - before, records[:first], records[first:])
     else:
         text = _ratio_text(part, before, after, size)
     text += f" (p = {one.p:.2g}{runs})"
     return Change(part.op, part.layer, "durations", direction, text, part.name, one.runs, one.p, first)
+
+
+def _common_text(octaves: float, before: Sequence[RunRecord], since: Sequence[RunRecord]) -> str:
+    """Describe a change of the common factor, which is that of the mode with most calls.
+
+    If other kinds of calls did not move alike, by their median durations, all are named.
+    """
+    ratio = f"{2.0**octaves:.3g} times as long"
+    changes = {
+        " ".join(kind): float(np.log2(np.median(new) / np.median(old)))
+        for kind, old in _typical_durations_s(before).items()
+        if (new := _typical_durations_s(since).get(kind))
+    }
+    sign = float(np.sign(octaves))
+    if all(change * sign >= abs(octaves) / 2 for change in changes.values()):
+        return f"all durations are {ratio}"
+    least = -float(np.log2(1 - MARGIN))
+    changes = dict(sorted(changes.items(), key=lambda each: -sign * each[1]))
+    along, others = (
+        [
+            f"{name} × {2.0**change:.3g}"
+            for name, change in changes.items()
+            if (change * sign > least) == moved
+        ]
+        for moved in (True, False)
+    )
+    if not along:
+        return f"the mode with most calls is {ratio}"
+    word = "longer" if sign > 0 else "shorter"
+    rest = f", not of {_listed(others)}" if others else ""
+    return f"typical durations are {word} of {_listed(along)}{rest}"
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _typical_durations_s(records: Sequence[RunRecord]) -> dict[tuple[str, str], list[float]]:
+    """Return the median duration of each kind of I/O calls in each run that has it, most time first.
+
+    It is the mean where only sums are known.
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for layer, op in kinds_of(records):
+        kinds = [kind for one in records for kind in one.kinds if (kind.layer, kind.op) == (layer, op)]
+        typical_s = [_typical_s(kind) for kind in kinds if kind.calls and kind.time_s > 0]
+        if typical_s:
+            found[layer, op] = typical_s
+    return found
+
+
+def _typical_s(kind: KindRecord) -> float:
+    if not kind.counts:
+        return kind.time_s / kind.calls
+    reached = np.cumsum(kind.counts)
+    middle = kind.bins[int(np.searchsorted(reached, reached[-1] / 2))]
+    edges_s = bin_edges_s()[middle : middle + 2]
+    return float(edges_s.mean())
 
 
 def _ratio_text(part: Part, before: float, after: float, size: float) -> str:
@@ -333,8 +397,6 @@ def _ratio_text(part: Part, before: float, after: float, size: float) -> str:
     if not np.isfinite([before, after]).all():
         return f"{part.name}: {2.0**size:.3g} times"
     ratio = f"{2.0 ** (after - before):.3g} times"
-    if part.what == COMMON:
-        return f"all durations are {ratio} as long"
     unit = 1.0 if part.t_s is None else part.t_s
     old, new = unit * 2.0**before, unit * 2.0**after
     if part.what == RATE:
@@ -362,28 +424,40 @@ def _new_findings(baseline: Sequence[RunRecord], latest: RunRecord, number: int)
     ]
 
 
-def _verdict(changes: Sequence[Change], series: Series, before: Sequence[int]) -> tuple[str, str]:
+def _verdict(
+    changes: Sequence[Change], series: Series, before: Sequence[int], records: Sequence[RunRecord]
+) -> tuple[str, str]:
     worse = [change for change in changes if change.direction != "faster"]
     if worse:
         return "regression", worse[0].sentence
     if changes:
         return "improvement", changes[0].sentence
-    alone = _alone(series, before)
+    alone = _alone(series, before, records)
     return "ok", f"no change is certain{alone}"
 
 
-def _alone(series: Series, before: Sequence[int]) -> str:
-    """Say that everything takes longer in the latest run only."""
+def _alone(series: Series, before: Sequence[int], records: Sequence[RunRecord]) -> str:
+    """Say that calls take longer in the latest run only, or in the one before it too."""
     if not series.parts or series.parts[0].what != COMMON or len(before) < LEAST_RUNS:
         return ""
-    common = series.value[:, 0]
-    spread = float(common[np.asarray(before)].std(ddof=1))
-    if common[-1] <= max(4 * spread, float(np.log2(1 + MARGIN))):
+    common, last = series.value[:, 0], len(records) - 1
+    rest = [run for run in before if run != last - 1]
+    others = [records[run] for run in rest]
+    if last - 1 in before and len(rest) >= LEAST_RUNS:
+        pair = common[last - 1 :] - common[rest].mean()
+        if pair.min() > _least_outlier(common[rest]):
+            text = _common_text(float(pair.min()), others, records[last - 1 :])
+            return (
+                f"; the run before was like this one: {text} in both, so judge them together, with --last 2"
+            )
+    if common[-1] <= _least_outlier(common[np.asarray(before)]):
         return ""
-    return (
-        f"; all durations are {2.0 ** common[-1]:.3g} times as long in the latest run, which is a regression "
-        "if the next run shows it too, or with --last 1"
-    )
+    text = _common_text(float(common[-1]), [records[run] for run in before], records[last:])
+    return f"; {text} in the latest run, which is a regression if the next run shows it too, or with --last 1"
+
+
+def _least_outlier(common: np.ndarray) -> float:
+    return max(4 * float(common.std(ddof=1)), float(np.log2(1 + MARGIN)))
 
 
 def _comparisons(

@@ -100,7 +100,7 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
     Series
     """
     columns: list[tuple[Part, np.ndarray]] = []
-    for layer, op in _kinds(records):
+    for layer, op in kinds_of(records):
         columns += _parts_of_kind(records, layer, op)
     columns += _phases(records) + _rates(records)
     parts = [part for part, _ in columns]
@@ -121,7 +121,8 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
     return Series([first, *parts], value, absolute, reference + 1)
 
 
-def _kinds(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
+def kinds_of(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
+    """Return layer and operation of the kinds of I/O calls of some runs, most time first."""
     times_s: dict[tuple[str, str], float] = {}
     for record in records:
         for kind in record.kinds:

@@ -42,7 +42,7 @@ class Transfer:
     active_bytes_per_s : float or None
         Data rate while data moved: `bytes` by `active_s`.
     open_s, open_bytes : float or None, int or None
-        Time in which these files were open, as IOR takes it, and the bytes moved in it
+        Time in which these files were open, and the bytes moved in it
         (`ensembles.summaries.open_time.OpenTime`).
     open_bytes_per_s : float or None
         Rate from open to close: `open_bytes` by `open_s`.

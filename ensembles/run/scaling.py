@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ def label_of(by: By, direction: str) -> str:
 
 Direction = Literal["write", "read"]
 
+SHARED, PER_TASK = "shared", "per task"
 _STORAGE_LAYERS = ("posix", "stdio")
 _MOST_OF_BYTES = 0.9
 
@@ -56,12 +57,12 @@ class RunRate:
     files : str
         ``shared``: one file that several tasks used; ``per task``: a file for each task; ``one``: a file that
         one task of several used; or the number of files. Of the files that have 90 % of the bytes; the
-        files of a run with a single task count as shared.
+        file of a run with a single task counts as shared, and fits a file for each task too.
     bytes : int
         Bytes moved.
     bytes_per_s : float
-        Rate by the time in which the files were open, as IOR counts it; while data moved, if the
-        run has no opens.
+        Rate by the time in which the files were open; while data moved, if the run has no opens. Time in
+        which no task has a file open does not count, so that the rate may be above that of IOR.
     """
 
     path: str
@@ -253,7 +254,7 @@ def scaling(
         raise EnsioError("there are no runs to compare: name one or more")
     maximum = maximum_bytes_per_s or max(rate.bytes_per_s for rate in rates)
     groups: dict[tuple[str, str], dict[int, list[RunRate]]] = {}
-    for rate in rates:
+    for rate in runs_in_series(rates):
         groups.setdefault((rate.layer, rate.files), {}).setdefault(getattr(rate, by), []).append(rate)
     points = []
     for (layer, files), at in sorted(groups.items()):
@@ -267,6 +268,38 @@ def scaling(
             "may be of caches"
         )
     return Scaling(direction, by, maximum, maximum_bytes_per_s is None, points, notes)
+
+
+def runs_in_series(rates: Sequence[RunRate]) -> list[RunRate]:
+    """Put runs of a single task into the series of runs with several tasks that there are.
+
+    One file that one task uses is both a shared file and a file for each task.
+
+    Parameters
+    ----------
+    rates : sequence of RunRate
+
+    Returns
+    -------
+    list of RunRate
+        A run of one task and one file is there once for each series of its layer; without any, as it was.
+
+    Examples
+    --------
+    >>> from ensembles.run.scaling import RunRate, runs_in_series
+    >>> one = RunRate("a", 1, 1, 1, "posix", "shared", 100, 10.0)
+    >>> two = RunRate("b", 2, 1, 2, "posix", "per task", 200, 19.0)
+    >>> [(rate.tasks, rate.files) for rate in runs_in_series([one, two])]
+    [(1, 'per task'), (2, 'per task')]
+    """
+    found = []
+    for rate in rates:
+        series = [rate.files]
+        if rate.tasks == 1 and rate.files == SHARED:
+            others = {one.files for one in rates if one.tasks > 1 and one.layer == rate.layer}
+            series = sorted(others & {SHARED, PER_TASK}) or series
+        found += [replace(rate, files=files) for files in series]
+    return found
 
 
 def _point(
@@ -309,13 +342,13 @@ def _files(run: Run, direction: Direction) -> str:
         chosen.append(row)
         seen += _bytes_of(row, direction)
     if len(chosen) == 1:
-        return "shared" if chosen[0].tasks > 1 or run.tasks == 1 else "one"
+        return SHARED if chosen[0].tasks > 1 or run.tasks == 1 else "one"
     if (
         run.tasks > 1
         and all(row.tasks == 1 for row in chosen)
         and _MOST_OF_BYTES * run.tasks <= len(chosen) <= run.tasks
     ):
-        return "per task"
+        return PER_TASK
     is_shared = run.tasks == 1 or any(row.tasks > 1 for row in chosen)
     return f"{len(chosen):,}{' shared' if is_shared else ''}"
 

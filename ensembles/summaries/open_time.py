@@ -18,10 +18,13 @@ LEFT_OUT = 0.01
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
 
 _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")
-_OPEN, _CLOSE = OPS.index("open"), OPS.index("close")
+_OPEN, _CLOSE, _SYNC = OPS.index("open"), OPS.index("close"), OPS.index("sync")
 
 _RELEASE = len(OPS)
 """Mark of functions such as ``H5Idec_ref``, which close a file or only an object in it."""
+
+_NEVER = np.iinfo(np.int64).max
+"""Start of a sync: it may end a session, and begins none."""
 
 _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 """First letters of functions that open objects in an HDF5 file which is open already."""
@@ -49,7 +52,8 @@ class OpenToClose:
 class OpenTime(Summary):
     """A mergeable summary: when the files of reads and writes were open.
 
-    A *session* is the time from the open of a file by a thread to its close, or to its last use. IOR
+    A *session* is the time from the open of a file by a thread to its close. Of a file that is never closed,
+    it lasts to the last transfer or sync of the thread. IOR
     divides the bytes of a phase by the time from the first open to the last close of all tasks; so does this
     summary, for any number of phases, with the union of the times of the sessions. Small files that are open
     for long, such as a log, would dominate it: the smallest sessions, which together moved at most `LEFT_OUT`
@@ -86,6 +90,7 @@ class OpenTime(Summary):
             edge = _without_releases_of_objects(chunk, edge)
         wanted = direction >= 0
         if (edge >= 0).any():
+            # A sync too is a use of the file.
             wanted |= (edge >= 0) & (chunk.depth == 0) & (chunk.moved >= 0) & (chunk.file > 0)
         if not wanted.any():
             return
@@ -183,10 +188,10 @@ class OpenTime(Summary):
 
 @of_calls
 def _edges(calls: Sequence[Call]) -> np.ndarray:
-    """Return which functions open and close files: `_OPEN`, `_CLOSE`, `_RELEASE` or -1."""
+    """Return which functions open, close and flush files: `_OPEN`, `_CLOSE`, `_SYNC`, `_RELEASE` or -1."""
     op = op_of_calls(calls).astype(np.int64)
     of_objects = np.array([call.name.startswith(_OBJECTS) for call in calls], bool)
-    edges: np.ndarray = np.where(((op == _OPEN) | (op == _CLOSE)) & ~of_objects, op, -1)
+    edges: np.ndarray = np.where(np.isin(op, (_OPEN, _CLOSE, _SYNC)) & ~of_objects, op, -1)
     edges[[call.name.startswith("H5I") for call in calls]] = _RELEASE
     return edges
 
@@ -216,7 +221,8 @@ def _uses(chunk: Events, mine: np.ndarray | slice, direction: np.ndarray, edge: 
     events disappear here, before anything is sorted.
     """
     key = [getattr(chunk, name)[mine] for name in ("rank", "thread", "file")]
-    is_edge = edge >= 0
+    is_sync = edge == _SYNC
+    is_edge = (edge >= 0) & ~is_sync
     begins = is_edge.copy()
     begins[1:] |= is_edge[:-1]
     begins[0] = True
@@ -227,7 +233,7 @@ def _uses(chunk: Events, mine: np.ndarray | slice, direction: np.ndarray, edge: 
     for row, column in enumerate(key):
         rows[row] = column[first]
     start = chunk.start[mine]
-    rows[3] = np.minimum.reduceat(start, first)
+    rows[3] = np.minimum.reduceat(np.where(is_sync, _NEVER, start), first)
     rows[4] = np.maximum.reduceat(start + chunk.duration[mine], first)
     moved = np.maximum(chunk.moved[mine], 0)
     for number in range(len(DIRECTIONS)):

@@ -30,6 +30,9 @@ MOST_GAPS = 8192
 BACK_TO_BACK = 4.0
 """Rule of lockstep: least ratio of the idle time of ranks across a gap to that between calls of a phase."""
 
+FEW_RANKS = 2
+"""Rule of lockstep: so few ranks make equally many calls by chance, so that the gaps must stand out too."""
+
 _MOST_STEPS = 1 << 14
 """Largest number of stretches that are examined again, behind gaps, in each reading."""
 
@@ -175,7 +178,8 @@ def infer_phases(rank: np.ndarray, start: np.ndarray, end: np.ndarray, group: np
     if ranks > 1:
         chosen, share = lockstep_cuts(place, start, group, gap_from, gap_to)
         chosen = chosen[_waited(place, start, end, gap_to, chosen)]
-        if share >= 0.5 and len(chosen):
+        is_chance = ranks <= FEW_RANKS and _are_narrow(gap_to - gap_from, chosen)
+        if share >= 0.5 and len(chosen) and not is_chance:
             return steps(chosen, "steps", share)
     wide = outstanding_gaps(place, start, end, gap_from, gap_to)
     if ranks > 1 and not _shared(place, start, gap_to[wide], ranks):
@@ -269,6 +273,14 @@ def _waited(
     typical = idle[across][first + counts // 2]
     keep[gap] = typical > BACK_TO_BACK * usual
     return keep
+
+
+def _are_narrow(width: np.ndarray, chosen: np.ndarray) -> bool:
+    """Check whether more gaps inside of the phases than between them are wider than a typical chosen one."""
+    if not len(chosen):
+        return False
+    wider = width > np.median(width[chosen])
+    return bool(np.count_nonzero(wider) - np.count_nonzero(wider[chosen]) > len(chosen))
 
 
 def _shared(place: np.ndarray, start: np.ndarray, gap_to: np.ndarray, ranks: int) -> bool:

@@ -42,7 +42,7 @@ def test_a_change_of_all_durations_counts_when_a_second_night_shows_it(
     history = history_of(tmp_path, [*nights, one])
     alone = check(history, "nightly")
     assert (alone.verdict, alone.changes) == ("ok", [])
-    assert ("all durations are 1.6" in alone.reason) == (slower > 1)
+    assert ("longer of posix write × 1.6" in alone.reason) == (slower > 1)
     assert check(history, "nightly", last=1).verdict == verdict
     history.add(two, "nightly")
     found = check(history, "nightly")
@@ -50,6 +50,23 @@ def test_a_change_of_all_durations_counts_when_a_second_night_shows_it(
     assert [(change.part, change.what) for change in found.changes] == [("all durations", "durations")]
     assert found.changes[0].since_run == 9
     assert [one.op for one in found.comparisons if one.verdict == "different"] == ["write"]
+
+
+def test_what_is_slower_and_what_is_not_is_said(tmp_path: Path, nights: list[RunRecord]) -> None:
+    """Writes that are slower are not "all durations": the syncs of these nights are not."""
+    changed = [night_record(tmp_path / f"n{number}", 60 + number, slower=4.0) for number in range(2)]
+    history = history_of(tmp_path, [*nights, *changed])
+    [common] = [one for one in check(history, "nightly").changes if one.part == "all durations"]
+    longer, _, rest = common.sentence.partition(", not of ")
+    assert "typical durations are longer of posix write × " in longer
+    assert float(longer.split("× ")[1]) == pytest.approx(4, rel=0.15)
+    assert rest.startswith("posix sync × 1 ")
+    # A night like the one before it, which is in the baseline, is not passed over in silence.
+    last = check(history, "nightly", last=1)
+    assert last.verdict == "ok"
+    assert "the run before was like this one" in last.reason
+    assert "--last 2" in last.reason
+    assert check(history, "nightly", last=2).verdict == "regression"
 
 
 @pytest.mark.parametrize(

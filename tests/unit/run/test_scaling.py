@@ -8,7 +8,7 @@ import pytest
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
-from ensembles.run.scaling import run_rate, scaling
+from ensembles.run.scaling import RunRate, run_rate, runs_in_series, scaling
 from ensembles.workloads.synthetic import synthetic_run
 
 MIB = 1 << 20
@@ -59,6 +59,26 @@ def test_repetitions_are_one_point(folders):
     assert second.efficiency == pytest.approx(rates["c"] / 8 / (first.median_bytes_per_s / 4))
     assert second.share_of_maximum == pytest.approx(rates["c"] / 1e12)
     assert not found.maximum_is_measured
+
+
+def test_a_run_of_one_task_is_the_baseline_of_the_series_that_there_are():
+    def rate(tasks, files, layer="posix"):
+        return RunRate(f"{layer} {tasks} {files}", tasks, 1, tasks, layer, files, tasks * MIB, 1e6 * tasks)
+
+    def series(*rates):
+        return sorted((one.layer, one.files, one.tasks) for one in runs_in_series(rates))
+
+    one = rate(1, "shared")
+    assert series(one) == [("posix", "shared", 1)]
+    per_task = [("posix", "per task", 1), ("posix", "per task", 2)]
+    assert series(one, rate(2, "per task")) == per_task
+    assert series(one, rate(2, "per task"), rate(4, "shared")) == [
+        *per_task,
+        ("posix", "shared", 1),
+        ("posix", "shared", 4),
+    ]
+    # Runs at another layer, or with some other number of files, are no series of it.
+    assert ("posix", "shared", 1) in series(one, rate(2, "per task", "mpiio"), rate(2, "7"))
 
 
 def test_nodes_are_counted(folders):

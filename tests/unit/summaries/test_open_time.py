@@ -14,8 +14,9 @@ CALLS = (
     Call("read", "posix", "read"),
     Call("H5Dclose", "hdf5", "close"),
     Call("H5Idec_ref", "hdf5", "close"),
+    Call("fsync", "posix", "sync"),
 )
-OPEN, CLOSE, WRITE, READ, DCLOSE, RELEASE = range(6)
+OPEN, CLOSE, WRITE, READ, DCLOSE, RELEASE, SYNC = range(7)
 FILES = ["", "/a", "/b", "/log"]
 
 
@@ -119,6 +120,15 @@ def test_without_an_open_the_time_is_unknown():
 
 def test_a_file_that_is_never_closed_counts_until_its_last_use():
     assert found_in(phase(0, 0)[:-1]).open_to_close("write").time_s == pytest.approx(80e-9)
+
+
+def test_a_sync_is_a_use_of_a_file_that_is_never_closed():
+    sync = (0, SYNC, 1, 90, 500, 0)
+    assert found_in([*phase(0, 0)[:-1], sync]).open_to_close("write").time_s == pytest.approx(590e-9)
+    # The next session begins with its open, and not with a sync before it.
+    again = [sync, (0, CLOSE, 1, 600, 10, 0), (0, SYNC, 1, 700, 10, 0), *phase(0, 1000)]
+    found = found_in([*phase(0, 0)[:-1], *again]).open_to_close("write")
+    assert (found.sessions, found.time_s) == (2, pytest.approx(710e-9))
 
 
 def test_more_sessions_than_are_kept_are_refused(monkeypatch):

@@ -67,3 +67,17 @@ def test_a_traced_java_program_has_no_thousands_of_phases() -> None:
     phases = en.open(EXAMPLES / "example_logs" / "dxt.darshan").phases
     assert phases is not None
     assert (phases.rule, phases.count) == ("none", 1)
+
+
+def test_two_processes_that_happen_to_make_equally_many_calls_are_not_in_lockstep():
+    """As of tar and its gzip: the only cut was at 43 µs, while dozens of gaps were wider than 1 ms."""
+    rank = np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0])
+    gap_ns = np.full(len(rank), 2_000_000)
+    gap_ns[5] = 43_000  # here both have made three calls
+    start = np.concatenate([[0], np.cumsum(10_000 + gap_ns)[:-1]])
+    found = infer_phases(rank, start, start + 10_000, np.zeros(len(rank), int))
+    assert (found.rule, len(found.cuts_ns)) == ("none", 0)
+    # Where the gap is as wide as the others, equal numbers of calls count.
+    gap_ns[5] = 20_000_000
+    start = np.concatenate([[0], np.cumsum(10_000 + gap_ns)[:-1]])
+    assert infer_phases(rank, start, start + 10_000, np.zeros(len(rank), int)).rule == "steps"
