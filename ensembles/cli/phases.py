@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        print(phases_text(phases, totals, args.limit, result, run.tasks))
+        print(phases_text(phases, totals, args.limit, result))
         if table.outside and selection.phases is None:
             warn(f"note: {table.outside:,} calls are outside all phases")
     for note in run.notes:
@@ -139,7 +140,7 @@ def _result(
 
     rows = [entry.to_json() for entry in totals]
     stretches = [] if are_chosen else without_data(totals)
-    imbalance = _imbalance(totals)
+    imbalance = _imbalance(totals, run.tasks)
     for each in (*rows, *stretches, imbalance):
         each |= {key: None for key in imbalance if key in each and each[key] != each[key]}  # NaN
     return {
@@ -158,9 +159,15 @@ def _result(
     }
 
 
-def _imbalance(totals: list[PhaseTotals]) -> dict[str, Any]:
-    """Add up the idle time of tasks in phases of I/O, and compute its share of the time of the tasks."""
+def _imbalance(totals: list[PhaseTotals], tasks: int) -> dict[str, Any]:
+    """Add up the idle time of tasks in phases of I/O, its share of their time, and what others could add."""
     totals = [entry for entry in totals if entry.calls]
     lost_s = float(sum(entry.lost_s for entry in totals))
     whole_s = sum(entry.time_s * entry.tasks for entry in totals)
-    return {"lost_s": lost_s, "lost_share": lost_s / whole_s if whole_s else None}
+    absent = [(tasks - entry.tasks) * entry.time_s for entry in totals if entry.tasks < tasks]
+    return {
+        "lost_s": lost_s,
+        "lost_share": lost_s / whole_s if whole_s else None,
+        "phases_without_all_tasks": len(absent),
+        "lost_without_calls_s": float(sum(absent)) if not math.isnan(lost_s) else None,
+    }

@@ -80,7 +80,6 @@ def phases_text(
     totals: Sequence[PhaseTotals],
     limit: int,
     result: dict[str, Any],
-    tasks: int = 0,
 ) -> str:
     """Format the phases.
 
@@ -91,10 +90,9 @@ def phases_text(
     limit : int
         Most rows of the table.
     result : dict
-        What JSON says: ``lost_s``, ``lost_share``, ``without_data``, ``without_io``, ``collective`` and
+        What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
+        ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``. ``lost_s`` is None if the run does not show that tasks wait for each other.
-    tasks : int
-        Number of tasks of the run.
 
     Returns
     -------
@@ -119,7 +117,7 @@ def phases_text(
     if len(entries) > limit:
         shown = sum(1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit])
         parts.append(f"{count_text(len(totals) - shown, 'more phase')} not shown: raise --limit to see them")
-    parts.append(_imbalance(phases, totals, result, tasks))
+    parts.append(_imbalance(phases, totals, result))
     sentence = collective_sentence(result["collective"])
     if sentence:
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
@@ -256,7 +254,7 @@ def _fitted(columns: dict[str, list[str]]) -> str:
     return table_text(headers, list(zip(*columns.values(), strict=True)), left=left)
 
 
-def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any], tasks: int) -> str:
+def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any]) -> str:
     if result["lost_s"] is None:
         return wrapped(NOT_MEETING)
     share = result["lost_share"]
@@ -266,11 +264,11 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
         "Idle, because other tasks took longer (from a task's last call of a phase to the last call of all): "
         f"{seconds_text(result['lost_s'])} summed over tasks{of_all}{doubt}."
     )
-    if absent := [entry for entry in totals if entry.calls and entry.tasks < tasks]:
-        absent_s = sum((tasks - entry.tasks) * entry.time_s for entry in absent)
+    if result["phases_without_all_tasks"]:
         text += (
-            f" Tasks without a call in a phase are not counted: in {count_text(len(absent), 'phase')}, where "
-            f"they could wait up to {seconds_text(absent_s)} more."
+            " Tasks without a call in a phase are not counted: in "
+            f"{count_text(result['phases_without_all_tasks'], 'phase')}, where they could wait up to "
+            f"{seconds_text(result['lost_without_calls_s'])} more."
         )
     if share is not None and share >= _NOTABLE_SHARE:
         text += (

@@ -15,7 +15,7 @@ from ensembles.cli.phases_text import phases_text, without_data
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
 
-NO_STEPS = {"collective_steps": None, "without_io": None}
+NO_STEPS = {"collective_steps": None, "without_io": None, "phases_without_all_tasks": 0}
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 
 
