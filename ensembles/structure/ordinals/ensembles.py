@@ -136,8 +136,10 @@ class OrdinalEnsembles:
     (array([5., 7.]), array([0.5, 1. ]))
     """
 
-    results = ("_parts", "_bins", "_low", "_high", "_n", "_sum", "_min", "_max", "_by_rank")
-    results += ("n_unknown", "_highest")
+    results = (
+        *("_parts", "_bins", "_low", "_high", "_n", "_sum", "_min", "_max", "_by_rank"),
+        *("n_unknown", "_highest"),
+    )
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
