@@ -61,7 +61,7 @@ def execute(args: argparse.Namespace) -> int:
 def _text(found: RunOrdinals, limit: int) -> str:
     from tabulate import tabulate
 
-    from ensembles.model.units import seconds_text
+    from ensembles.model.units import count_text, seconds_text
 
     totals, unit = found.totals, "/MiB" if found.per == "MiB" else ""
     scope = "in each phase" if found.within == "phase" else "on each file"
@@ -79,6 +79,7 @@ def _text(found: RunOrdinals, limit: int) -> str:
     if rows:
         parts.append(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 6))
     if len(totals) > limit:
-        parts.append(f"{len(totals) - limit:,} more ordinals are not shown: raise --limit to see them")
+        more = count_text(len(totals) - limit, "more row")
+        parts.append(f"not shown: {more}, up to ordinal {totals[-1].to:,}; raise --limit to see them")
     parts.append(f"Trend: {found.trend}.")
     return "\n\n".join(parts)

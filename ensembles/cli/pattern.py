@@ -126,7 +126,9 @@ def _group_text(group: TaskGroup, tasks: int) -> str:
 
     ranks = spans_text(find_spans(group.ranks))
     lines = [_wrapped(f"{count_text(len(group.ranks), 'task')} ({ranks}):")]
-    lines += [_wrapped(f"{loop_text(loop)}, {files_text(loop, tasks)}", "  ") for loop in main_loops(group)]
+    users = len(group.ranks)
+    for loop in main_loops(group):
+        lines.append(_wrapped(f"{loop_text(loop)}, {files_text(loop, tasks, users)}", "  "))
     if rest := smaller_loops(group):
         moved = bytes_text(sum(loop.bytes for loop in rest))
         lines.append(f"  and {moved} in {count_text(len(rest), 'smaller loop')}")

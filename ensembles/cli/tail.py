@@ -85,7 +85,9 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         )
     lines.append(f"Observed maximum: {time(tail.observed_max_s)}.")
     lines.append(_exchangeability(tail))
-    if 0 < tail.unseen_share < 1:
+    if 0.5 < tail.unseen_share < 1:
+        lines.append("So few calls do not show whether most calls are of a slower kind.")
+    elif 0 < tail.unseen_share < 1:
         lines.append(
             f"Up to 1 in {1 / tail.unseen_share:,.0f} calls may be of a slower kind that these calls do not "
             f"show ({100 * UNSEEN_LEVEL:g} %)."

@@ -413,12 +413,13 @@ class SlowestOfN:
         if tasks <= reach and self._by_phase and len(self.sample.n) < ENOUGH_PHASES:
             seen = count_text(len(self.sample.n), "phase")
             return (
-                f"{what} from {seen}: record {ENOUGH_PHASES} phases or more, or choose calls of one kind, "
-                "for example by --call and --size"
+                f"{what} from {seen}: record {ENOUGH_PHASES} phases or more; if these calls are of several "
+                "kinds, choose one, for example by --call and --size"
             )
         if tasks <= reach:
             return (
-                f"{what}: choose calls of one kind, for example by --call and --size, or record more of them"
+                f"{what}, so unequal are the slowest of these calls: record more of them; if they are of "
+                "several kinds, choose one, for example by --call and --size"
             )
         if self._by_phase or self._blocks:
             seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"

@@ -42,11 +42,14 @@ def line_of(pattern: Pattern) -> str:
     parts = [loop_text(loop) for loop in loops[:_MOST_IN_LINE]]
     if len(loops) > _MOST_IN_LINE:
         parts.append(f"and {count_text(len(loops) - _MOST_IN_LINE, 'more loop')}")
-    places = {files_text(loop, whole) for loop in loops}
+    places = {files_text(loop, whole, len(group.ranks)) for loop in loops}
     if len(places) == 1:
         parts.append(places.pop())
     else:
-        parts = [f"{part}, {files_text(loop, whole)}" for part, loop in zip(parts, loops, strict=False)]
+        parts = [
+            f"{part}, {files_text(loop, whole, len(group.ranks))}"
+            for part, loop in zip(parts, loops, strict=False)
+        ]
     parts += _besides(pattern, loops)
     head = f"{len(group.ranks):,} of {whole:,} tasks: " if len(group.ranks) < whole else ""
     return head + "; ".join(parts)
@@ -87,10 +90,13 @@ def loop_text(loop: LoopPattern) -> str:
     return f"{loop.times:,} x {body}{_order(loop)}" if loop.times > 1 else f"{body}{_order(loop)}"
 
 
-def files_text(loop: LoopPattern, tasks: int) -> str:
-    """Return which files a loop uses, such as ``one shared file``; `tasks` is the number of all tasks."""
+def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
+    """Return which files a loop uses, such as ``one shared file``.
+
+    `tasks` is the number of all tasks, and `users` that of the tasks that make the loop.
+    """
     many = loop.most_files
-    if tasks == 1:
+    if tasks == 1 or (loop.access == "private" and users == 1):
         return "one file" if many == 1 else f"{many:,} files"
     if loop.access == "mixed":
         return "shared and private files"

@@ -136,7 +136,10 @@ class OrdinalEnsembles:
     (array([5., 7.]), array([0.5, 1. ]))
     """
 
-    results = ("_parts", "_bins", "_low", "_high", "_n", "_sum", "_min", "_max", "_by_rank", "n_unknown")
+    results = (
+        *("_parts", "_bins", "_low", "_high", "_n", "_sum", "_min", "_max", "_by_rank"),
+        *("n_unknown", "_highest"),
+    )
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -151,6 +154,7 @@ class OrdinalEnsembles:
         self._max = np.empty(0, np.int64)
         self._by_rank = RankLevels()
         self.n_unknown = 0
+        self._highest = 0
 
     def add(self, ordinal: np.ndarray, duration_ns: np.ndarray, rank: np.ndarray) -> None:
         """Add calls.
@@ -164,6 +168,7 @@ class OrdinalEnsembles:
             return
         ordinal = np.ascontiguousarray(ordinal, np.int64)
         duration_ns = np.ascontiguousarray(duration_ns, np.int64)
+        self._highest = max(self._highest, int(ordinal.max()))
         self._grow(int(ordinal_class_index(ordinal.max())) + 1)
         if len(self._dense) < len(self._n):
             self._dense = np.pad(self._dense, ((0, len(self._n) - len(self._dense)), (0, 0)))
@@ -189,6 +194,7 @@ class OrdinalEnsembles:
         self._add_bins(other._bins["place"], other._bins["count"])
         self._by_rank.merge(other._by_rank)
         self.n_unknown += other.n_unknown
+        self._highest = max(self._highest, other._highest)
         if self._parts is not None and other._parts is not None:
             self._parts += other._parts
             self._forget_if_many()
@@ -250,6 +256,7 @@ class OrdinalEnsembles:
         classes = np.unique(cells["ordinal_class"][known])
         ranges = np.array([ordinal_range(int(number)) for number in classes], np.int64).reshape(-1, 2)
         found._low, found._high = ranges[:, 0], ranges[:, 1]
+        found._highest = int(ranges[:, 1].max(initial=0))
         size = len(classes)
         group = np.searchsorted(classes, cells["ordinal_class"][known])
         found._n = np.bincount(group, cells["count"][known], minlength=size).astype(np.int64)
@@ -324,7 +331,7 @@ class OrdinalEnsembles:
         return [
             OrdinalTotals(
                 ordinal=int(self._low[at]),
-                to=int(self._high[at]),
+                to=min(int(self._high[at]), self._highest),
                 n=int(self._n[at]),
                 tasks=None if tasks is None else int(tasks[at]),
                 median_s=float(quantiles[at, 0]),

@@ -159,7 +159,9 @@ def _by_chance(ranks: tuple[int, ...], seed: int) -> np.ndarray:
 def _no_trend(p: float, rise: float) -> str:
     if p > LEVEL:
         return f"no significant worsening (p = {p:.2g})"
-    return f"no worsening by {share_text(LEAST_RISE - 1)} or more (the rise is {share_text(rise - 1, 1)})"
+    by = share_text(abs(rise - 1), 1)
+    seen = f"the rise is {by}" if rise >= 1 else f"the end is {by} faster"
+    return f"no worsening by {share_text(LEAST_RISE - 1)} or more ({seen})"
 
 
 def _best_rise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

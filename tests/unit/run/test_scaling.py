@@ -77,7 +77,7 @@ def test_a_run_of_one_task_is_the_baseline_of_the_series_that_there_are():
         ("posix", "shared", 1),
         ("posix", "shared", 4),
     ]
-    # Runs at another layer, or with some other number of files, are no series of it.
+    # Runs at another layer, or with some other number of files, do not count as series of it.
     assert ("posix", "shared", 1) in series(one, rate(2, "per task", "mpiio"), rate(2, "7"))
 
 

@@ -16,10 +16,10 @@ from ensembles.cli.main import main
 from ensembles.model.events import Call
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.loops import MOST_LOOPS, find_loops
-from ensembles.structure.access.pattern import Pattern, pattern_of
+from ensembles.structure.access.pattern import LoopPattern, Pattern, pattern_of
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.summary import AccessSummary
-from ensembles.structure.access.text import line_of
+from ensembles.structure.access.text import files_text, line_of
 from ensembles.workloads.synthetic import synthetic_run
 
 
@@ -249,3 +249,9 @@ def test_small_reads_beside_large_writes_are_named():
     expected = "256 x write 1 MiB, sequential; one file; besides 300 reads of 9.38 KiB in all"
     assert line_of(pattern(writes + reads)) == expected
     assert "besides" not in line_of(pattern(writes))
+
+
+def test_the_files_of_a_single_task_are_not_those_of_each_task():
+    loop = LoopPattern(1, (), "sequential", (), None, 4096, "private", 238)
+    assert files_text(loop, 2, 1) == files_text(loop, 1, 1) == "238 files"
+    assert files_text(loop, 4, 4) == files_text(loop, 4, 2) == "238 files for each task"

@@ -197,3 +197,11 @@ def test_a_refusal_of_few_phases_says_to_record_more_phases():
     found = Ensemble(durations_s, phase).tail(64)
     assert found.low_s is None
     assert "from 5 phases: record 20 phases or more" in found.refused
+
+
+def test_so_few_calls_that_any_of_them_could_be_of_a_slower_kind_have_no_share():
+    from ensembles.cli.tail import tail_text
+
+    text = " ".join(tail_text(Ensemble(np.array([1e-3, 1.1e-3])).tail(4)).split())
+    assert "1 in 1 calls" not in text
+    assert "So few calls do not show whether most calls are of a slower kind" in text

@@ -29,6 +29,19 @@ def test_quantiles_are_numpys():
         np.testing.assert_allclose(given, np.array(expected) * 1e-9, rtol=1e-9)
 
 
+def test_the_last_row_ends_with_the_last_ordinal():
+    """131,073 calls have no call 135,168, although the row of their class could hold it."""
+    found, other = OrdinalEnsembles(), OrdinalEnsembles()
+    ordinal = np.arange(1, 131_074)
+    low = ordinal <= 70_000
+    for summary, mine in ((found, low), (other, ~low)):
+        summary.add(ordinal[mine], np.full(mine.sum(), 500), np.zeros(mine.sum(), int))
+    found.merge(other)
+    totals = found.totals()
+    assert (totals[-1].ordinal, totals[-1].to, totals[-1].n) == (131_073, 131_073, 1)
+    assert sum(entry.to - entry.ordinal + 1 for entry in totals) == len(ordinal)
+
+
 def test_with_too_many_calls_to_hold_the_quantiles_are_within_the_bins():
     ordinal, duration, rank = some_calls(2)
     found, whole = OrdinalEnsembles(kept=1000), OrdinalEnsembles()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ensembles.structure.ordinals.trend import fit_trend
+from ensembles.structure.ordinals.trend import _no_trend, fit_trend
 
 MADBENCH = [15, 15, 15, 30, 60, 120, 250, 500] + [15] * 8
 """Typical seconds of the reads of a task: from the fourth to the eighth they get worse."""
@@ -135,3 +135,10 @@ def test_of_one_to_three_ordinals_the_trend_says_that_they_are_too_few(ordinals)
     found = trend_in(np.linspace(1, 2, ordinals), 64, 3)
     assert (found.worsening, found.p) == (False, None)
     assert "too few for a trend test" in str(found)
+
+
+def test_calls_that_get_faster_have_no_negative_rise():
+    sentence = _no_trend(1e-6, 0.954)
+    assert "the end is 4.6 % faster" in sentence
+    assert "rise" not in sentence
+    assert "the rise is 4.6 %" in _no_trend(1e-6, 1.046)
