@@ -31,7 +31,7 @@ BACK_TO_BACK = 4.0
 """Rule of lockstep: least ratio of the idle time of ranks across a gap to that between calls of a phase."""
 
 FEW_RANKS = 2
-"""Rule of lockstep: so few ranks may happen to make equally many calls, so that the gaps must stand out too."""
+"""Rule of lockstep: so few ranks may happen to make equally many calls, so the gaps must stand out too."""
 
 _MOST_STEPS = 1 << 14
 """Largest number of stretches that are examined again, behind gaps, in each reading."""
