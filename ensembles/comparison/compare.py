@@ -8,13 +8,14 @@ from typing import Any, Unpack
 
 from ensembles.comparison.call_groups import ComparedCalls, Key, group_calls
 from ensembles.comparison.compare_samples import compare_kinds, compare_samples, summarize_group
+from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
 from ensembles.comparison.totals import ComparedSums, Total, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind
-from ensembles.comparison.verdict import FASTER, LEVEL, MARGIN, MIXED, SLOWER
+from ensembles.comparison.verdict import FASTER, MARGIN, MIXED, SLOWER
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text

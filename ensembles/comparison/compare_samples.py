@@ -19,6 +19,7 @@ from ensembles.comparison.components import PLACE, Scores, component_shares, com
 from ensembles.comparison.dependent_blocks import scaled
 from ensembles.comparison.effects import effects_of_parts, estimate_spreads, shifts_of_medians
 from ensembles.comparison.hypothesis_tests import (
+    LEVEL,
     kolmogorov_smirnov,
     rank_tests,
     smallest_rank_p,
@@ -46,7 +47,6 @@ from ensembles.comparison.shifts import (
 from ensembles.comparison.units import Kind, Units, choose_units
 from ensembles.comparison.verdict import (
     IDENTICAL,
-    LEVEL,
     MARGIN,
     decide,
     direction_of,

@@ -12,6 +12,8 @@ import numpy as np
 from ensembles.comparison.mode_partition import bin_octaves
 from ensembles.comparison.model import holm
 
+LEVEL = 0.05
+
 MOST_EXACT = 50
 """Groups of fewer values without ties have an exact Wilcoxon-Mann-Whitney test, as in R's wilcox.test."""
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
-from ensembles.comparison.hypothesis_tests import smallest_rank_p
-from ensembles.comparison.verdict import LEVEL
+from ensembles.comparison.hypothesis_tests import LEVEL, smallest_rank_p
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import seconds_text
 

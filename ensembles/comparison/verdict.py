@@ -14,7 +14,6 @@ from ensembles.comparison.units import RUNS, Units
 from ensembles.model.units import count_text, share_text
 
 MARGIN = 0.1
-LEVEL = 0.05
 SAME_LEVEL = 0.13
 """Level of the equivalence test of one part. All parts must pass, and few degrees of freedom cost the test
 some of its level: a move that just reaches the margin is called the same in about 10 %.
