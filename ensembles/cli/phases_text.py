@@ -67,9 +67,6 @@ def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
     ]
 
 
-_NOTABLE_SHARE = 0.05
-
-
 def _moved(entry: PhaseTotals) -> int:
     """Bytes of the phase; a phase that has messages in place of I/O is a row by itself too."""
     return entry.bytes_read + entry.bytes_written or (0 if entry.calls else entry.messages)
@@ -270,12 +267,14 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             f"{count_text(result['phases_without_all_tasks'], 'phase')}, where they could wait up to "
             f"{seconds_text(result['lost_without_calls_s'])} more."
         )
-    if share is not None and share >= _NOTABLE_SHARE:
-        text += (
-            " All causes count here, also equal calls of unequal times; imbalance in ensio diagnose means "
-            "unequal bytes."
-        )
     lines = [wrapped(text)]
+    if result["lost_s"] > 0:
+        lines.append(
+            wrapped(
+                "All causes count here, also equal calls of unequal times; imbalance in ensio diagnose means "
+                "unequal bytes."
+            )
+        )
     worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
     if worst is not None and worst.lost_s > 0:
         last = worst.last_call
@@ -286,10 +285,11 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
         )
         late = result.get("late_outside")
         if late is not None and (late["phase"], late["rank"]) == (worst.phase, worst.slowest_task):
+            text = f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} came last."
+            lines.append(wrapped(text))
             text = (
-                f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
-                f"came last, after {seconds_text(late['outside_s'])} outside of I/O calls (the others: "
-                f"{seconds_text(late['others_s'])} in the median)."
+                f"It was {seconds_text(late['outside_s'])} outside of I/O calls before, the others "
+                f"{seconds_text(late['others_s'])} in the median."
             )
         lines.append(wrapped(text))
     return "\n".join(lines)

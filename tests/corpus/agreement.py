@@ -137,7 +137,8 @@ def phases_lie_in_the_run(answers: Answers) -> Iterator[str]:
         if not line.startswith("phases"):
             continue
         for phase in told["phases"]:
-            if not 0 <= phase["lost_share"] <= 1:
+            # None: the run does not show that its tasks wait for each other.
+            if phase["lost_share"] is not None and not 0 <= phase["lost_share"] <= 1:
                 yield f"{line}: phase {phase['phase']} loses {phase['lost_share']} of itself"
             if phase["end_s"] < phase["start_s"]:
                 yield f"{line}: phase {phase['phase']} ends before it starts"

@@ -26,7 +26,7 @@ HOME = "/home/you/ensio"
 MARK = "<<<< next command >>>>"
 MACHINE = re.compile(
     r"^(?:# )?(?:command|program|hosts|job|MPI|processors|files on|start|node I/O|excluded|recorded|slowest|"
-    r"Most in phase)\b"
+    r"Most in phase|It was)\b"
 )
 CONTINUED = re.compile(r" {11}\S")
 NUMBER = re.compile(
