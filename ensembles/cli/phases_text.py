@@ -285,8 +285,10 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
         )
         late = result.get("late_outside")
         if late is not None and (late["phase"], late["rank"]) == (worst.phase, worst.slowest_task):
-            text = f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} came last."
-            lines.append(wrapped(text))
+            worst_s = seconds_text(worst.lost_s)
+            lines.append(
+                wrapped(f"Most in phase {worst.phase}, {worst_s}: rank {worst.slowest_task} came last.")
+            )
             text = (
                 f"It was {seconds_text(late['outside_s'])} outside of I/O calls before, the others "
                 f"{seconds_text(late['others_s'])} in the median."

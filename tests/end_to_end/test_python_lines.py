@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
-import importlib.util
 import sys
 
 import pytest
