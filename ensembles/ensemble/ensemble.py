@@ -590,8 +590,7 @@ class Ensemble:
         """
         from ensembles.statistics.sums.split import check_calls, predict_split
 
-        calls = check_calls(calls)
-        tasks = tasks_of(self) if tasks is None else tasks
+        calls, tasks = check_calls(calls), tasks_of(self) if tasks is None else tasks
         return predict_split(self.sample, calls, tasks, self.dependence, level, attributes=self.calls)
 
     def __repr__(self) -> str:

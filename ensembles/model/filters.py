@@ -211,14 +211,19 @@ def parse_sizes(text: str) -> tuple[int, int]:
     >>> parse_sizes("1MiB..4MiB"), parse_sizes("..4096")
     ((1048576, 4194304), (0, 4096))
     """
+    low, high, is_range = _limits(text, 2**64 - 1)
+    if is_range and high < low:
+        raise EnsioError(f'size "{text}" is an empty range: write the smaller size first')
+    return low, high
+
+
+def _limits(text: str, most: int) -> tuple[int, int, bool]:
+    """Return the ends of a range of bytes as they are written, a missing one as `most`; and if it is one."""
     low_text, range_sign, high_text = text.partition("..")
     low = parse_size(low_text) if low_text.strip() or not range_sign else 0
     if not range_sign:
-        return low, low
-    high = parse_size(high_text) if high_text.strip() else 2**64 - 1
-    if high < low:
-        raise EnsioError(f'size "{text}" is an empty range: write the smaller size first')
-    return low, high
+        return low, low, False
+    return low, parse_size(high_text) if high_text.strip() else most, True
 
 
 def parse_times(text: str) -> tuple[float, float]:
@@ -328,14 +333,12 @@ def parse_offsets(text: str) -> tuple[int, int]:
     >>> parse_offsets("1MiB..2MiB"), parse_offsets("4096")
     ((1048576, 2097151), (4096, 4096))
     """
-    low_text, range_sign, high_text = text.partition("..")
     try:
-        low = parse_size(low_text) if low_text.strip() or not range_sign else 0
-        if not range_sign:
-            return low, low
-        high = parse_size(high_text) if high_text.strip() else 2**63
+        low, high, is_range = _limits(text, 2**63)
     except EnsioError as error:
         raise EnsioError(str(error).replace("size", "offset", 1)) from None
+    if not is_range:
+        return low, low
     if low >= high:
         raise EnsioError(f'offset "{text}" is an empty range: write the smaller offset first')
     return low, high - 1

@@ -21,7 +21,7 @@ from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import seconds_text, share_text
+from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
@@ -343,7 +343,7 @@ class Explorer:
         self._ranks.fill(calls.by_rank())
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
         self._found.text = about + "".join(
-            f"<p>{html.escape(_sentence(panel, view, len(self._panels) > 1))}</p>" for panel in self._panels
+            f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
         self._answer.text = ""
         self.texts.data = texts
@@ -569,24 +569,6 @@ def _arranged(panels: Sequence[Panel]) -> list[Any]:
         second.durations.figure,
         *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
     ]
-
-
-def _sentence(panel: Panel, view: View, several: bool) -> str:
-    calls, shown = panel.of_marked, panel.shown
-    what = ("marked" if view.is_marked else "shown") + (f" of {shown.run.path}" if several else "")
-    if not calls.count:
-        return calls.reading or f"No call is {what}."
-    ranks = calls.ranks[0]
-    low, middle, high = (end * 1e-9 for end in calls.durations_ns)
-    start, end = (end * 1e-9 for end in calls.extent_ns)
-    are = "call is" if calls.count == 1 else "calls are"
-    count = f"{'At most ' if calls.is_bound else ''}{calls.count:,} {are}"
-    return (
-        f"{count} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, from "
-        f"{seconds_text(start)} to {seconds_text(end)}. "
-        f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
-        + (f" {calls.reading}" if calls.reading else "")
-    )
 
 
 def _heading(text: str) -> Div:

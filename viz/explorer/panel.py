@@ -10,6 +10,7 @@ from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.models import Range1d
 from bokeh.plotting import figure
 
+from ensembles.model.units import seconds_text
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
@@ -125,6 +126,35 @@ class Panel:
             self._look(lambda view: replace(view, zoom_s=times), from_page=True)
         else:
             self._look(lambda view: replace(view, zoom_s=times, zoom_ranks=rows), from_page=True)
+
+    def sentence(self, view: View, several: bool) -> str:
+        """Describe the calls that are marked, or shown.
+
+        Parameters
+        ----------
+        view : View
+        several : bool
+            Name the run, because the page shows several.
+
+        Returns
+        -------
+        str
+        """
+        calls = self.of_marked
+        what = ("marked" if view.is_marked else "shown") + (f" of {self.shown.run.path}" if several else "")
+        if not calls.count:
+            return calls.reading or f"No call is {what}."
+        ranks = calls.ranks[0]
+        low, middle, high = (end * 1e-9 for end in calls.durations_ns)
+        start, end = (end * 1e-9 for end in calls.extent_ns)
+        are = "call is" if calls.count == 1 else "calls are"
+        count = f"{'At most ' if calls.is_bound else ''}{calls.count:,} {are}"
+        return (
+            f"{count} {what}, of {ranks:,} of {self.shown.run.tasks:,} ranks, from "
+            f"{seconds_text(start)} to {seconds_text(end)}. "
+            f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
+            + (f" {calls.reading}" if calls.reading else "")
+        )
 
     def _mark_rectangle(self, event: Event) -> None:
         box = _rectangle(event)

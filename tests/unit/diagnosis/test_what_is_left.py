@@ -1,4 +1,4 @@
-"""What no finding explains is told where there is some, and a run without calls is not a healthy one."""
+"""Waiting that no finding explains is told where there is any, and a run without calls is not healthy."""
 
 import json
 from pathlib import Path
