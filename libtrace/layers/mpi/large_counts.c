@@ -21,61 +21,23 @@ enum {
 #ifdef ENSIO_BINDING
 #define BYTES FORTRAN_BYTES
 #define LOCAL_BYTES FORTRAN_LOCAL_BYTES
-#define LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, summed_only) \
-    FORTRAN_WAITING(call, mpi_##lower##_f08ts_large_, fortran_parameters, fortran_arguments, bytes, summed_only)
+#define LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
+    FORTRAN_WAITING(call, mpi_##lower##_f08ts_large_, fortran_parameters, fortran_arguments, bytes, \
+                    ENSIO_BETWEEN_TWO(CALL_MPI_##call))
 #else
 #define BYTES C_BYTES
 #define LOCAL_BYTES C_LOCAL_BYTES
-#define LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, summed_only) \
-    C_WAITING_AS(MPI_##call##_c, call, parameters, arguments, bytes, summed_only)
+#define LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
+    C_WAITING_AS(MPI_##call##_c, call, parameters, arguments, bytes, ENSIO_BETWEEN_TWO(CALL_MPI_##call))
 #endif
 
-#define COUNT int64_t
-#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
-#define COMPLETION(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, \
-                   ended)
-#define TEST(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, count, which, places, ended, \
-             done)
-#define OTHER(call, lower)
-#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
-    LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, \
-          ENSIO_BETWEEN_TWO(CALL_MPI_##call))
-#include <calls/mpisync.def>
-
-#define COUNT int64_t
-#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
-#define UNCOUNTED SYNC
-#define FINDING(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, found)
-#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
-    LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, 0)
-#include <calls/mpimsg.def>
-
-/* Windows have large counts too; in mpi_f08 they have other names. */
-#define COUNT int64_t
-#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
-#define UNCOUNTED SYNC
-#define FINDING(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, found)
-#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
-    LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, 0)
-#ifdef ENSIO_BINDING
-#define WINDOW SYNC
-#else
-#define WINDOW EXCHANGE
-#endif
-#include <calls/mpimsg_later.def>
-
-#define COUNT int64_t
-#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
-#define UNCOUNTED SYNC
-#define FINDING(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, found)
-#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
-    LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, 0)
-#include <calls/mpimsg_neighbor.def>
-
-#define COUNT int64_t
-#define SYNC(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes)
-#define UNCOUNTED SYNC
-#define FINDING(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, found)
-#define EXCHANGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes) \
-    LARGE(call, lower, parameters, arguments, fortran_parameters, fortran_arguments, bytes, 0)
-#include <calls/mpimsg_four.def>
+#define TABLE <calls/mpisync.def>
+#include "large_table.h"
+#define TABLE <calls/mpimsg.def>
+#include "large_table.h"
+#define TABLE <calls/mpimsg_later.def>
+#include "large_table.h"
+#define TABLE <calls/mpimsg_neighbor.def>
+#include "large_table.h"
+#define TABLE <calls/mpimsg_four.def>
+#include "large_table.h"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,49 @@ def test_where_a_filter_is_missing_that_is_said(folder: Path, tmp_path: Path) ->
         assert done.stderr.startswith(f"ensio: {sentence}")
         assert done.stderr.count("\n") == 1
     assert [path.name for path in folder.iterdir()] == ["s.spool"]
+
+
+@pytest.mark.parametrize("name", ["zstd", "blosc"])
+@pytest.mark.parametrize("before", ["import netCDF4", "import netCDF4, hdf5plugin"])
+def test_filters_work_after_an_import_of_netcdf4(folder: Path, name: str, before: str) -> None:
+    """netCDF4 puts its own filters in the way; the folders that HDF5 searches stay as they were."""
+    if importlib.util.find_spec("netCDF4") is None:
+        pytest.skip("netCDF4 is not installed: its filters are not tested")
+    program = (
+        f"{before}\n"
+        "import sys\n"
+        "from h5py import h5pl\n"
+        "folders = [h5pl.get(place) for place in range(h5pl.size())]\n"
+        "from ensembles.cli.main import main\n"
+        f"code = main(['collect', '.', '-o', '../out.h5', '--filter', '{name}'])\n"
+        "assert folders and folders == [h5pl.get(place) for place in range(h5pl.size())]\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(
+        en.open(folder.parent / "out.h5").events.offset, made_events(3000)["offset"]
+    )
+
+
+def test_a_filter_that_is_in_use_is_not_replaced(folder: Path) -> None:
+    if importlib.util.find_spec("netCDF4") is None:
+        pytest.skip("netCDF4 is not installed: its filters are not tested")
+    main(["collect", str(folder), "-o", str(folder.parent / "blosc.h5"), "--filter", "blosc"])
+    program = (
+        "import netCDF4, h5py, sys\n"
+        "column = h5py.File('../blosc.h5')['events/offset']\n"
+        "column[:3]\n"
+        "from ensembles.cli.main import main\n"
+        "code = main(['collect', '.', '-o', '../out.h5', '--filter', 'blosc'])\n"
+        "column[3:]\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("ensio: HDF5 uses a filter blosc of another package in this process")
+    assert done.stderr.count("\n") == 1
+    assert not (folder.parent / "out.h5").exists()
 
 
 @given(
