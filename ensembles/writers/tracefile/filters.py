@@ -82,8 +82,8 @@ def _replace_filter_of_others(hdf5plugin: ModuleType) -> None:
             h5pl.append(folder)
     if not is_replaced:
         raise EnsioError(
-            "HDF5 uses a filter blosc of another package in this process, such as netCDF4's: import hdf5plugin "
-            "before it, or choose gzip or zstd"
+            "HDF5 uses a filter blosc of another package in this process, such as netCDF4's: import "
+            "hdf5plugin before it, or choose gzip or zstd"
         )
 
 
