@@ -28,7 +28,9 @@ def execute(args: argparse.Namespace) -> int:
     run, filters = open_table(args)
     files = totals_by_file(run, args.sort, **filters)
     headers = ("file", "tasks")
-    return print_table(args, run, files, "file", headers, _first_cells)
+    # Calls without a file have a row, and are no file.
+    counted = sum(bool(file.path) for file in files)
+    return print_table(args, run, files, "file", headers, _first_cells, counted=counted)
 
 
 def _first_cells(file: FileTotals) -> tuple[str, str]:

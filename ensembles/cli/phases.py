@@ -98,7 +98,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        print(phases_text(phases, totals, args.limit, result))
+        layers = run.info.environment.get("ENSIO_LAYERS", "").split(",")
+        print(phases_text(phases, totals, args.limit, result, with_messages="mpimsg" in layers))
         if table.outside and selection.phases is None:
             warn(f"note: {table.outside:,} calls are outside all phases")
     for note in run.notes:

@@ -77,6 +77,7 @@ def phases_text(
     totals: Sequence[PhaseTotals],
     limit: int,
     result: dict[str, Any],
+    with_messages: bool = False,
 ) -> str:
     """Format the phases.
 
@@ -90,6 +91,8 @@ def phases_text(
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
         ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``. ``lost_s`` is None if the run does not show that tasks wait for each other.
+    with_messages : bool
+        Whether the layer of messages was recorded, even if it has no call.
 
     Returns
     -------
@@ -120,7 +123,7 @@ def phases_text(
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
     parts += [
         _steps(result["collective_steps"]),
-        _without_io(result["without_io"], bool(phases.message_steps)),
+        _without_io(result["without_io"], with_messages or bool(phases.message_steps)),
     ]
     return "\n\n".join(filter(None, parts))
 

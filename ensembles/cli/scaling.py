@@ -106,6 +106,9 @@ def _text(found: Scaling) -> str:
         "spread: highest rate of the runs divided by the lowest",
         f"efficiency: rate {each}, relative to the fewest {counted} of the same layer and files",
     ]
+    listed = [run.path for point in found.points for run in point.runs]
+    if len(listed) > len(set(listed)):
+        notes.append("runs of one task are of both kinds: their one file is shared and per task")
     return "\n".join([head, "", table_text(headers, rows, left=2), "", *notes])
 
 

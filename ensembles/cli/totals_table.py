@@ -18,7 +18,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn,
 )
-from ensembles.model.units import share_text
+from ensembles.model.units import count_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -56,6 +56,7 @@ def print_table(
     headers: Sequence[str],
     first_cells: Callable[[Any], Sequence[str]],
     waits: bool = False,
+    counted: int | None = None,
 ) -> int:
     """Print a table of totals, or its JSON.
 
@@ -73,6 +74,8 @@ def print_table(
         Gives the cells of the first columns of a row.
     waits : bool
         Whether to show the longest call, and the time waiting for other tasks.
+    counted : int, optional
+        Rows that are one of `what`, if not all are.
 
     Returns
     -------
@@ -95,7 +98,8 @@ def print_table(
         }
         print(json.dumps(result, indent=2))
     else:
-        print(_text(rows[: args.limit], len(rows), sums, what, headers, first_cells, waits))
+        head = count_text(len(rows) if counted is None else counted, what)
+        print(_text(rows[: args.limit], len(rows), sums, what, headers, first_cells, waits, head))
     for note in run.notes:
         warn(f"note: {note}")
     return 0
@@ -109,9 +113,10 @@ def _text(
     headers: Sequence[str],
     first_cells: Callable[[Any], Sequence[str]],
     waits: bool,
+    head: str,
 ) -> str:
     from ensembles.cli.table import table_text
-    from ensembles.model.units import bytes_text, count_text, seconds_text
+    from ensembles.model.units import bytes_text, seconds_text
 
     def bytes_cell(value: int | None) -> str:
         return "unknown" if value is None else bytes_text(value) if value else ""
@@ -136,7 +141,7 @@ def _text(
         if sums[key] is None or sums[key]
     ]
     whole = [
-        count_text(count, what),
+        head,
         count_text(sums["calls"], "call"),
         *moved,
         f"{seconds_text(sums['io_time_s'])} in I/O",

@@ -109,11 +109,20 @@ class Row:
         """Whether the median is within the tolerance interval."""
         return bool(self.first.low <= self.median <= self.first.high)
 
+    def _range(self) -> tuple[float, float]:
+        """Return simulated values between which at least 90 % of them lie.
+
+        They are values of seeds and not interpolated, so that a seed with another count of modes shows.
+        """
+        shown = self.values[np.isfinite(self.values)]
+        low = np.percentile(shown, 5, method="lower")
+        return float(low), float(np.percentile(shown, 95, method="higher"))
+
     def cells(self) -> tuple[str, ...]:
         """Return the cells of a table row, as in `HEADERS`."""
         unit, median = self.first.unit, self.median
         shown = self.values[np.isfinite(self.values)]
-        low, high = np.percentile(shown, [5, 95]) if len(shown) else (np.nan, np.nan)
+        low, high = self._range() if len(shown) else (np.nan, np.nan)
         has_ratio = np.isfinite(self.first.paper) and self.first.paper != 0 and np.isfinite(median)
         return (
             self.first.case,

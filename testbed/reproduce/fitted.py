@@ -54,7 +54,6 @@ FITS = (
         ("IOR", "MADbench", "GCRM"),
         {
             "franklin": (
-                "link_MB_per_s",
                 "cache_MiB",
                 "share_noise",
                 "heavy_share",

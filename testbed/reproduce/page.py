@@ -17,9 +17,10 @@ _HEAD = """# Numbers of the papers and of simulated runs
     ./dev reproduce --case ior --seeds 3
 
 `./dev reproduce --write` writes this page. The models were simulated with {seeds} seeds. A row has a
-number of a paper, the median of the simulated ones, and the range of 90 % of the seeds. It is met if the
-median is within the tolerance. That is ± 30 %, unless the row has another. Some numbers are in a paper
-in words only, such as "narrower" or "similar". Their tolerance excludes the contrary.
+number of a paper, the median of the simulated ones, and the range of 90 % of the seeds or more, from the
+value of one seed to that of another. It is met if the median is within the tolerance. That is ± 30 %,
+unless the row has another. Some numbers are in a paper in words only, such as "narrower" or "similar".
+Their tolerance excludes the contrary.
 
 | kind | meaning |
 |---|---|

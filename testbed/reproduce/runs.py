@@ -76,6 +76,6 @@ class Runs:
         path = str(self._folder / name)
         command = [sys.executable, "-m", "ensembles.cli.main", "simulate", pattern, "--fs", machine, *options]
         command += ["--seed", str(self._seed + _OTHER * other), "-o", path, "--json"]
-        print(f"simulating {name}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"simulating {name}, seed {self._seed}\n")  # in one piece, as seeds run side by side
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         return Simulated(path, json.loads(done.stdout))

@@ -69,8 +69,15 @@ def test_a_row_has_median_and_range_of_its_seeds():
     (row,) = rows_of(figures)
     assert row.median == 11.0
     assert row.met
-    assert row.cells()[4] == "11 s"
+    assert row.cells()[4:6] == ("11 s", "9 – 30")
     assert summary([row]) == ["fitted: 1 of 1 within tolerance"]
+
+
+def test_the_range_of_a_count_has_values_of_seeds():
+    """One of twenty seeds finds nothing: an interpolated quantile had 2.85."""
+    (row,) = rows_of([[Figure("case", "modes", "predicted", 3, ours, 3, 3, "")] for ours in [0.0] + 19 * [3.0]])
+    assert row.met
+    assert row.cells()[5] == "0 – 3"
 
 
 def test_what_half_of_the_runs_do_not_show_is_not_met():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
@@ -30,10 +30,17 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
     spools : sequence of Spool
         If their values differ, the first one counts.
     """
+    tables: dict[str, bytes] = {}
+    blocks: dict[str, dict[bytes, bytes]] = {}
     for spool in spools:
         host = os.fsdecode(spool.properties.get(b"host", b""))
-        if host not in metadata.mounts and b"mounts" in spool.properties:
-            metadata.mounts[host] = _mounts(spool.properties)
+        # The process with the table need not be the one that used a file system first and asked for its blocks.
+        of_host = blocks.setdefault(host, {})
+        for key, value in spool.properties.items():
+            if key.startswith(_BLOCK):
+                of_host.setdefault(key[len(_BLOCK) :], value)
+        if host not in tables and b"mounts" in spool.properties:
+            tables[host] = spool.properties[b"mounts"]
         count = spool.properties.get(b"processors", b"")
         if count.isdigit() and len(count) < _COUNT_DIGITS:
             metadata.processors.setdefault(host, int(count))
@@ -42,6 +49,7 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
                 facts = metadata.file_facts.setdefault(os.fsdecode(name), {})
                 for key, value in _pairs(spool.facts[number]):
                     facts.setdefault(key, value)
+    metadata.mounts.update({host: _mounts(table, blocks[host]) for host, table in tables.items()})
     metadata.environment = next((found for spool in spools if (found := _environment(spool))), {})
     for fact in ("user", "uid", "libc", "mpi"):
         values = (spool.properties.get(fact.encode(), b"") for spool in spools)
@@ -68,12 +76,12 @@ def _plain(text: bytes) -> str:
     return os.fsdecode(_ESCAPE.sub(lambda escape: bytes([int(escape[1], 8) & 0xFF]), text))
 
 
-def _mounts(properties: dict[bytes, bytes]) -> tuple[Mount, ...]:
+def _mounts(table: bytes, blocks: Mapping[bytes, bytes]) -> tuple[Mount, ...]:
     mounts = []
-    for line in properties[b"mounts"].splitlines():
+    for line in table.splitlines():
         point, _, rest = line.partition(b" ")
         kind, _, source = rest.partition(b" ")
-        block = properties.get(_BLOCK + point, b"")
+        block = blocks.get(point, b"")
         if point.startswith(b"/") and kind:
             block_bytes = int(block) if block.isdigit() and len(block) < 16 else 0
             mounts.append(Mount(_plain(point), _plain(kind), _plain(source), block_bytes))

@@ -100,3 +100,15 @@ def test_info_says_the_same_of_collective_calls(btio: Path, capsys: pytest.Captu
     assert rows["mpiio", "write", "posix"]["amplification"] == pytest.approx(1.0)
     assert main(["info", str(btio)]) == 0
     assert "collective I/O: some task was in a collective call" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("with_messages", [False, True])
+def test_the_layer_of_messages_is_not_advised_where_it_was_recorded(
+    phases: Phases, with_messages: bool
+) -> None:
+    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
+    result["without_io"] = {"steps": 2, "time_s": 0.1}
+    text = phases_text(phases, MADBENCH, 50, result, with_messages=with_messages).replace("\n", " ")
+    assert "2 steps between collective calls had no I/O" in text
+    assert ("had no I/O and no messages" in text) == with_messages
+    assert ("--layers default,mpimsg" in text) != with_messages

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -79,6 +80,21 @@ def test_a_run_of_one_task_is_the_baseline_of_the_series_that_there_are():
     ]
     # Runs at another layer, or with some other number of files, do not count as series of it.
     assert ("posix", "shared", 1) in series(one, rate(2, "per task", "mpiio"), rate(2, "7"))
+
+
+def test_a_run_that_counts_twice_is_told(folders, tmp_path, capsys):
+    for name, ranks, names in (("one", 1, "a"), ("two", 2, "ab"), ("both", 2, "aa")):
+        for rank in range(ranks):
+            events = made_events(10, seed=rank)
+            spool(tmp_path / name / f"{rank}.spool", [events], files={1: f"/data/{names[rank]}"}, rank=rank)
+    paths = [str(tmp_path / name) for name in ("one", "two", "both")]
+    told = "runs of one task are of both kinds"
+    assert main(["scaling", *paths]) == 0
+    text = capsys.readouterr().out
+    assert told in text
+    assert [line.split()[:2] for line in text.splitlines()].count(["posix", "shared"]) == 2
+    assert main(["scaling", *paths[:2]]) == 0  # there is one kind of files
+    assert told not in capsys.readouterr().out
 
 
 def test_nodes_are_counted(folders):

@@ -50,7 +50,8 @@ def directory(tmp_path) -> Path:
     }
     first = {1: {"hint.cb_nodes": "4", "lustre.lov": "00"}, 7: {"mount": "/scratch"}}
     spool(run / "0.spool", 0, first, mounts=MOUNTS, processors="1", **{"block./home": "1048576"}, **told)
-    spool(run / "1.spool", 1, {1: {"hint.cb_nodes": "9", "hint.striping_unit": "1"}}, **told)
+    second = {1: {"hint.cb_nodes": "9", "hint.striping_unit": "1"}}
+    spool(run / "1.spool", 1, second, **{"block./": "4096", "block./home": "8192"}, **told)
     spool(run / "2.spool", 2, {}, mounts="/ xfs /dev/sda\n", **told)
     return run
 
@@ -85,6 +86,7 @@ def test_nodes_with_fewer_processors_than_tasks_are_known(run):
 def test_every_node_has_its_mounts(run):
     assert list(run.info.mounts) == ["node0", "node1"]
     assert run.info.mounts["node0"][1] == Mount("/home", "nfs4", "server:/export/home", 1048576)
+    assert run.info.mounts["node0"][0].block_bytes == 4096  # of a process of this node without a table
     assert run.info.mounts["node0"][3].point == "/with blank"
     assert run.info.mounts["node1"] == (Mount("/", "xfs", "/dev/sda", 0),)
 
