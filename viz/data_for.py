@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
@@ -99,7 +100,8 @@ def all_data_for(data: Run | Events, *kinds: type[Summary]) -> list[Any]:
                 )
         return list(data.summarize(requests).summaries.values())
     if isinstance(data, Events):
-        return list(summarize_chunks(requests, iter([data]), data).summaries.values())
+        alone = among_themselves(data)
+        return list(summarize_chunks(requests, iter([alone]), alone).summaries.values())
     raise TypeError(f"a run, events or a {kinds[0].__name__} is needed, not {type(data).__name__}")
 
 

@@ -20,6 +20,8 @@ from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
     from ensembles.run.rates import RunRates
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
     from ensembles.structure.rates import Rates
 
 NAME = "rate"
@@ -39,14 +41,32 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.run.rates import compute_rates
 
     run = open_run(args, args.run)
-    found = compute_rates(run, selection_from_args(args))
+    selection = selection_from_args(args)
+    found = compute_rates(run, selection)
     if args.json:
         print(json.dumps(found.to_json() | {"complete": not run.notes, "notes": run.notes}, indent=2))
     else:
         print("\n\n".join(_text(entry) + _bursts_text(found, entry.op) for entry in found.rates))
     for note in run.notes:
         warn(f"note: {note}")
+    if not any(entry.bytes for entry in found.rates) and run.info.has_all_events:
+        _tell_of_inner_calls(run, selection)
     return 0
+
+
+def _tell_of_inner_calls(run: Run, selection: Selection) -> None:
+    """Say where the bytes of the selected calls are, if all of them are inside other calls."""
+    from ensembles.model.units import bytes_text
+    from ensembles.passes.summary import ignoring_run
+    from ensembles.summaries.calltable import CallTable
+
+    table = run.summarize(ignoring_run(CallTable), selection=selection.for_run(run))
+    moved = sum(totals.bytes for call, totals in table.totals.items() if call.op in ("read", "write"))
+    if moved:
+        warn(
+            f"note: these calls moved {bytes_text(moved)} inside calls of other layers, and a rate counts "
+            "the outermost calls: leave out the filter, or use viz.rate(run.select(...)) in Python"
+        )
 
 
 def _bursts_text(rates: RunRates, op: str) -> str:

@@ -34,7 +34,7 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
     blocks: dict[str, dict[bytes, bytes]] = {}
     for spool in spools:
         host = os.fsdecode(spool.properties.get(b"host", b""))
-        # The process with the table need not be the one that used a file system first and asked for its blocks.
+        # The process with the table need not be the one that asked for the block size.
         of_host = blocks.setdefault(host, {})
         for key, value in spool.properties.items():
             if key.startswith(_BLOCK):
