@@ -49,22 +49,25 @@ def execute(args: argparse.Namespace) -> int:
     """Print the requests."""
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.run.requests import MOST_SIZES, requests_of_run
+    from ensembles.structure.counters import counted_requests
 
     run = open_run(args, args.run)
     filters: Any = {name: getattr(args, name) for name in FILTERS if getattr(args, name)}
     found = requests_of_run(run, args.align, max(args.limit, MOST_SIZES), **filters)
+    counted = counted_requests(run.info)
     refuse_nothing(run, selection_from_args(args), len(found))
     if args.json:
         result = {
             "run": run.path,
             "align_bytes": args.align,
             "requests": [row.to_json() for row in found],
+            **({"counted": counted} if counted else {}),
             "complete": not run.notes,
             "notes": run.notes,
         }
         print(json.dumps(result, indent=2))
     else:
-        print(_text(found, args.limit))
+        print(_text(found, args.limit, counted))
     for note in run.notes:
         warn(f"note: {note}")
     return 0
@@ -83,7 +86,7 @@ def _size(text: str) -> int:
     return size
 
 
-def _text(found: Sequence[RequestTotals], limit: int) -> str:
+def _text(found: Sequence[RequestTotals], limit: int, counted: Sequence[dict[str, Any]] = ()) -> str:
     from ensembles.cli.table import table_text
     from ensembles.model.units import bytes_text, seconds_text, size_text
 
@@ -118,15 +121,37 @@ def _text(found: Sequence[RequestTotals], limit: int) -> str:
     ]
     parts = [table_text(headers, totals, left=2)]
     parts.append(table_text(("API", "op", "request size", "count", "share"), sizes, left=2))
+    if counted:
+        parts.append(_counted_text(counted, limit))
     notes = []
     uncertain = [f"{row.layer} {row.op} {row.uncertainty:,}" for row in found if row.uncertainty]
     if uncertain:
         notes.append(f"counts of sizes may be too low by up to: {', '.join(uncertain)}")
-    if any(row.located is None for row in found):
+    is_unknown = any(row.located is None for row in found)
+    if is_unknown and not counted:
         notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
-    elif any(row.located != row.count for row in found):
+    elif not is_unknown and any(row.located != row.count for row in found):
         notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
     return "\n\n".join([*parts, *notes])
+
+
+def _counted_text(counted: Sequence[dict[str, Any]], limit: int) -> str:
+    """Format what counters say of reads and writes together."""
+    from ensembles.cli.table import table_text
+    from ensembles.model.units import size_text
+
+    rows = [
+        (
+            entry["layer"],
+            _part(entry["misaligned"], entry["count"]),
+            ", ".join(size_text(size) for size in entry["alignment_bytes"]),
+            ", ".join(f"{size_text(e['bytes'])} × {e['count']:,}" for e in entry["common_sizes"][:limit]),
+        )
+        for entry in counted
+    ]
+    headers = ("API", "misaligned", "to", "common sizes")
+    text = table_text(headers, rows, left=1)
+    return f"Reads and writes together, as counted (at least: four sizes of each file are kept)\n\n{text}"
 
 
 def _part(count: int | None, whole: int | None) -> str:

@@ -148,6 +148,41 @@ def shared_sentence(run: RunInfo) -> str:
     )
 
 
+def counted_requests(run: RunInfo) -> list[dict[str, Any]]:
+    """Return what counters say of the requests of each interface, reads and writes together.
+
+    Parameters
+    ----------
+    run : RunInfo
+
+    Returns
+    -------
+    list of dict
+        ``layer``, ``count``, ``misaligned`` (None: not counted), ``misaligned_share``, ``alignment_bytes``
+        (list: what misaligned refers to) and ``common_sizes`` (``bytes`` and ``count``; a record keeps four
+        sizes, so that counts are lower bounds). Interfaces of which neither is known are left out.
+    """
+    found = []
+    for module in _modules(run):
+        aligned_to = list(module.alignment.get("file", ()))
+        sizes = [{"bytes": size, "count": count} for size, count in module.common_sizes]
+        count = int(module.total("reads") + module.total("writes"))
+        if not count or not (aligned_to or sizes):
+            continue
+        misaligned = int(module.total("file_misaligned")) if aligned_to else None
+        found.append(
+            {
+                "layer": module.layer,
+                "count": count,
+                "misaligned": misaligned,
+                "misaligned_share": None if misaligned is None else misaligned / count,
+                "alignment_bytes": aligned_to,
+                "common_sizes": sizes,
+            }
+        )
+    return found
+
+
 def main_interface(modules: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:
     """Return the outermost interface through which the data went, whose rate is that of the program.
 

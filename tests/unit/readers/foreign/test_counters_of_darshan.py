@@ -13,7 +13,7 @@ from read_by_pydarshan import EXAMPLES, cffi_backend
 import ensembles as en
 from ensembles.cli.info_text import information_text
 from ensembles.run.information import collect_information
-from ensembles.structure.counters import file_rows, rank_rows, shared_sentence
+from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence
 
 LOGS = sorted([*EXAMPLES.glob("*/*.darshan"), *(EXAMPLES.parent / "tests" / "input").glob("*.darshan")])
 DERIVED = ("POSIX", "MPI-IO", "STDIO")
@@ -89,6 +89,35 @@ def test_totals_by_file_and_rank_are_those_of_pydarshans_records(path: Path, mod
             assert total == int(whole[name][whole[name] >= 0].sum()), name
         elif name.endswith("_TIME") and name.startswith(("F_READ", "F_WRITE", "F_META")):
             assert total == pytest.approx(real[name].clip(lower=0).sum()), name
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [case for case in CASES if case[1] in ("POSIX", "MPI-IO")],
+    ids=lambda case: str(case)[-40:],
+)
+def test_counted_requests_are_those_of_pydarshans_records(path: Path, module: str) -> None:
+    whole, _ = frames(path, module)
+    run = en.open(path)
+    assert run.counters is not None
+    layer = run.counters.modules[module].layer
+    (found,) = [entry for entry in counted_requests(run.info) if entry["layer"] == layer] or [None]
+    calls = int(whole[[name for kinds in _CALLS[module] for name in kinds]].clip(lower=0).sum().sum())
+    if found is None:
+        assert calls == 0
+        return
+    assert found["count"] == calls
+    if module == "POSIX":
+        assert found["misaligned"] == int(whole["FILE_NOT_ALIGNED"].clip(lower=0).sum())
+        assert found["alignment_bytes"] == sorted({int(size) for size in whole["FILE_ALIGNMENT"] if size > 0})
+    counts: dict[int, int] = {}
+    for place in range(1, 5):
+        for size, count in zip(whole[f"ACCESS{place}_ACCESS"], whole[f"ACCESS{place}_COUNT"], strict=True):
+            if count > 0:
+                counts[int(size)] = counts.get(int(size), 0) + int(count)
+    for entry in found["common_sizes"]:
+        assert counts[entry["bytes"]] == entry["count"]
+    assert found["common_sizes"][0]["count"] == max(counts.values())
 
 
 def _is_sound(path: Path, module: str) -> bool:
