@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison, Effect, Move
 
 _WIDTH = 96
+_MOST_HEADLINES = 4
 
 
 def comparison_text(found: Comparison) -> str:
@@ -191,7 +192,8 @@ def totals_text(found: Sequence[Comparison]) -> str:
         values = [_total(total.what, value) for value in total.typical]
         rows.append((_LABELS[total.what], *values, *ratios))
     names = without_common_folder([group.name for group in found[0].groups])
-    headers = ("a run", *names, *("ratio" for _ in totals[0].ratios))
+    what = "a run, mean" if any(group.runs > 1 for group in found[0].groups) else "a run"
+    headers = (what, *names, *("ratio" for _ in totals[0].ratios))
     table: str = tabulate(
         rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * (len(headers) - 1))
     )
@@ -207,12 +209,21 @@ def _total(what: str, value: float) -> str:
 def comparisons_text(found: Sequence[Comparison]) -> str:
     """Return the comparisons of several kinds of calls: totals, verdicts, then the first one in full."""
     first = found[0]
-    parts = [f"{_headline(first)}", totals_text(found), run_tests_text(first)]
+    parts = [_headlines(found), totals_text(found), run_tests_text(first)]
     if len(found) > 1:
         parts.append(_verdicts(found))
         parts.append("In detail (other kinds of calls: --op, --layer):")
     parts.append(comparison_text(first))
     return "\n\n".join(part for part in parts if part)
+
+
+def _headlines(found: Sequence[Comparison]) -> str:
+    """Return the strongest finding, or all kinds of calls of which there is another number."""
+    if not found[0].counts_differ or found[0].blocked is not None:
+        return _headline(found[0])
+    counted = [_headline(one) for one in found if one.counts_differ and one.blocked is None]
+    more = f"\n{len(counted) - _MOST_HEADLINES:,} more below" if len(counted) > _MOST_HEADLINES else ""
+    return "\n".join(counted[:_MOST_HEADLINES]) + more
 
 
 def _headline(found: Comparison) -> str:

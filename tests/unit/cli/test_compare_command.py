@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_spools import made_events, spool
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
@@ -136,6 +137,24 @@ def test_one_slow_run_against_four_baselines_fails(runs):
     assert (found["op"], found["verdict"], found["direction"]) == ("write", "different", "slower")
     assert ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%").returncode == 1
     assert ensio(*a, "--with", runs["a4"], "--fail-on", "slower").returncode == 0
+
+
+def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
+    """Of three groups too: larger writes, and syncs."""
+    for name, sizes in {"small": (40, 0), "big": (12, 0), "sync": (12, 12)}.items():
+        for number in range(2):
+            events = made_events(sum(sizes), seed=number)
+            events["call"] = NUMBER["write"]
+            events["call"][sizes[0] :] = NUMBER["fsync"]
+            events["requested"][sizes[0] :] = events["moved"][sizes[0] :] = 0
+            spool(tmp_path / f"{name}{number}" / "0.spool", [events], files={1: "/data/a"}, rank=0)
+    groups = [[tmp_path / f"{name}{number}" for number in range(2)] for name in ("small", "big", "sync")]
+    text = ensio(*groups[0], "--with", *groups[1], "--with", *groups[2]).stdout
+    lines = text.splitlines()
+    assert "posix write: 12 and 12 calls a run instead of 40" in lines[:2]
+    assert "posix sync: 0 and 12 calls a run instead of 0" in lines[:2]
+    assert "a run, mean" in text
+    assert ", median difference " in " ".join(text.split())
 
 
 def test_another_number_of_calls_is_the_headline_without_any_test(runs):
