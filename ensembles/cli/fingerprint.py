@@ -129,7 +129,7 @@ def _text(made: dict[str, Any], limit: int) -> str:
                 entry["digests"]["bytes"][:8],
             )
         )
-    headers = ("phase", "tasks", "calls", "read", "written", "ordered calls", "bytes")
+    headers = ("phase", "tasks", "calls", "read", "written", "digest: calls", "digest: bytes")
     calls = ", ".join(f"{name} × {count:,}" for name, count in made["whole"]["calls"].items())
     lines = [
         files,

@@ -53,7 +53,8 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
     metadata.environment = next((found for spool in spools if (found := _environment(spool))), {})
     for fact in ("user", "uid", "libc", "mpi"):
         values = (spool.properties.get(fact.encode(), b"") for spool in spools)
-        setattr(metadata, fact, os.fsdecode(next(filter(None, values), b"")))
+        # MPICH's version has tabs.
+        setattr(metadata, fact, " ".join(os.fsdecode(next(filter(None, values), b"")).split()))
 
 
 def _pairs(text: bytes) -> Iterable[tuple[str, str]]:

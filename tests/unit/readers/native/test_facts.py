@@ -79,6 +79,11 @@ def test_versions_user_and_environment_are_kept(run):
     assert run.info.environment == {"ROMIO_HINTS": "/home/ann/hints=x", "OMP_NUM_THREADS": ""}
 
 
+def test_the_version_of_mpich_is_one_line_without_tabs(tmp_path):
+    spool(tmp_path / "run" / "0.spool", 0, {}, mpi="MPICH Version:\t4.0.2\n")
+    assert ensembles.open(tmp_path / "run").info.mpi_version == "MPICH Version: 4.0.2"
+
+
 def test_nodes_with_fewer_processors_than_tasks_are_known(run):
     assert (run.info.processors, run.info.oversubscribed) == ({"node0": 1}, {"node0": 2})
 
