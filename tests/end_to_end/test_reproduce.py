@@ -75,7 +75,9 @@ def test_a_row_has_median_and_range_of_its_seeds():
 
 def test_the_range_of_a_count_has_values_of_seeds():
     """One of twenty seeds finds nothing: an interpolated quantile had 2.85."""
-    (row,) = rows_of([[Figure("case", "modes", "predicted", 3, ours, 3, 3, "")] for ours in [0.0] + 19 * [3.0]])
+    (row,) = rows_of(
+        [[Figure("case", "modes", "predicted", 3, ours, 3, 3, "")] for ours in [0.0] + 19 * [3.0]]
+    )
     assert row.met
     assert row.cells()[5] == "0 – 3"
 
