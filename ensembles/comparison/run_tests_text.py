@@ -100,8 +100,8 @@ def _pair_lines(shown: Sequence[RunTest], names: Sequence[str]) -> list[str]:
         lines.append(f"  Dunn's test of {_LABELS[test.what]}, with Holm's correction:")
         lines += [
             f"    {short[pair.groups[0]]} and {short[pair.groups[1]]}: p {pair.holm_p:.2g}, median "
-            f"difference {'-' if pair.difference_s < 0 else '+'}{seconds_text(abs(pair.difference_s))}, Cliff's delta "
-            f"{pair.cliffs_delta:+.2f}"
+            f"difference {'-' if pair.difference_s < 0 else '+'}{seconds_text(abs(pair.difference_s))}, "
+            f"Cliff's delta {pair.cliffs_delta:+.2f}"
             for pair in test.pairs
         ]
     return lines
