@@ -36,9 +36,9 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
         host = os.fsdecode(spool.properties.get(b"host", b""))
         # The process with the table need not be the one that asked for the block size.
         of_host = blocks.setdefault(host, {})
-        for key, value in spool.properties.items():
-            if key.startswith(_BLOCK):
-                of_host.setdefault(key[len(_BLOCK) :], value)
+        for name, size in spool.properties.items():
+            if name.startswith(_BLOCK):
+                of_host.setdefault(name[len(_BLOCK) :], size)
         if host not in tables and b"mounts" in spool.properties:
             tables[host] = spool.properties[b"mounts"]
         count = spool.properties.get(b"processors", b"")
