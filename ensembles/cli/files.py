@@ -28,7 +28,7 @@ def execute(args: argparse.Namespace) -> int:
     run, filters = open_table(args)
     files = totals_by_file(run, args.sort, **filters)
     headers = ("file", "tasks")
-    # Calls without a file have a row, and are no file.
+    # The row of calls without a file does not count as a file.
     counted = sum(bool(file.path) for file in files)
     return print_table(args, run, files, "file", headers, _first_cells, counted=counted)
 
