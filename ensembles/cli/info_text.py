@@ -18,6 +18,8 @@ from ensembles.run.storage import storage_lines
 _WIDTH = 80
 _LABEL = 11
 _MOST_REGIONS = 30
+_LEAST_INSIDE = 0.01
+"""Share of the bytes read from which on those read inside writes are named."""
 
 
 def information_text(information: dict[str, Any]) -> str:
@@ -158,7 +160,8 @@ def _transfers(information: dict[str, Any]) -> str:
         where = f"{slowest['call']} of rank {slowest['rank']} at {seconds_text(slowest['start_s'])}"
         file = f" on {os.path.basename(slowest['file'])}" if slowest["file"] else ""
         lines += _wrapped("slowest", f"{seconds_text(slowest['duration_s'])}: {where}{file}")
-    return "\n".join(lines) + "\n\n" + _transfer_table(information["transfers"])
+    table = _transfer_table(information["transfers"])
+    return "\n".join(lines) + "\n\n" + table + _reads_in_writes(information)
 
 
 def _time_in_io(information: dict[str, Any]) -> list[str]:
@@ -189,6 +192,16 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
     return [
         line for number, part in enumerate(parts) for line in _wrapped("" if number else "I/O time", part)
     ]
+
+
+def _reads_in_writes(information: dict[str, Any]) -> str:
+    """Say which of the bytes read a program did not ask for."""
+    from ensembles.structure.layer_traffic import bytes_read_in_writes
+
+    inside = bytes_read_in_writes(information["layer_traffic"] or [])
+    if inside < _LEAST_INSIDE * information["transfers"]["read"]["bytes"] or not inside:
+        return ""
+    return f"\n{bytes_text(inside)} of the bytes read are read by libraries inside writes"
 
 
 def _transfer_table(transfers: dict[str, Any]) -> str:

@@ -116,6 +116,13 @@ def _text(found: Pattern, limit: int) -> str:
         parts.append(f"{count_text(found.other_tasks, 'task')} with loops of other shapes")
     if found.files:
         parts.append(_files_text(found.files, limit))
+    if any(not loop.steps and loop.most_files > 1 for group in shown for loop in main_loops(group)):
+        parts.append(
+            _wrapped(
+                "Calls of several files do not repeat together. Those of one file may: --file NAME selects it "
+                "(ensio files lists the names)."
+            )
+        )
     return "\n\n".join(parts)
 
 

@@ -96,10 +96,14 @@ def _text(rates: Rates) -> str:
     def rate_text(value: float) -> str:
         return f"{bytes_text(value)}/s"
 
+    mean, best = rate_text(rates.mean_bytes_per_s), rate_text(rates.window_bytes_per_s)
+    cell = seconds_text(rates.cell_s)
+    # Where calls are shorter than a cell, no cell shows the rate at which they move bytes.
+    shows_peak = rates.window_bytes_per_s >= rates.mean_bytes_per_s
+    peak = f", {best} peak, {cell} window" if shows_peak else f"; {best} in the best {cell}, pauses included"
     head = wrapped(
         f"{rates.op}: {bytes_text(rates.bytes)} over {seconds_text(rates.active_s)} of active I/O "
-        f"({rate_text(rates.mean_bytes_per_s)} mean, {rate_text(rates.peak_bytes_per_s)} peak, "
-        f"{seconds_text(rates.cell_s)} window)",
+        f"({mean} mean{peak})",
         indent="  ",
     )
     rows = [

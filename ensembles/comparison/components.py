@@ -22,6 +22,8 @@ _CLIP = 2.0
 _TAIL_SHARE = 0.05
 """Share of the last mode's calls that forms its tail; more if that is less than a hundredth of all calls."""
 _LEAST_TAIL_SHARE = 0.01
+_ROUNDING = 1e-12
+"""Sums of weights that differ by no more than this are equal."""
 
 
 @dataclass(frozen=True)
@@ -162,18 +164,29 @@ def quantile_octaves(counts: np.ndarray, level: float) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (u,)
-        Calls are assumed to be spread evenly within a bin; nan without calls.
+        Calls are assumed to be spread evenly within a bin. A quantile between two calls is in the middle
+        between their bins. nan without calls.
     """
     edges_ns = bin_edges_s() * 1e9
     before = np.cumsum(counts, axis=1)
     wanted = level * before[:, -1:]
-    number = np.minimum((before < wanted).sum(axis=1), counts.shape[1] - 1)
+    # Weights are sums of fractions: what is equal but for rounding is equal.
+    below, up_to = (before < wanted * factor for factor in (1 - _ROUNDING, 1 + _ROUNDING))
     row = np.arange(len(counts))
-    inside = counts[row, number]
-    with np.errstate(invalid="ignore", divide="ignore"):
+
+    def place_ns(number: np.ndarray) -> np.ndarray:
+        inside = counts[row, number]
         fraction = np.clip((wanted[:, 0] - (before[row, number] - inside)) / inside, 0, 1)
         low, high = edges_ns[number], np.maximum(edges_ns[number + 1] - 1, edges_ns[number])
-        return np.where(inside > 0, np.log2(np.maximum(low + fraction * (high - low), 0.5)), np.nan)
+        return np.where(inside > 0, low + fraction * (high - low), np.nan)
+
+    last = counts.shape[1] - 1
+    lower, upper = (np.minimum(passed.sum(axis=1), last) for passed in (below, up_to))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lower_ns = place_ns(lower)
+        between = (upper > lower) & (counts[row, upper] > 0)
+        place = np.where(between, 0.5 * (lower_ns + place_ns(upper)), lower_ns)
+        return np.log2(np.maximum(place, 0.5))
 
 
 def component_shares(counts: np.ndarray, partition: Partition) -> np.ndarray:

@@ -312,10 +312,10 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
         text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
         return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
     if part.what == SLOW:
-        text = (
-            f"{share_text(after**2, 2)} of the calls take longer than {_time(part.t_s)} instead "
-            f"of {share_text(before**2, 2)}"
-        )
+        # The limit moves with the slowest mode of each run: it is no time.
+        limit = "are slow" if part.beyond is None else f"take more than {part.beyond:.3g} times as long as"
+        mode = "" if part.beyond is None else " the slowest mode of their run"
+        text = f"{share_text(after**2, 2)} of the calls {limit}{mode} instead of {share_text(before**2, 2)}"
     elif part.what == WEIGHT:
         text = (
             f"{part.name}, at {_time(part.t_s)}: {share_text(after, 1)} of the calls instead of "
@@ -429,11 +429,16 @@ def _verdict(
 ) -> tuple[str, str]:
     worse = [change for change in changes if change.direction != "faster"]
     if worse:
-        return "regression", worse[0].sentence
+        return "regression", _of_its_kind(worse[0])
     if changes:
-        return "improvement", changes[0].sentence
+        return "improvement", _of_its_kind(changes[0])
     alone = _alone(series, before, records)
     return "ok", f"no change is certain{alone}"
+
+
+def _of_its_kind(change: Change) -> str:
+    kind = " ".join(word for word in (change.layer, change.op) if word)
+    return f"{kind}: {change.sentence}" if kind else change.sentence
 
 
 def _alone(series: Series, before: Sequence[int], records: Sequence[RunRecord]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.comparison.compare import WAITS_FOR_TASKS
-from ensembles.comparison.compare_samples import values_of_runs
+from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
@@ -49,6 +49,8 @@ class Part:
         Differences that are not larger are none.
     calls : float
         Calls of the mode in all runs.
+    beyond : float or None
+        Of `SLOW`: calls are slow that take more than so many times as long as the slowest mode of their run.
     """
 
     what: str
@@ -59,6 +61,7 @@ class Part:
     slower: int = 1
     grain: float = 0.0
     calls: float = 0.0
+    beyond: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,20 @@ class Series:
         The same, not relative.
     reference : int or None
         Part to which the others are relative: the mode with most calls.
+    drawn : ndarray of float64, shape (r, m)
+        Variance of a value because its run has so few calls, as if these were independent; 0: not computed.
+        Calls of one phase vary more, which runs show, if they are not too few or too lucky.
     """
 
     parts: list[Part]
     value: np.ndarray
     absolute: np.ndarray
+    drawn: np.ndarray
     reference: int | None = None
+
+
+Column = tuple[Part, np.ndarray, np.ndarray | float]
+"""A part with its values and their `Series.drawn`."""
 
 
 def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series:
@@ -99,17 +110,19 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
     -------
     Series
     """
-    columns: list[tuple[Part, np.ndarray]] = []
+    columns: list[Column] = []
     for layer, op in kinds_of(records):
         columns += _parts_of_kind(records, layer, op)
     columns += _phases(records) + _rates(records)
-    parts = [part for part, _ in columns]
-    absolute = np.column_stack([value for _, value in columns]) if columns else np.zeros((len(records), 0))
+    parts = [part for part, *_ in columns]
+    absolute, drawn = np.zeros((2, len(records), len(columns)))
+    for at, (_, of_part, variance) in enumerate(columns):
+        absolute[:, at], drawn[:, at] = of_part, variance
     places = [
         at for at, part in enumerate(parts) if part.what == PLACE and np.isfinite(absolute[:, at]).all()
     ]
     if not places:
-        return Series(parts, absolute, absolute)
+        return Series(parts, absolute, absolute, drawn)
     reference = max(places, key=lambda at: parts[at].calls)
     common = absolute[:, reference] - absolute[np.asarray(baseline), reference].mean()
     value = absolute.copy()
@@ -117,8 +130,9 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
         if part.what in (PLACE, PHASE, RATE):
             value[:, at] -= part.slower * common
     first = Part(COMMON, "all durations", grain=parts[reference].grain)
-    value, absolute = (np.column_stack([common, columns]) for columns in (value, absolute))
-    return Series([first, *parts], value, absolute, reference + 1)
+    value, absolute = (np.column_stack([common, rest]) for rest in (value, absolute))
+    drawn = np.column_stack([drawn[:, reference], drawn])
+    return Series([first, *parts], value, absolute, drawn, reference + 1)
 
 
 def kinds_of(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
@@ -132,12 +146,12 @@ def kinds_of(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
     return sorted(times_s, key=lambda key: -times_s[key])
 
 
-def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:
+def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[Column]:
     runs = [
         next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records
     ]
     calls = np.array([0.0 if kind is None else kind.calls for kind in runs])
-    columns = [(Part(CALLS, "calls", layer, op), calls)]
+    columns: list[Column] = [(Part(CALLS, "calls", layer, op), calls, 0.0)]
     if any(kind is not None and kind.calls and not kind.counts for kind in runs):
         return columns + _means(runs, layer, op)
     made = [at for at, kind in enumerate(runs) if kind is not None and kind.counts]
@@ -153,6 +167,8 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tu
     for at, part in enumerate(found.parts):
         if part.what == RATIO:
             continue  # locations are relative to the common factor
+        if part.what == TAIL and np.median(calls[made]) < FEWEST_CALLS:
+            continue  # a single call would be the tail
         value = np.full(len(records), np.nan)
         value[made] = found.runs.value[:, at]
         if part.what == WEIGHT and len(modes) == 2 and part.mode == 1:
@@ -160,15 +176,25 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[tu
         slower = -1 if part.what == WEIGHT and part.t_s < mean_s else 1
         grain = _WEIGHT_GRAIN if part.what == WEIGHT else part.grain_octaves
         many = part.weight * float(calls.sum())
-        columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value))
+        drawn = _drawn_of_shares(value, calls) if part.what == WEIGHT else 0.0
+        columns.append((Part(part.what, part.name, layer, op, part.t_s, slower, grain, many), value, drawn))
     tail = next((part for part in found.parts if part.what == TAIL), None)
-    places = [(part.t_s or 0.0, value) for part, value in columns if part.what == PLACE]
+    places = [(part.t_s or 0.0, value) for part, value, _ in columns if part.what == PLACE]
     if tail is not None and places:
-        _, last_mode = max(places, key=lambda each: each[0])
+        mode_s, last_mode = max(places, key=lambda each: each[0])
         roots = _roots_of_slow_shares(kept, made, tail.t_s, last_mode)
         grain = _SLOW_GRAIN * float(np.nanmean(roots))
-        columns.append((Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain), roots))
+        share = Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain, beyond=tail.t_s / mode_s)
+        columns.append((share, roots, 0.25 / np.maximum(calls, 1)))
     return columns
+
+
+def _drawn_of_shares(value: np.ndarray, calls: np.ndarray) -> np.ndarray:
+    """Return the variance of binomial shares of so many calls, with the share of all runs."""
+    known = np.isfinite(value)
+    share = (float(value[known] @ calls[known]) + 0.5) / (float(calls[known].sum()) + 1)
+    variance: np.ndarray = share * (1 - share) / np.maximum(calls, 1)
+    return variance
 
 
 def _roots_of_slow_shares(
@@ -186,7 +212,7 @@ def _roots_of_slow_shares(
     return found
 
 
-def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[tuple[Part, np.ndarray]]:
+def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[Column]:
     """Mean durations, where only sums are known."""
     value = np.full(len(runs), np.nan)
     for at, kind in enumerate(runs):
@@ -196,27 +222,52 @@ def _means(runs: Sequence[KindRecord | None], layer: str, op: str) -> list[tuple
         return []
     calls = float(sum(kind.calls for kind in runs if kind is not None))
     octave = float(np.nanmean(value))
-    return [(Part(PLACE, "mean duration", layer, op, 2.0**octave, calls=calls), value - octave)]
+    return [(Part(PLACE, "mean duration", layer, op, 2.0**octave, calls=calls), value - octave, 0.0)]
 
 
-def _phases(records: Sequence[RunRecord]) -> list[tuple[Part, np.ndarray]]:
+def _phases(records: Sequence[RunRecord]) -> list[Column]:
     """Times of the phases, if all runs have the same phases."""
     numbers = {tuple((one.phase, one.name) for one in record.phases) for record in records}
     if len(numbers) != 1 or not (phases := next(iter(numbers))) or len(phases) > _MOST_PHASES:
         return []
-    columns = []
+    columns: list[Column] = []
     for at, (number, name) in enumerate(phases):
         time_s = np.array([record.phases[at].time_s for record in records])
         if (time_s > 0).all():
             label = f"phase {number} time" if name is None else f"phase {number} ({name}) time"
-            columns.append((Part(PHASE, label), np.log2(time_s)))
+            columns.append((Part(PHASE, label), np.log2(time_s), 0.0))
     return columns
 
 
-def _rates(records: Sequence[RunRecord]) -> list[tuple[Part, np.ndarray]]:
-    columns = []
+def _rates(records: Sequence[RunRecord]) -> list[Column]:
+    columns: list[Column] = []
     for op in ("read", "write"):
         rate = np.array([record.rates_bytes_per_s.get(op, 0.0) for record in records])
         if (rate > 0).all():
-            columns.append((Part(RATE, f"{op} rate", op=op, slower=-1), np.log2(rate)))
+            columns.append(
+                (Part(RATE, f"{op} rate", op=op, slower=-1), np.log2(rate), _drawn_of_means(records, op))
+            )
     return columns
+
+
+def _drawn_of_means(records: Sequence[RunRecord], op: str) -> np.ndarray:
+    """Return the variance of the log2 of mean durations, with the durations of all runs.
+
+    Of the layers with this operation, that with most time counts.
+    """
+    layer = next((layer for layer, of_kind in kinds_of(records) if of_kind == op), None)
+    middles_s = 0.5 * (bin_edges_s()[:-1] + bin_edges_s()[1:])
+    runs = [
+        next((kind for kind in one.kinds if (kind.layer, kind.op) == (layer, op)), None) for one in records
+    ]
+    counts = np.zeros(len(middles_s))
+    for kind in runs:
+        if kind is not None and kind.counts:
+            counts[np.array(kind.bins)] += kind.counts
+    if not counts.any():
+        return np.zeros(len(records))
+    mean_s = float(counts @ middles_s) / counts.sum()
+    spread = float(counts @ (middles_s - mean_s) ** 2) / counts.sum() / mean_s**2
+    calls = np.array([0 if kind is None else kind.calls for kind in runs])
+    variance: np.ndarray = spread / np.log(2) ** 2 / np.maximum(calls, 1)
+    return variance

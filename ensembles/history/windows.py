@@ -88,7 +88,8 @@ def judge_windows(
     Notes
     -----
     A t test of the mean of the window against that of the baseline, with the variance from run to run. Its
-    variance counts the correlation of successive runs, estimated as an autoregression of order one. Of the
+    variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
+    calls and rates vary at least as much as so few calls do, if they are independent. Of the
     common factor and of tails, which vary at random, the median of the window is taken, and a
     single run needs a second one.
     """
@@ -134,7 +135,11 @@ def _test(
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
         robust = part.what in (COMMON, TAIL) and n > 1
         own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
-        error = np.sqrt(variance * (of_mine / m + own * of_latest / n)) + _LEAST
+        # Few runs of few calls may vary less by luck than so few calls can.
+        of_old, of_new = (
+            max(variance, float(series.drawn[runs, at].mean())) for runs in (list(before), rows)
+        )
+        error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + _LEAST
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
         if n == 1 and (part.what == TAIL or (part.what == COMMON and confirm)):

@@ -116,6 +116,17 @@ def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
     return sentences
 
 
+def bytes_read_in_writes(rows: Sequence[dict[str, Any]]) -> int:
+    """Sum the bytes that storage calls inside writes of libraries read: data sieving, metadata, chunks.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        As `traffic_rows` returns them.
+    """
+    return sum(row["read_in_writes_bytes"] for row in rows if row["by"] in _STORAGE)
+
+
 def _mean(value: float) -> str:
     return size_text(round(value)) if value == round(value) else bytes_text(value)
 

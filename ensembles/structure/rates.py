@@ -76,8 +76,10 @@ class Rates:
     active_s : float
         Time in which at least one call moved bytes.
     mean_bytes_per_s, peak_bytes_per_s : float
-        Mean over active time, and rate in the best cell of the curve. Calls may be shorter than a cell: the
-        peak is at least the mean.
+        Mean over active time, and rate in the best cell of the curve, or the mean if that is larger.
+    window_bytes_per_s : float
+        Rate in the best cell of the curve. Where calls are shorter than a cell, and nothing moves between
+        them, it is below the mean over active time.
     cell_s : float
         Width of a cell.
     plateaus : tuple of Plateau
@@ -91,6 +93,7 @@ class Rates:
     active_s: float
     mean_bytes_per_s: float
     peak_bytes_per_s: float
+    window_bytes_per_s: float
     cell_s: float
     plateaus: tuple[Plateau, ...]
 
@@ -147,7 +150,7 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
     cell_s = curve.cell_ns * 1e-9
     total, active_s = curve.total_bytes(op), curve.active_s(op)
     if not total:
-        return Rates(op, 0, 0.0, 0.0, 0.0, cell_s, ())
+        return Rates(op, 0, 0.0, 0.0, 0.0, 0.0, cell_s, ())
     rate = moved / cell_s
     # Calls on a coarse clock may take no time: the rate is then unknown, and the cell bounds it.
     mean = total / active_s if active_s else float(rate.max())
@@ -174,7 +177,8 @@ def find_plateaus(curve: RateCurve, op: str) -> Rates:
                 high_bytes_per_s=top,
             )
         )
-    return Rates(op, total, active_s, mean, max(float(rate.max()), mean), cell_s, tuple(plateaus))
+    best = float(rate.max())
+    return Rates(op, total, active_s, mean, max(best, mean), best, cell_s, tuple(plateaus))
 
 
 def _stretches(rate: np.ndarray, idle: float) -> list[tuple[int, int]]:

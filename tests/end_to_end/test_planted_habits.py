@@ -7,6 +7,7 @@ import pytest
 from test_mpi import compiled, executed
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.structure.access.pattern import find_pattern
 from ensembles.structure.access.text import line_of
 
@@ -71,7 +72,7 @@ def test_streams_with_small_buffers(buffer, expected, preload, tmp_path):
 
 
 @pytest.mark.parametrize(("how", "sieves"), [("holes", True), ("together", False)])
-def test_independent_writes_with_holes_through_romio(how, sieves, preload, tmp_path):
+def test_independent_writes_with_holes_through_romio(how, sieves, preload, tmp_path, capsys):
     program = compiled(preload, "interleaved_writes", "mpicc.mpich")
     _, run = executed(preload, "mpich", program, how, tasks=4)
     found = named(run)
@@ -83,6 +84,9 @@ def test_independent_writes_with_holes_through_romio(how, sieves, preload, tmp_p
         assert evidence["read_bytes"] > 0.8 * evidence["written_bytes"] / 2
     line = line_of(find_pattern(run))
     assert line.startswith("4 x write 512 KiB, strided by 2 MiB; one shared file")
+    # The program reads nothing.
+    assert main(["info", run.path]) == 0
+    assert ("of the bytes read are read by libraries inside writes" in capsys.readouterr().out) == sieves
 
 
 DATASET = """
@@ -162,3 +166,27 @@ def test_random_batches_of_compressed_chunks_are_read_and_unpacked_again_and_aga
     assert high_s > 0.5 * measured_s  # the reads alone are a tenth of it
     assert "rdcc_nbytes" in finding.advice
     assert "fill" not in finding.advice
+
+
+TRANSACTIONS = """
+import sqlite3
+base = sqlite3.connect("t.db", isolation_level=None)
+base.execute("create table t (n integer, text text)")
+for n in range(30):
+    base.execute("begin")
+    base.executemany("insert into t values (?, ?)", [(k, "x" * (37 * (n + k) % 700)) for k in range(20 + n)])
+    base.execute("commit")
+"""
+
+
+def test_equal_transactions_on_two_files_repeat_in_each_of_them(preload, tmp_path, capsys):
+    """The pattern said that calls were without repetition, and not that those of each file repeat."""
+    assert preload.execute(sys.executable, "-c", TRANSACTIONS, cwd=tmp_path).returncode == 0
+    assert main(["pattern", str(preload.run)]) == 0
+    together = capsys.readouterr().out
+    assert "without repetition" in together
+    assert "Those of one file may: --file" in together
+    assert main(["pattern", str(preload.run), "--file", "*-journal", "--op", "write"]) == 0
+    journal = capsys.readouterr().out
+    assert "write 4 KiB, 2 x write 4 B)" in journal
+    assert "Those of one file" not in journal

@@ -58,8 +58,13 @@ def simulated(
         * rng.lognormal(0, 0.15, 2000)
     )
     sync = common * 5e-3 * rng.lognormal(0, 0.1, round(50 * syncs))
+    return drawn_record({"write": writes, "sync": sync}, number)
+
+
+def drawn_record(durations_of: dict[str, np.ndarray], number: int = 0) -> RunRecord:
+    """The record of a night of which only durations are known, in seconds, by operation."""
     kinds = []
-    for op, durations_s in (("write", writes), ("sync", sync)):
+    for op, durations_s in durations_of.items():
         sample = CountedDurations.from_durations(durations_s)
         ends = float(sample.min_s[0]), float(sample.max_s[0])
         bins, counts = sample.bin.tolist(), sample.count.tolist()
@@ -75,7 +80,11 @@ def simulated(
         start_unix_ns=1_700_000_000 * 10**9 + number * 86_400 * 10**9,
         tasks=16,
         nodes=1,
-        totals={"calls": 2000.0 + len(sync), "io_time_s": time_s, "span_s": time_s / 16},
+        totals={
+            "calls": float(sum(kind.calls for kind in kinds)),
+            "io_time_s": time_s,
+            "span_s": time_s / 16,
+        },
         rates_bytes_per_s={"write": 1e9 / time_s},
         kinds=kinds,
         phases=[],

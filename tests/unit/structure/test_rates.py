@@ -96,6 +96,9 @@ def test_short_calls_far_apart_have_the_rate_of_their_time():
     assert rates.active_s == pytest.approx(n * 20e-6)
     assert rates.mean_bytes_per_s == pytest.approx((1 << 20) / 20e-6)
     assert rates.peak_bytes_per_s >= rates.mean_bytes_per_s
+    # A window cannot hold more than the calls that begin in it, and one.
+    in_window = (1 << 20) * (rates.cell_s / 10e-3 + 1)
+    assert 0 < rates.window_bytes_per_s <= in_window / rates.cell_s < rates.mean_bytes_per_s
 
 
 def test_no_bytes_no_plateaus():
