@@ -59,7 +59,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
     mended, explained_s = np.zeros(len(case)), 0.0
     surely = np.zeros(len(case))
-    least_s = FROM_SHARE["warning"] * case.span_s
+    least_s = FROM_SHARE["warning"] * case.run_s
     symptoms: list[Finding] = []
     while rest:
         gains = [case.gain_s(_both(case, mended, finding.saved_ns)) - explained_s for finding in rest]
@@ -153,5 +153,5 @@ def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
     if not mended.any() or whole_s <= 0 or finding.gain_s is None:
         return finding
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
-    severity = severity_of((low_s, high_s), gain_s, case.span_s)
+    severity = severity_of((low_s, high_s), gain_s, case.run_s)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)

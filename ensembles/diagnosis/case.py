@@ -14,6 +14,7 @@ import numpy as np
 
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.run_length import run_length_s
 from ensembles.diagnosis.without_meetings import WithoutMeetings
 from ensembles.structure.phases.outside import LateOutside, late_outside
 from ensembles.structure.phases.waiting import tasks_meet
@@ -63,7 +64,9 @@ class Case:
     window : ndarray of int64, shape (n,)
         Phase at whose end tasks wait for each other; 0: the whole run is one.
     span_s : float
-        From the first call to the last.
+        From the first call to the last: no remedy gains more.
+    run_s : float
+        Length of the run (`run_length_s`), of which severities are shares.
     shared : dict
         What rules computed and others need too.
     apart : WithoutMeetings or None
@@ -93,6 +96,7 @@ class Case:
         self._arrival = np.where(self.present, ends - begin[:, None], -1).astype(np.float64)
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
+        self.run_s = run_length_s(run, self.span_s)
         self.apart: WithoutMeetings | None = None
         if not tasks_meet(run.info, run.phases):
             self.apart = WithoutMeetings(self.rows, self.task, threads_of(run, ranks))

@@ -112,7 +112,7 @@ def join_calls(
             for each, rate in zip((low, saved), TARGET_BYTES_PER_NS, strict=True)
         )
     most_s = case.gain_s(high)
-    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.span_s:
+    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests"

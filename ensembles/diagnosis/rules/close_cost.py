@@ -33,7 +33,7 @@ def _find(case: Case) -> Remedy | None:
         raise NotApplicable("DXT traces no closes: record the run with ensio")
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     at_most_s = case.most_s(time_ns)
-    if at_most_s < FROM_SHARE["warning"] * case.span_s:
+    if at_most_s < FROM_SHARE["warning"] * case.run_s:
         return None
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")

@@ -26,7 +26,7 @@ class NotIo(EvidenceRule):
 
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
-        lasts_s = run_span_s(case.run, case.span_s)
+        lasts_s = case.run_s
         if not len(case) or lasts_s <= 0 or case.io_s >= MOST_SHARE * lasts_s:
             return []
         _refuse_untraced(case.run, lasts_s)
@@ -47,7 +47,7 @@ class NotIo(EvidenceRule):
                 "note",
                 SURE,
                 where,
-                {"io_share": share, "io_s": case.io_s, "span_s": lasts_s},
+                {"io_share": share, "io_s": case.io_s, "run_s": lasts_s},
                 (check,),
                 "look at computation and communication first: no remedy for I/O can gain more than "
                 "this share",
@@ -79,18 +79,9 @@ def _refuse_untraced(run: Run, lasts_s: float) -> None:
         )
 
 
-def run_span_s(run: Run, span_s: float) -> float:
-    """Return the length of the run: that of its processes, if known, else from its first call to its last."""
-    ends = [(process.start_unix_ns, process.end_unix_ns) for process in run.info.processes]
-    known = [(start, end) for start, end in ends if 0 < start < end]
-    if not known:
-        return span_s
-    return max((max(end for _, end in known) - min(start for start, _ in known)) * 1e-9, span_s)
-
-
 rule = NotIo(
     "not-io",
     lambda case: None,
     counted=lambda run: find_counted(run, MOST_SHARE),
-    summed=lambda run: find_summed(run, MOST_SHARE, run_span_s(run, 0.0)),
+    summed=lambda run: find_summed(run, MOST_SHARE),
 )

@@ -21,12 +21,13 @@ from ensembles.diagnosis.finding import (
     Where,
     find_spans,
     rate_confidence,
-    rate_severity,
 )
+from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.rule import NotApplicable, every_call_needed
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
-from ensembles.diagnosis.rules.strided_readahead.cost import Loss, estimate_loss
+from ensembles.diagnosis.rules.strided_readahead.cost import estimate_loss
 from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns, judgeable
+from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -76,7 +77,7 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
     stride = int(strides[np.argmax(counts)])
     size = int(np.median(rows["bytes"][rows["position"] <= HEALTHY_READS]))
     positions = (HEALTHY_READS + 1, int(slow["reads"].max()))
-    span_s = ((reads.last_ns or 0) - (reads.first_ns or 0)) * 1e-9
+    run_s = run_length_s(run, ((reads.last_ns or 0) - (reads.first_ns or 0)) * 1e-9)
     checks = (*found.checks, _all_seen(reads))
     evidence = {
         "stride_bytes": stride,
@@ -90,11 +91,11 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         **_medians(runs),
         "time_lost_s": list(loss.lost_s),
         "time_lost_share_of_io": [lost / max(reads.io_time_ns * 1e-9, 1e-9) for lost in loss.lost_s],
-        "span_s": span_s,
+        "run_s": run_s,
     }
     return Finding(
         id=ID,
-        severity=rate_severity(_cost(loss, span_s, reads.io_time_ns * 1e-9)),
+        severity=severity_of(loss.gain_s, sum(loss.gain_s) / 2, run_s),
         confidence=rate_confidence(checks),
         where=_where(run, slow, slow_phase),
         evidence=evidence,
@@ -114,12 +115,6 @@ def _all_seen(reads: StridedReads) -> Check:
     share = 1 - reads.reads_with_offset / max(reads.reads, 1)
     holds = None if share > 0.1 else True
     return Check("places-known", holds, f"the file offset is known for {share_text(1 - share)} of the reads")
-
-
-def _cost(loss: Loss, span_s: float, io_s: float) -> float:
-    """Compute the lost share of the run's span, or of the I/O time: the larger one."""
-    gain, lost = (sum(interval) / 2 for interval in (loss.gain_s, loss.lost_s))
-    return max(gain / max(span_s, 1e-9), lost / max(io_s, 1e-9))
 
 
 def _medians(runs: StridedRuns) -> dict[str, Any]:
