@@ -36,6 +36,9 @@ class Remedy:
         a run gains that too. None: the calls stay.
     at_targets : bool
         The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
+    parts : (float, float)
+        Parts of the best estimate of the gain that the interval contains: the time saved in calls alone does
+        not bound it, where others take over the work.
     """
 
     rows: np.ndarray
@@ -49,6 +52,7 @@ class Remedy:
     files: tuple[str, ...] = ()
     at_targets: bool = False
     fewer: np.ndarray | None = None
+    parts: tuple[float, float] = (1.0, 1.0)
 
 
 LEAST_SHARE = 1e-3
@@ -66,6 +70,10 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     if not confidence or gain_s <= 0:
         return []
     interval, loop_s = _interval_s(case, low, saved_ns, high, remedy.fewer)
+    interval = (
+        min(interval[0], remedy.parts[0] * gain_s),
+        max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
+    )
     if interval[1] < LEAST_SHARE * case.run_s:
         return []
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}

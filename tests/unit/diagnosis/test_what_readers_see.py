@@ -30,18 +30,29 @@ JOURNAL = [
 TWO = {1: "/srv/table.db", 2: "/srv/table.db-journal"}
 
 
+LATE_US = 19.7e6
+"""Computation of a program before its first call: it runs for 20.0 s."""
+
+BEGAN_NS = 1_700_000_000 * 10**9
+LONG = {
+    "first_realtime_ns": BEGAN_NS,
+    "last_realtime_ns": BEGAN_NS + round((LATE_US + 60 * 5022) * 1e3),
+}
+
+
 def findings(run: en.Run) -> dict[str, Finding]:
     return {found.id: found for found in en.diagnose(run).findings}
 
 
 def test_all_shares_are_of_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """300 ms of syncs are nearly all of the time between calls, and 1.5 % of a run of 20 s."""
-    run = io_run(tmp_path / "run", [SYNCED], starts_us=[19.7e6])
+    run = io_run(tmp_path / "run", [SYNCED], starts_us=[LATE_US], head=LONG)
     diagnosis = en.diagnose(run)
     found = {each.id: each for each in diagnosis.findings}
-    assert {name: each.severity for name, each in found.items()} == {"not-io": "note", "sync-per-write": "note"}
+    assert {each.severity for each in diagnosis.findings} == {"note"}
+    assert {"not-io", "sync-per-write"} <= set(found)
     assert diagnosis.run_s == pytest.approx(20.0, rel=1e-3)
-    assert [each.evidence["run_s"] for each in diagnosis.findings] == [diagnosis.run_s] * 2
+    assert {each.evidence["run_s"] for each in diagnosis.findings} == {diagnosis.run_s}
     assert not any("span_s" in each.evidence for each in diagnosis.findings)
     assert found["not-io"].evidence["io_share"] == pytest.approx(0.301 / 20, rel=0.01)
     assert "shares and severities are of the whole run, 20.0 s" in screen_text(diagnosis)
@@ -58,7 +69,7 @@ def test_the_same_calls_in_a_short_run_are_critical(tmp_path: Path) -> None:
 def test_sums_have_the_same_denominator(tmp_path: Path) -> None:
     from ensembles.diagnosis.rules import not_io, sync_per_write
 
-    run = io_run(tmp_path / "run", [SYNCED], starts_us=[19.7e6])
+    run = io_run(tmp_path / "run", [SYNCED], starts_us=[LATE_US], head=LONG)
     found = [rule.rule.summed(run) for rule in (not_io, sync_per_write)]
     assert [each.severity for each in found] == ["note", "note"]
     assert [each.evidence["run_s"] for each in found] == [pytest.approx(20.0, rel=1e-3)] * 2
