@@ -188,10 +188,8 @@ class DiagnosisPass:
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             run_s = case.run_s
-            if case.apart is not None:
-                unexplained_s = None  # the run does not show who waits for whom
-            elif unexplained_s >= LEAST_UNEXPLAINED * case.run_s:
-                late_outside = case.late_outside
+            if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
+                late_outside = case.model.late_outside
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)

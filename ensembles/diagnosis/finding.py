@@ -104,7 +104,8 @@ class Where:
         }
 
     def __str__(self) -> str:
-        what = f"{self.op or 'call'}s" + (f" ({', '.join(self.calls)})" if self.calls else "")
+        kind = "metadata calls" if self.op == "meta" else f"{self.op or 'call'}s"
+        what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
         parts = [what + (f" {spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
             shown = self.files[:MOST_FILES_SHOWN]
@@ -162,6 +163,11 @@ class Finding:
         Time that the remedy takes off each row of the shared evidence; None: not known.
     at_targets : bool
         The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
+    in_client : bool
+        The calls lose their time in the client, where they do not wait for a target.
+    of_each_call : bool
+        The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
+        does.
     """
 
     id: str
@@ -178,6 +184,8 @@ class Finding:
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
     at_targets: bool = field(default=False, repr=False, compare=False)
+    in_client: bool = field(default=False, repr=False, compare=False)
+    of_each_call: bool = field(default=False, repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:

@@ -59,7 +59,7 @@ LEAST_SHARE = 1e-3
 """Share of a run below which a gain is not worth a line."""
 
 
-def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
+def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = False) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
     saved_ns, low, high = (
@@ -113,6 +113,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             saved_ns=saved_ns,
             loop_s=loop_s,
             at_targets=remedy.at_targets,
+            of_each_call=of_each_call,
         )
     ]
 
@@ -125,10 +126,10 @@ def _interval_s(
     A single task gains at most the time in the calls, and their loop: there are no others that would be
     faster too.
     """
-    least_s, most_s = case.interval_s(low, saved, high)
+    least_s, most_s = case.model.interval_s(low, saved, high)
     loop_s = 0.0
     if fewer is not None:
-        loop_s = case.interval_s(low, saved, high + fewer * case.around_ns)[1] - most_s
+        loop_s = case.model.interval_s(low, saved, high + fewer * case.around_ns)[1] - most_s
     if len(case.ranks) == 1:
         in_calls_s = case.most_s(np.where(high > 0, case.rows["time_ns"], 0.0))
         most_s = min(most_s, max(in_calls_s, least_s))

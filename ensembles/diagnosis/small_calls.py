@@ -55,7 +55,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
     jumping = outermost & (case.op == "read") & _jumps(case) if outermost.any() else outermost
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
-    if case.apart is not None:
+    if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
     return {
         "stdio-buffer": small & (case.layer == "stdio"),

@@ -29,7 +29,7 @@ ADVICE = (
 def _find(case: Case) -> Remedy | None:
     if len(case.ranks) < 2:
         raise NotApplicable("one task has no others to be compared with")
-    if case.apart is not None:
+    if not case.model.shows_waiting:
         raise NotApplicable(NOBODY_WAITS)
     data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     if np.char.endswith(case.name, "_all").any():

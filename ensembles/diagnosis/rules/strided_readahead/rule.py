@@ -102,6 +102,7 @@ def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         checks=checks,
         advice=ADVICE,
         gain_s=loss.gain_s,
+        in_client=True,
         title=(
             f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
             f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "
