@@ -66,7 +66,7 @@ class Case:
     shared : dict
         What rules computed and others need too.
     model : WithMeetings or WithoutMeetings
-        How time saved in calls makes the run shorter: whether the run shows who waits for whom (`tasks_meet`).
+        How time saved in calls makes the run shorter: who waits for whom is known, or not (`tasks_meet`).
     """
 
     def __init__(self, run: Run, evidence: Evidence) -> None:

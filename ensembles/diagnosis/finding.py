@@ -156,7 +156,7 @@ class Finding:
         Part of the lost time when it is given to causes one after the other, the largest first. The parts of
         all findings add up to at most the loss.
     loop_s : float
-        Part of the upper end of the gain that is not in the calls, but in the loop of the program around them.
+        Part of the upper end of the gain that is in the loop of the program around the calls, not in them.
     symptoms : tuple of str
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None

@@ -10,16 +10,13 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 
-ON_DESCRIPTORS = frozenset(
-    "dup dup2 dup3 fallocate fchmod fcntl fstat ftruncate mmap mremap munmap posix_fadvise posix_fallocate "
-    "readdir".split()
-)
+_FILE_CALLS = "dup dup2 dup3 fallocate fchmod fcntl fstat ftruncate posix_fadvise posix_fallocate readdir"
+ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
 """Functions of the operation ``meta`` that take an open file: they ask for no path."""
 
 REMOVING = frozenset(("remove", "unlink", "unlinkat"))
-CHANGING = REMOVING | frozenset(
-    "link linkat mkdir mkdirat mkstemp rename renameat renameat2 rmdir symlink symlinkat".split()
-)
+_CHANGES = "link linkat mkdir mkdirat mkstemp rename renameat renameat2 rmdir symlink symlinkat"
+CHANGING = REMOVING | frozenset(_CHANGES.split(" "))
 """Functions that make, move or remove a path: none of them can be answered from memory."""
 
 LEAST_CALLS = 2

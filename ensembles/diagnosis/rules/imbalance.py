@@ -18,7 +18,7 @@ LEAST_RATIO = 1.25
 _MOVING = 0.5
 _MOST_PER_BYTE = 3.0
 _PARTS = (0.4, 2.0)
-"""Parts of the best estimate: the tasks that take over the bytes are slower, or targets and caches even out."""
+"""Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
 
 ADVICE = (
     "give every task the same number of bytes (divide the domain by cost, not by index), or write "

@@ -1,4 +1,4 @@
-"""What a finding tells a reader: shares of one length, calls that are what they are called, bounds that hold."""
+"""What a finding tells a reader: shares of one length, calls on paths, bounds that hold, places."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def test_a_file_that_is_made_and_removed_again_should_be_kept(tmp_path: Path) ->
 
 def test_files_that_are_removed_once_are_no_storm(tmp_path: Path) -> None:
     files = {number: f"/srv/part{number}" for number in range(1, 51)}
-    calls = [Made(name, us, file=n) for n in files for name, us in (("open", 20), ("close", 5), ("unlink", 3000))]
+    calls = [
+        Made(name, us, file=n) for n in files for name, us in (("open", 20), ("close", 5), ("unlink", 3000))
+    ]
     assert "metadata-storm" not in findings(io_run(tmp_path / "run", [calls], files))
 
 
