@@ -84,8 +84,10 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     )
     posix = layers == "posix"
     removes = posix & np.isin(names, list(REMOVING))
-    pairs = np.unique(np.stack([table["file"], table["rank"]]), axis=1, return_inverse=True)[1].reshape(-1)
-    removed = np.bincount(pairs, table["n"] * removes, int(pairs.max(initial=-1)) + 1)[pairs]
+    if not removes.any():
+        return Avoidable(np.zeros(len(case)), np.zeros(len(case), bool), None)
+    pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1]
+    removed = np.bincount(pairs, table["n"] * removes)[pairs]
     chosen = posix & (removed >= LEAST_CALLS) & (removes | np.isin(ops, ("open", "close")))
     share = share_of_rows(case, table, chosen, 1 - 1 / np.maximum(removed, 1))
     counted = (share > 0) & (case.layer == "posix") & (case.op != "close")
