@@ -127,13 +127,15 @@ def _interval_s(
     faster too.
     """
     least_s, most_s = case.model.interval_s(low, saved, high)
-    loop_s = 0.0
+    whole_s, loop_ns = most_s, np.zeros(len(case))
     if fewer is not None:
-        loop_s = case.model.interval_s(low, saved, high + fewer * case.around_ns)[1] - most_s
+        loop_ns = fewer * case.around_ns
+        whole_s = case.model.interval_s(low, saved, high + loop_ns)[1]
     if len(case.ranks) == 1:
         in_calls_s = case.most_s(np.where(high > 0, case.rows["time_ns"], 0.0))
         most_s = min(most_s, max(in_calls_s, least_s))
-    return (least_s, most_s + loop_s), loop_s
+        whole_s = min(whole_s, most_s + case.most_s(loop_ns))
+    return (least_s, whole_s), whole_s - most_s
 
 
 LIKELY_SHARES = (0.10, 0.04)
