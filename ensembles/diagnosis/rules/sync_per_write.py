@@ -81,6 +81,7 @@ def _find(case: Case) -> Remedy | None:
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
+        fewer=np.where(rows, case.rows["n"] - case.rows["n"] / number, 0.0),
     )
 
 

@@ -115,10 +115,11 @@ def test_files_that_are_removed_once_are_no_storm(tmp_path: Path) -> None:
     assert "metadata-storm" not in findings(io_run(tmp_path / "run", [calls], files))
 
 
-def test_a_single_task_gains_no_more_than_its_syncs_take(tmp_path: Path) -> None:
+def test_a_single_task_gains_no_more_than_its_syncs_and_their_loop(tmp_path: Path) -> None:
     found = findings(io_run(tmp_path / "run", [SYNCED]))["sync-per-write"]
-    assert found.gain_s[1] <= 60 * 5e-3 * (1 + 1e-9)
-    assert found.loop_s == 0.0
+    # 59 syncs of 5 ms, and 1 us of the loop goes with each.
+    assert found.gain_s[1] - found.loop_s <= 60 * 5e-3 * (1 + 1e-9)
+    assert found.loop_s == pytest.approx(59e-6, rel=0.1)
 
 
 def test_the_loop_around_small_calls_is_told_apart(tmp_path: Path) -> None:
