@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 _NS = 1e-9
 _MOST_SITES = 15
+_MOST_PROGRAMS = 3
 
 
 def headline(run: Any) -> dict[str, str]:
     """Return program, command, description and path of a run for the head of the page."""
-    program = os.path.basename(run.info.program) or os.path.basename(os.path.normpath(run.path))
+    named = ", ".join(os.path.basename(name) for name in list(run.info.programs)[:_MOST_PROGRAMS])
+    named += ", ..." if len(run.info.programs) > _MOST_PROGRAMS else ""
+    program = named or os.path.basename(run.info.program) or os.path.basename(os.path.normpath(run.path))
     hosts = (
         run.info.hosts[0]
         if len(run.info.hosts) == 1

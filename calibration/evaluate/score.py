@@ -68,6 +68,7 @@ def report(judged: list[Judged]) -> None:
             "95 %",
         ),
         ("pairs of causes of 5 % or more each: both named", _pairs(planted), "85 %"),
+        ("the same, named or refused with advice", _pairs(planted, refused=True), ""),
         ("90 % intervals of the gain that hold the measured gain", _coverage(_gains(judged)), "85 to 95 %"),
         ("median width of the interval, as a share of the gain", _width(_gains(judged)), "30 %"),
         ("findings above note that are causes", _true_share(judged), "confidence"),
@@ -128,9 +129,12 @@ def _named(runs: list[Judged], least: float, below: float, refused: bool = False
     return _of(sum(_is_named(run, cause, refused) for run, cause in wanted), len(wanted))
 
 
-def _pairs(runs: list[Judged]) -> str:
+def _pairs(runs: list[Judged], refused: bool = False) -> str:
     pairs = [run for run in runs if sum(cost >= 0.05 for cost in run.costs.values()) >= 2]
-    both = [all(_is_named(run, cause) for cause, cost in run.costs.items() if cost >= 0.05) for run in pairs]
+    both = [
+        all(_is_named(run, cause, refused) for cause, cost in run.costs.items() if cost >= 0.05)
+        for run in pairs
+    ]
     return _of(sum(both), len(both))
 
 

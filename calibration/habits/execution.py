@@ -34,7 +34,9 @@ class Answer:
     Attributes
     ----------
     span_s : float
-        From the first I/O call of the run to the end of the last.
+        From the first I/O call of the run to the end of the last: differences of it are what a habit costs.
+    run_s : float
+        Length of the run, of which costs and severities are shares.
     said : dict
         `Diagnosis.to_json`.
     drishti : set of str
@@ -44,6 +46,7 @@ class Answer:
     """
 
     span_s: float
+    run_s: float
     said: dict[str, Any]
     drishti: set[str]
     seconds: float
@@ -195,4 +198,4 @@ def diagnosed(record: Path) -> Answer:
     said = examination.evaluate(group).to_json()
     spent = time.process_time() - began
     case = case_of(run, group[SUMMARY])
-    return Answer(case.span_s, said, triggers(case), spent)
+    return Answer(case.span_s, case.run_s, said, triggers(case), spent)

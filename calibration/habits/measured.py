@@ -37,9 +37,9 @@ class Measured:
         return np.array([a.span_s - b.span_s for a, b in zip(self.habit, self.twin, strict=True)])
 
     @property
-    def span_s(self) -> float:
-        """Median span with the habit."""
-        return float(np.median([answer.span_s for answer in self.habit]))
+    def run_s(self) -> float:
+        """Median length of the runs with the habit."""
+        return float(np.median([answer.run_s for answer in self.habit]))
 
     @property
     def cost_s(self) -> float:
@@ -49,7 +49,7 @@ class Measured:
 
     def judged(self) -> tuple[Judged, Judged]:
         """Return the run with the habit and the one without, as they are scored: those of median span."""
-        cause, costs = self.planted.habit.cause, self.cost_s >= SMALL * self.span_s
+        cause, costs = self.planted.habit.cause, self.cost_s >= SMALL * self.run_s
         causes = [{"id": cause, "alone_s": self.cost_s, "where": {}, "left_s": {}}] if cause and costs else []
         harmless = {} if costs or not cause else {cause: self.cost_s}
         return _judged(_middle(self.habit), causes, harmless), _judged(_middle(self.twin), [], {})
@@ -67,7 +67,7 @@ class Measured:
         ]
         return (
             str(self.planted),
-            f"{seconds_text(max(self.cost_s, 0.0))} of {seconds_text(self.span_s)}",
+            f"{seconds_text(max(self.cost_s, 0.0))} of {seconds_text(self.run_s)}",
             first if not mine or above[:1] == mine[:1] else f"{first}; {cause}, {mine[0]['severity']}",
             " to ".join(map(seconds_text, gains)) if gains else "refused" if refused else "",
             "" if gains is None else "yes" if gains[0] <= self.cost_s <= gains[1] else "no",
@@ -86,7 +86,7 @@ def _middle(answers: list[Answer]) -> Answer:
 def _judged(answer: Answer, causes: list[dict[str, object]], harmless: dict[str, float]) -> Judged:
     said = answer.said
     return Judged(
-        {"span_s": answer.span_s, "causes": causes, "harmless": harmless},
+        {"span_s": answer.run_s, "causes": causes, "harmless": harmless},
         said["findings"],
         [entry["id"] for entry in said["not_examined"]],
         answer.drishti,

@@ -40,7 +40,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_json(), indent=2))
     else:
         print_coloured(with_wrapped_lines(str(found)) if args.verbose else screen_text(found))
-    for note in found.notes:
+    for note in (*found.notes, *found.hints):
         warn(f"note: {note}")
     if args.fail_on is None:
         return 0

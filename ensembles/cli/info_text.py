@@ -20,6 +20,7 @@ _LABEL = 11
 _MOST_REGIONS = 30
 _LEAST_INSIDE = 0.01
 """Share of the bytes read from which on those read inside writes are named."""
+_WHOLE_CALLS = "exclusive time: without recorded inner calls; mean and longest: of whole calls"
 
 
 def information_text(information: dict[str, Any]) -> str:
@@ -70,6 +71,8 @@ def _what_ran(information: dict[str, Any]) -> str:
     lines = [_line("command", textwrap.shorten(command, _WIDTH - _LABEL, placeholder=" ..."))]
     if information["program"] and information["program"] != command:
         lines.append(_line("program", information["program"]))
+    if len(information["programs"]) > 1:
+        lines += _wrapped("programs", ", ".join(map(_program_text, information["programs"])))
     if information["simulated"]:
         lines += textwrap.wrap(
             information["simulated"],
@@ -124,6 +127,12 @@ def _what_ran(information: dict[str, Any]) -> str:
         calls = count_text(information["excluded_calls"], "call")
         lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE)"))
     return "\n".join(lines)
+
+
+def _program_text(entry: dict[str, Any]) -> str:
+    """Return the name of one of several programs, and which tasks ran it."""
+    who = f"rank {entry['first_rank']}" if entry["tasks"] == 1 else count_text(entry["tasks"], "task")
+    return f"{os.path.basename(entry['program'])} ({who})"
 
 
 def _surroundings_lines(around: dict[str, Any] | None) -> list[str]:
@@ -257,6 +266,8 @@ def _call_table(information: dict[str, Any]) -> str:
     failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
     if failed:
         text += "\n" + textwrap.fill(f"failed calls: {', '.join(failed)}", _WIDTH, subsequent_indent="  ")
+    if is_nested:
+        text += "\n" + _WHOLE_CALLS
     return text
 
 
@@ -275,7 +286,10 @@ def _waiting_table(information: dict[str, Any]) -> str:
         for name, call in sorted(calls, key=lambda item: (-item[1]["exclusive_time_s"], item[0]))
     ]
     headers = ("waiting in MPI", "count", "exclusive time", "of thread time", "mean", "longest")
-    return table_text(headers, rows) if rows else ""
+    if not rows:
+        return ""
+    is_nested = any(call["exclusive_time_s"] != call["time_s"] for _, call in calls)
+    return table_text(headers, rows) + (f"\n{_WHOLE_CALLS}" if is_nested else "")
 
 
 def _layer_table(information: dict[str, Any]) -> str:

@@ -14,23 +14,8 @@ from ensembles.diagnosis.remedy import severity_of
 ALIKE = 0.9
 """Findings with this share of the largest gain, or more, gain nearly the same."""
 
-IN_THE_CLIENT = ("strided-readahead",)
-"""Causes whose time a call spends in the client, where it does not wait for a target."""
-
 _CERTAIN = 0.5
 """Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
-
-OF_EACH_CALL = (
-    "hdf5-metadata",
-    "hdf5-refill",
-    "o-sync",
-    "read-modify-write",
-    "seek-heavy",
-    "serialised-metadata",
-    "small-requests",
-    "stdio-buffer",
-)
-"""Causes that explain what single calls cost whatever else there is: of the same calls, one of them does."""
 
 _SAME_CALLS = 0.9
 """Part of what a finding saves that is in the same calls as another one."""
@@ -38,7 +23,7 @@ _SAME_CALLS = 0.9
 _STEPS = 30  # of the bisection
 
 
-def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float]:
+def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], float | None]:
     """Give the lost time to findings, and find symptoms.
 
     Parameters
@@ -51,15 +36,16 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     -------
     findings : list of Finding
         With `Finding.share_s` and `Finding.symptoms`, the causes first. A symptom is a note.
-    unexplained_s : float
-        Time for which the tasks of a phase wait for its slowest one, less what the findings explain.
+    unexplained_s : float or None
+        Time for which the tasks of a phase wait for its slowest one, less what the findings explain; None:
+        the run does not show who waits for whom.
     """
     findings = _without_time_of_clients([_with_savings(finding, case) for finding in findings], case)
     rest = [finding for finding in findings if finding.saved_ns is not None]
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
     mended, explained_s = np.zeros(len(case)), 0.0
     surely = np.zeros(len(case))
-    least_s = FROM_SHARE["warning"] * case.span_s
+    least_s = FROM_SHARE["warning"] * case.run_s
     symptoms: list[Finding] = []
     while rest:
         gains = [case.gain_s(_both(case, mended, finding.saved_ns)) - explained_s for finding in rest]
@@ -67,7 +53,7 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
         # Where tasks do not meet, the task that saves most hides what the others save.
-        if done and case.apart is None and share_s < least_s <= case.gain_s(finding.saved_ns):
+        if done and case.model.shows_waiting and share_s < least_s <= case.gain_s(finding.saved_ns):
             left_s = case.gain_s(_both(case, surely, finding.saved_ns)) - case.gain_s(surely)
             if left_s < least_s or _explained(finding, done):
                 symptoms.append(finding)
@@ -80,14 +66,15 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         cause = _cause_of(symptom, done, case)
         done[cause] = replace(done[cause], symptoms=(*done[cause].symptoms, symptom.id))
         done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
-    return done, max(case.waiting_s - explained_s, 0.0)
+    waiting_s = case.model.waiting_s
+    return done, None if waiting_s is None else max(waiting_s - explained_s, 0.0)
 
 
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     """Tell whether another cause explains what each of the same calls costs."""
     whole = max(float(finding.saved_ns.sum()), 1.0)
-    return finding.id in OF_EACH_CALL and any(
-        cause.id in OF_EACH_CALL
+    return finding.of_each_call and any(
+        cause.of_each_call
         and cause.saved_ns is not None
         and float(finding.saved_ns[cause.saved_ns > 0].sum()) >= _SAME_CALLS * whole
         for cause in causes
@@ -142,7 +129,7 @@ def _without_time_of_clients(findings: list[Finding], case: Case) -> list[Findin
     """Take time that calls lose in the client off the gains of remedies at the targets."""
     mended = np.zeros(len(case))
     for finding in findings:
-        if finding.id in IN_THE_CLIENT and finding.saved_ns is not None:
+        if finding.in_client and finding.saved_ns is not None:
             mended = _both(case, mended, finding.saved_ns)
     return [_less(finding, mended, case) if finding.at_targets else finding for finding in findings]
 
@@ -153,5 +140,5 @@ def _less(finding: Finding, mended: np.ndarray, case: Case) -> Finding:
     if not mended.any() or whole_s <= 0 or finding.gain_s is None:
         return finding
     low_s, high_s = (limit * gain_s / whole_s for limit in finding.gain_s)
-    severity = severity_of((low_s, high_s), gain_s, case.span_s)
+    severity = severity_of((low_s, high_s), gain_s, case.run_s)
     return replace(finding, saved_ns=saved, gain_s=(low_s, high_s), severity=severity)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.sites import Frame, Site
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.summaries.selected_sites import SelectedSites, SiteCount
@@ -80,7 +81,7 @@ def python_hint(run: Run) -> str:
     if run.info.environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0"):
         return ""
     modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
-    of_python = [module for module in modules if _OF_PYTHON.match(os.path.basename(module))]
+    of_python = [module for module in modules if _is_python(module)]
     if not of_python:
         return ""
     # The interpreter, if calls come from it, else the module of an extension.
@@ -89,6 +90,61 @@ def python_hint(run: Run) -> str:
         f"call sites are in {name}, which runs a script: record with ENSIO_PYTHON_LINES=1 to see its lines "
         "(CPython 3.11 to 3.13)"
     )
+
+
+def place_of(site: Site) -> str:
+    """Return the place of a call site as a reader knows it: function and source line, function, or module.
+
+    A function without a source line has many sites, and so has a module that was stripped of its symbols;
+    ``ensio sites`` has the addresses of each.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.call_sites import place_of
+    >>> from ensembles.model.sites import Frame, Site
+    >>> place_of(Site(1, (Frame("/usr/bin/tar", 0x4D786, state="stripped"),)))
+    'tar (no symbols)'
+    >>> place_of(Site(1, (Frame("/opt/app", 0x11AB, "", "function", "main", "", 0x42),)))
+    'main (app)'
+    """
+    return " < ".join(dict.fromkeys(_place_of_frame(frame) for frame in site.frames))
+
+
+def _place_of_frame(frame: Frame) -> str:
+    name = os.path.basename(frame.module)
+    if frame.function and not frame.file:
+        return f"{frame.function} ({name})"
+    return f"{name} (no symbols)" if frame.state == "stripped" else frame.label
+
+
+def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
+    """Say how to see functions or lines, where findings name programs without them.
+
+    Parameters
+    ----------
+    run : Run
+    findings : sequence of Finding
+        With their sites (`with_sites`).
+
+    Returns
+    -------
+    str
+        A sentence without its end; ``""``: the places are known, or the interpreter of Python hides them.
+    """
+    named = {label for finding in findings for label, _ in finding.where.sites}
+    frames = [site.frames[0] for site in run.info.sites[1:] if site.frames and place_of(site) in named]
+    modules = sorted(
+        {frame.module for frame in frames if frame.state == "stripped" and not _is_python(frame.module)}
+    )
+    if not modules:
+        return ""
+    names = ", ".join(sanitize_text(os.path.basename(module)) for module in modules)
+    have = "has" if len(modules) == 1 else "have"
+    return f"{names} {have} no symbols: build with -g, and do not strip, to see functions and lines"
+
+
+def _is_python(module: str) -> bool:
+    return _OF_PYTHON.match(os.path.basename(module)) is not None
 
 
 def _selection_of(where: Where) -> Selection:
@@ -104,12 +160,12 @@ def _selection_of(where: Where) -> Selection:
 
 
 def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], ...]:
-    """Return the most frequent sites with their shares; those of one source line are added up."""
+    """Return the most frequent places with their shares; sites of one place are added up."""
     every = sum(site.calls for site in counts.values())
     by_label: dict[str, SiteCount] = {}
     for number, site in counts.items():
         if number:
-            label = run.info.label_of_site(number)
+            label = place_of(run.info.sites[number])
             before = by_label.get(label, SiteCount())
             by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
     often = sorted(by_label.items(), key=lambda one: (-one[1].calls, -one[1].time_ns, one[0]))

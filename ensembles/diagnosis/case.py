@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.diagnosis.cells import Cells
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
+from ensembles.diagnosis.run_length import run_length_s
+from ensembles.diagnosis.with_meetings import WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
-from ensembles.structure.phases.outside import LateOutside, late_outside
 from ensembles.structure.phases.waiting import tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -28,9 +30,6 @@ TOGETHER = ("named", "barriers", "steps")
 MOST_STEPS_UNKNOWN = 3
 """With fewer phases that move data, steps without a barrier may lie within a phase."""
 
-MARGIN = 0.1
-"""Least relative margin of a gain to each side: calls of other tasks change too."""
-
 LEAST_ABSORBED_BYTES_PER_NS = 0.1
 """At this rate or faster, a cache that many tasks share may have absorbed a write."""
 
@@ -41,8 +40,6 @@ SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
-_NORMAL_90 = 1.645
-_MOST_PERMUTED = 2_000_000
 
 
 class Case:
@@ -63,11 +60,13 @@ class Case:
     window : ndarray of int64, shape (n,)
         Phase at whose end tasks wait for each other; 0: the whole run is one.
     span_s : float
-        From the first call to the last.
+        From the first call to the last: no remedy gains more.
+    run_s : float
+        Length of the run (`run_length_s`), of which severities are shares.
     shared : dict
         What rules computed and others need too.
-    apart : WithoutMeetings or None
-        The run does not show who waits for whom (`tasks_meet`): gains have bounds. None: tasks meet.
+    model : WithMeetings or WithoutMeetings
+        How time saved in calls makes the run shorter: who waits for whom is known, or not (`tasks_meet`).
     """
 
     def __init__(self, run: Run, evidence: Evidence) -> None:
@@ -84,18 +83,16 @@ class Case:
         windows, self._window = np.unique(self.window, return_inverse=True)
         ranks, self.task = np.unique(self.rows["rank"], return_inverse=True)
         self.windows, self.ranks = windows, ranks
-        shape = len(windows), len(ranks)
-        ends = np.full(shape, -1, np.int64)
-        np.maximum.at(ends, (self._window, self.task), self.rows["end_ns"])
-        begin = np.full(len(windows), np.iinfo(np.int64).max)
-        np.minimum.at(begin, self._window, self.rows["start_ns"])
-        self.present = ends >= 0
-        self._arrival = np.where(self.present, ends - begin[:, None], -1).astype(np.float64)
+        self._cells = Cells(self.rows, self._window, self.task)
+        self.present = self._cells.present
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
-        self.apart: WithoutMeetings | None = None
-        if not tasks_meet(run.info, run.phases):
-            self.apart = WithoutMeetings(self.rows, self.task, threads_of(run, ranks))
+        self.run_s = run_length_s(run, self.span_s)
+        self.model: WithMeetings | WithoutMeetings = (
+            WithMeetings(self._cells, self.rows["time_ns"], ranks, self.span_s)
+            if tasks_meet(run.info, run.phases)
+            else WithoutMeetings(self.rows, self.task, threads_of(run, ranks))
+        )
 
     def __len__(self) -> int:
         return len(self.rows["n"])
@@ -107,58 +104,14 @@ class Case:
         return mean
 
     @cached_property
-    def io_s(self) -> float:
-        """Time that the tasks which arrive last are blocked in I/O, summed over the phases.
-
-        If tasks do not meet, it is a bound: the time in which at least one task is in I/O.
-        """
-        if self.apart is not None:
-            return self.apart.most_s(self.rows["time_ns"])
-        busy = self.by_cell(self.rows["time_ns"])
-        last = np.argmax(self._arrival, axis=1)
-        return float(busy[np.arange(len(last)), last].sum()) * 1e-9 if len(self) else 0.0
-
-    @cached_property
     def phases_are_steps(self) -> bool:
         """Whether several phases move data, as those of a program that works in steps."""
         data = np.isin(self.op, ("read", "write")) & (self.rows["bytes"] > 0)
         return len(np.unique(self.window[data])) >= MOST_STEPS_UNKNOWN
 
-    @cached_property
-    def waiting_s(self) -> float:
-        """Time for which tasks wait for one that is late again and again, beyond what chance explains.
-
-        It is the largest sum over the phases of a task's lateness (arrival less median arrival), less the
-        mean of the same after permutations of the tasks within phases: which task is last varies at random.
-        If tasks do not meet, none waits for others, as far as is known.
-        """
-        if not len(self) or self.apart is not None:
-            return 0.0
-        arrival = np.where(self.present, self._arrival, np.nan)
-        late = np.nan_to_num(arrival - np.nanmedian(arrival, axis=1)[:, None])
-        rng = np.random.default_rng(0)
-        draws = int(np.clip(_MOST_PERMUTED // late.size, 3, 50))
-        chance = np.mean([rng.permuted(late, axis=1).sum(axis=0).max() for _ in range(draws)])
-        return max(float(late.sum(axis=0).max() - chance) * 1e-9, 0.0)
-
-    @cached_property
-    def late_outside(self) -> LateOutside | None:
-        """The task for which others wait, if it is late because of what it did outside of I/O calls."""
-        if not len(self) or self.apart is not None:
-            return None
-        busy = self.by_cell(self.rows["time_ns"])
-        found = late_outside(self._arrival, busy, self.present)
-        return (
-            None
-            if found is None
-            else LateOutside(int(self.ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
-        )
-
     def by_cell(self, values: np.ndarray) -> np.ndarray:
         """Add up values of the rows by window and task: shape (windows, tasks)."""
-        total = np.zeros(self.present.shape)
-        np.add.at(total, (self._window, self.task), values)
-        return total
+        return self._cells.sums(values)
 
     def cell_of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of window and task of chosen rows."""
@@ -168,37 +121,18 @@ class Case:
         """Return the value of the cell of each row."""
         return values[self._window, self.task]
 
-    def gains_s(self, saved_ns: np.ndarray) -> np.ndarray:
-        """Compute by how much each window would be shorter if calls took less time: shape (windows,)."""
-        if not len(self):
-            return np.zeros(0)
-        saved = np.minimum(self.by_cell(saved_ns), np.maximum(self._arrival, 0))
-        after = np.where(self.present, self._arrival - saved, -1).max(axis=1)
-        gains: np.ndarray = (self._arrival.max(axis=1) - after) * 1e-9
-        return gains
-
     def gain_s(self, saved_ns: np.ndarray) -> float:
-        """Compute by how much the run would be shorter; if tasks do not meet, the most that one saves."""
-        if self.apart is not None:
-            return self.apart.likely_s(saved_ns)
-        return float(self.gains_s(saved_ns).sum())
+        """Compute by how much the run would be shorter, by the best estimate of the model."""
+        return self.model.likely_s(saved_ns)
 
-    @cached_property
+    @property
     def length_s(self) -> np.ndarray:
-        """From the first call of each window to its last arrival."""
-        length: np.ndarray = self._arrival.max(axis=1) * 1e-9
-        return length
+        """From the first call of each window to its last arrival: shape (windows,)."""
+        return self._cells.length_s
 
     def most_s(self, time_ns: np.ndarray) -> float:
-        """Add up over the windows the largest sum of a task.
-
-        It is what calls can cost at most if tasks wait for each other: the calls of one task slow down
-        those of others, so that the change of the last arrival alone is not a bound. If tasks do not meet,
-        it is the time in which at least one of the calls is under way.
-        """
-        if self.apart is not None:
-            return self.apart.most_s(time_ns)
-        return float(self.by_cell(time_ns).max(axis=1).sum()) * 1e-9 if len(self) else 0.0
+        """Bound what calls can cost that take this time."""
+        return self.model.most_s(time_ns)
 
     def spread_ns(self, saved_ns: np.ndarray, of_tasks: Callable[..., np.ndarray] = np.mean) -> np.ndarray:
         """Let all tasks of a window save what the tasks save on average: they wait at the same servers.
@@ -217,28 +151,6 @@ class Case:
         whole = np.maximum(self.by_cell(left), 1.0)
         spread: np.ndarray = saved_ns + left * np.minimum(self.of_cells(missing / whole), 1.0)
         return spread
-
-    def interval_s(
-        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
-    ) -> tuple[float, float]:
-        """Compute the interval of the gain, from bounds of the time saved and from the spread over phases.
-
-        Phases have different lengths by design, and longer ones gain more. So the error is that of the ratio
-        of gain to length, of which each phase is one observation (the ratio estimator of sampling theory).
-        If tasks do not meet, the bounds are those of `WithoutMeetings`.
-        """
-        if self.apart is not None:
-            least_s = (1 - MARGIN) * self.apart.least_s(np.minimum(low_ns, saved_ns))
-            return least_s, max(self.apart.most_s(np.maximum(high_ns, saved_ns)), least_s)
-        gains = self.gains_s(saved_ns)
-        middle, active = float(gains.sum()), gains > 0
-        length, number = self.length_s[active], int(active.sum())
-        left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
-        error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
-        least = max(error, MARGIN * middle)
-        low = middle - float(np.hypot(middle - min(self.gain_s(low_ns), middle), least))
-        high = middle + float(np.hypot(max(self.gain_s(high_ns), middle) - middle, least))
-        return max(low, 0.0), min(high, self.span_s)
 
     def quartile_ns(self, share: float = 0.25) -> np.ndarray:
         """Look up a lower quantile of the durations of each row's function and size class, in ns."""

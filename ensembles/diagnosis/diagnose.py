@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.accounting import share_out
-from ensembles.diagnosis.call_sites import python_hint, with_sites
+from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
@@ -175,7 +175,7 @@ class DiagnosisPass:
         """
         run, refused = self._run, dict(self._refused)
         findings: list[Finding] = []
-        notes = list(run.notes)
+        hints: list[str] = []
         summaries = {} if group is None else group.summaries
         for rule in self._wanted:
             try:
@@ -183,25 +183,26 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
-        unexplained_s = span_s = late_outside = None
+        unexplained_s = run_s = late_outside = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
-            span_s = case.span_s
-            if case.apart is not None:
-                unexplained_s = None  # the run does not show who waits for whom
-            elif unexplained_s >= LEAST_UNEXPLAINED * case.span_s:
-                late_outside = case.late_outside
+            run_s = case.run_s
+            if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
+                late_outside = case.model.late_outside
+        if run_s is None:
+            run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)
-        if any(finding.where.sites for finding in findings) and (hint := python_hint(run)):
-            notes.append(hint)
+        if any(finding.where.sites for finding in findings):
+            hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
             not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
-            notes=tuple(notes),
-            span_s=span_s,
+            notes=tuple(run.notes),
+            hints=tuple(hints),
+            run_s=run_s,
             late_outside=late_outside,
         )

@@ -36,6 +36,8 @@ class EvidenceRule:
         Finds the cause in the counters of a run that has no calls (`Run.counters`): a `Finding`, or None.
     summed : callable, optional
         The same in the recorded summary of a run that keeps not every call (`SummedCase`).
+    of_each_call : bool
+        It explains what single calls cost, whatever else there is (`Finding.of_each_call`).
     """
 
     ID: str
@@ -43,6 +45,7 @@ class EvidenceRule:
     what: str = "the calls of each phase and task"
     counted: Callable[[Run], Finding | None] | None = None
     summed: Callable[[Run], Finding | None] | None = None
+    of_each_call: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -65,7 +68,7 @@ class EvidenceRule:
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
         remedy = self.find(case) if len(case) else None
-        return [] if remedy is None else make_finding(case, self.ID, remedy)
+        return [] if remedy is None else make_finding(case, self.ID, remedy, self.of_each_call)
 
 
 def has_counters_only(run: Run) -> bool:

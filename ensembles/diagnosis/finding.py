@@ -18,7 +18,7 @@ SEVERITIES = ("note", "warning", "critical")
 """Severities, rising."""
 
 FROM_SHARE = {"warning": 0.02, "critical": 0.10}
-"""Least cost of a severity, as a share of the span of the run or of the I/O time of all tasks."""
+"""Least cost of a severity, as a share of the run (`ensembles.diagnosis.run_length`)."""
 
 SURE = 0.95
 """Confidence if all checks hold. It is below 1, as the machine itself was not examined."""
@@ -104,7 +104,8 @@ class Where:
         }
 
     def __str__(self) -> str:
-        what = f"{self.op or 'call'}s" + (f" ({', '.join(self.calls)})" if self.calls else "")
+        kind = "metadata calls" if self.op == "meta" else f"{self.op or 'call'}s"
+        what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
         parts = [what + (f" {spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
             shown = self.files[:MOST_FILES_SHOWN]
@@ -154,12 +155,19 @@ class Finding:
     share_s : float or None
         Part of the lost time when it is given to causes one after the other, the largest first. The parts of
         all findings add up to at most the loss.
+    loop_s : float
+        Part of the upper end of the gain that is in the loop of the program around the calls, not in them.
     symptoms : tuple of str
         Ids of findings that would gain next to nothing once this cause is mended.
     saved_ns : ndarray of float64 or None
         Time that the remedy takes off each row of the shared evidence; None: not known.
     at_targets : bool
         The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
+    in_client : bool
+        The calls lose their time in the client, where they do not wait for a target.
+    of_each_call : bool
+        The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
+        does.
     """
 
     id: str
@@ -172,9 +180,12 @@ class Finding:
     gain_s: tuple[float, float] | None
     title: str
     share_s: float | None = None
+    loop_s: float = 0.0
     symptoms: tuple[str, ...] = ()
     saved_ns: Any = field(default=None, repr=False, compare=False)
     at_targets: bool = field(default=False, repr=False, compare=False)
+    in_client: bool = field(default=False, repr=False, compare=False)
+    of_each_call: bool = field(default=False, repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -190,13 +201,14 @@ class Finding:
         if self.gain_s is None:
             return ""
         low, high = (seconds_text(value) for value in self.gain_s)
+        loop = ""
+        if self.loop_s >= LEAST_LOOP * self.gain_s[1]:
+            loop = f" (of these, up to {seconds_text(self.loop_s)} in the loop around the calls)"
         if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:
             known = self.share_s is not None and 0 < self.share_s <= self.gain_s[1]
             likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if known else ""
-            return f"The run would be up to {high} shorter{likely}; one run does not show how much"
-        return (
-            f"The run would be {low} to {high} shorter" if low != high else f"The run would be {low} shorter"
-        )
+            return f"The run would be up to {high} shorter{loop}{likely}; one run does not show how much"
+        return f"The run would be {low}{'' if low == high else f' to {high}'} shorter{loop}"
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
@@ -210,6 +222,7 @@ class Finding:
             "advice": self.advice,
             "gain_s": None if self.gain_s is None else list(self.gain_s),
             "share_s": self.share_s,
+            "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
         }
 
@@ -263,8 +276,10 @@ class Diagnosis:
         examined, or the run does not show which tasks wait for which.
     notes : tuple of str
         Data-quality notes of the run.
-    span_s : float or None
-        Time from the first call to the last; None: not examined.
+    hints : tuple of str
+        How to see the lines of the program that findings concern, where they are not known.
+    run_s : float or None
+        Length of the run, of which severities are shares; None: no call was examined.
     late_outside : LateOutside or None
         The task for which others wait, where findings do not explain it and its time outside of I/O calls
         does.
@@ -276,15 +291,16 @@ class Diagnosis:
     not_examined: tuple[NotExamined, ...]
     unexplained_s: float | None = None
     notes: tuple[str, ...] = field(default=())
-    span_s: float | None = None
+    hints: tuple[str, ...] = field(default=())
+    run_s: float | None = None
     late_outside: LateOutside | None = None
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
 
     def is_small(self, finding: Finding) -> bool:
         """Whether a finding costs less than a warning needs, at the upper end of its gain too."""
-        if self.span_s is None or finding.gain_s is None or finding.severity != "note":
+        if self.run_s is None or finding.gain_s is None or finding.severity != "note":
             return False
-        return finding.id != "not-io" and finding.gain_s[1] < self.SMALL_SHARE * self.span_s
+        return finding.id != "not-io" and finding.gain_s[1] < self.SMALL_SHARE * self.run_s
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
@@ -293,10 +309,12 @@ class Diagnosis:
             "findings": [finding.to_json() for finding in self.findings],
             "examined": list(self.examined),
             "unexplained_s": self.unexplained_s,
+            "run_s": self.run_s,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),
+            "hints": list(self.hints),
         }
 
     def __str__(self) -> str:
@@ -308,6 +326,9 @@ class Diagnosis:
 
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
+
+LEAST_LOOP = 0.05
+"""Part of the upper end of a gain from which the loop around the calls is told."""
 
 MOST_FILES, MOST_SPANS = 5, 128
 MOST_FILES_SHOWN, MOST_SPANS_SHOWN = 2, 6

@@ -40,7 +40,7 @@ def keep_open(case: Case, rows: np.ndarray, advice: str) -> Remedy | None:
     if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
         return None
     at_most = seconds_text(case.most_s(time_ns))
-    if case.gain_s(likely) < FROM_SHARE["warning"] * case.span_s:
+    if case.gain_s(likely) < FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"closing could cost up to {at_most} of this run, but the cache took the bytes before, "
             "and a close that follows writes also flushes them: record a run that keeps its files "

@@ -36,6 +36,9 @@ class Remedy:
         a run gains that too. None: the calls stay.
     at_targets : bool
         The remedy serves faster what waits for storage targets: time that calls lose in the client stays.
+    parts : (float, float)
+        Parts of the best estimate of the gain that the interval contains: the time saved in calls alone does
+        not bound it, where others take over the work.
     """
 
     rows: np.ndarray
@@ -49,13 +52,14 @@ class Remedy:
     files: tuple[str, ...] = ()
     at_targets: bool = False
     fewer: np.ndarray | None = None
+    parts: tuple[float, float] = (1.0, 1.0)
 
 
 LEAST_SHARE = 1e-3
-"""Share of the span of a run below which a gain is not worth a line."""
+"""Share of a run below which a gain is not worth a line."""
 
 
-def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
+def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = False) -> list[Finding]:
     """Make the finding of a remedy; none if a check fails or next to nothing would be gained."""
     confidence = rate_confidence(remedy.checks)
     saved_ns, low, high = (
@@ -65,10 +69,12 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
     gain_s = case.gain_s(saved_ns)
     if not confidence or gain_s <= 0:
         return []
-    if remedy.fewer is not None:
-        high = high + remedy.fewer * case.around_ns
-    interval = case.interval_s(low, saved_ns, high)
-    if interval[1] < LEAST_SHARE * case.span_s:
+    interval, loop_s = _interval_s(case, low, saved_ns, high, remedy.fewer)
+    interval = (
+        min(interval[0], remedy.parts[0] * gain_s),
+        max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
+    )
+    if interval[1] < LEAST_SHARE * case.run_s:
         return []
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
@@ -91,12 +97,12 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
         **remedy.evidence,
         "calls": int(rows["n"].sum()),
         "time_s": float(rows["time_ns"].sum()) * 1e-9,
-        "span_s": case.span_s,
+        "run_s": case.run_s,
     }
     return [
         Finding(
             id=cause,
-            severity=severity_of(interval, gain_s, case.span_s),
+            severity=severity_of(interval, gain_s, case.run_s),
             confidence=confidence,
             where=where,
             evidence=evidence,
@@ -105,18 +111,40 @@ def make_finding(case: Case, cause: str, remedy: Remedy) -> list[Finding]:
             gain_s=interval,
             title=remedy.title,
             saved_ns=saved_ns,
+            loop_s=loop_s,
             at_targets=remedy.at_targets,
+            of_each_call=of_each_call,
         )
     ]
 
 
+def _interval_s(
+    case: Case, low: np.ndarray, saved: np.ndarray, high: np.ndarray, fewer: np.ndarray | None
+) -> tuple[tuple[float, float], float]:
+    """Compute the interval of the gain, and which part of its upper end is the loop around the calls.
+
+    A single task gains at most the time in the calls, and their loop: there are no others that would be
+    faster too.
+    """
+    least_s, most_s = case.model.interval_s(low, saved, high)
+    whole_s, loop_ns = most_s, np.zeros(len(case))
+    if fewer is not None:
+        loop_ns = fewer * case.around_ns
+        whole_s = case.model.interval_s(low, saved, high + loop_ns)[1]
+    if len(case.ranks) == 1:
+        in_calls_s = case.most_s(np.where(high > 0, case.rows["time_ns"], 0.0))
+        most_s = min(most_s, max(in_calls_s, least_s))
+        whole_s = min(whole_s, most_s + case.most_s(loop_ns))
+    return (least_s, whole_s), whole_s - most_s
+
+
 LIKELY_SHARES = (0.10, 0.04)
-"""Share of the span of a run that a remedy gains, by the best estimate, from which a finding is a warning
+"""Share of a run that a remedy gains, by the best estimate, from which a finding is a warning
 although the lower end of the interval is smaller: where that is 0, and where it is not."""
 
 
-def severity_of(interval_s: tuple[float, float], gain_s: float, span_s: float) -> str:
+def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
     """Rate what the remedy gains at least; what it likely gains counts if it is much."""
-    severity = rate_severity(interval_s[0] / max(span_s, 1e-9))
-    likely = gain_s >= LIKELY_SHARES[interval_s[0] > 0] * span_s
+    severity = rate_severity(interval_s[0] / max(run_s, 1e-9))
+    likely = gain_s >= LIKELY_SHARES[interval_s[0] > 0] * run_s
     return "warning" if severity == "note" and likely else severity

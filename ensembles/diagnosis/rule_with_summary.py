@@ -44,6 +44,8 @@ class RuleWithSummary:
         The same in the recorded summary of a run that keeps not every call (`SummedCase`).
     counts_more : bool
         The counters of a log know calls that its events lack: Darshan's DXT traces reads and writes only.
+    of_each_call : bool
+        It explains what single calls cost, whatever else there is (`Finding.of_each_call`).
     """
 
     ID: str
@@ -55,6 +57,7 @@ class RuleWithSummary:
     counted: Callable[[Run], Finding | None] | None = None
     summed: Callable[[Run], Finding | None] | None = None
     counts_more: bool = False
+    of_each_call: bool = False
 
     @property
     def NEEDS(self) -> Mapping[str, SummaryRequest]:
@@ -77,7 +80,7 @@ class RuleWithSummary:
             return [] if found is None else [found]
         case = case_of(run, summaries[SUMMARY])
         remedy = self.find(case, summaries[self.name]) if len(case) else None
-        return [] if remedy is None else make_finding(case, self.ID, remedy)
+        return [] if remedy is None else make_finding(case, self.ID, remedy, self.of_each_call)
 
     def _way(self, run: Run) -> Callable[[Run], Finding | None] | None:
         if self.counts_more and run.counters is not None:

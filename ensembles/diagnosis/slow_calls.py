@@ -122,7 +122,7 @@ def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None,
             continue
         mine = _members(case, node if by_node else None, found.worst)[case.task] & (case.op != "seek")
         gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
-        if gain_s >= FROM_SHARE["warning"] * case.span_s:
+        if gain_s >= FROM_SHARE["warning"] * case.run_s:
             unit = "a node" if by_node else "a task"
             raise NotApplicable(
                 f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "

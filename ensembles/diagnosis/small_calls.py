@@ -55,7 +55,7 @@ def _divided(case: Case) -> dict[str, np.ndarray]:
     is_few = len(few) <= _FEW_TASKS and len(case.ranks) - len(few) >= _LEAST_OTHERS
     jumping = outermost & (case.op == "read") & _jumps(case) if outermost.any() else outermost
     single = outermost if is_few else outermost & _of_single_tasks(case, outermost)
-    if case.apart is not None:
+    if not case.model.shows_waiting:
         single = np.zeros(len(case), bool)  # nothing shows that others wait for the tasks that make them
     return {
         "stdio-buffer": small & (case.layer == "stdio"),
@@ -112,7 +112,7 @@ def join_calls(
             for each, rate in zip((low, saved), TARGET_BYTES_PER_NS, strict=True)
         )
     most_s = case.gain_s(high)
-    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.span_s:
+    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests"

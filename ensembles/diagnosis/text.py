@@ -16,7 +16,7 @@ MOST_SHORT = 5
 """Findings that one screen shows."""
 
 LEAST_UNEXPLAINED = 1e-3
-"""Share of the span below which waiting that no finding explains is not worth a line."""
+"""Share of the run below which waiting that no finding explains is not worth a line."""
 
 
 def diagnosis_text(found: Diagnosis) -> str:
@@ -26,7 +26,7 @@ def diagnosis_text(found: Diagnosis) -> str:
         parts.append(f"looked for and not found: {', '.join(clean)}")
     if waiting := _unexplained(found):
         parts.append(waiting)
-    if named := _denominators(found):
+    if named := _denominator(found):
         parts.append(named)
     causes: dict[str, list[str]] = {}
     for entry in found.not_examined:
@@ -47,7 +47,7 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
     if waiting := _unexplained(found):
         lines.append(_wrapped(waiting))
-    if named := _denominators(found):
+    if named := _denominator(found):
         lines.append(_wrapped(named))
     if found.findings:
         lines.append(
@@ -65,7 +65,7 @@ def screen_text(found: Diagnosis) -> str:
 def _unexplained(found: Diagnosis) -> str:
     """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left."""
     left_s = found.unexplained_s
-    if left_s is None or found.span_s is None or left_s < LEAST_UNEXPLAINED * found.span_s:
+    if left_s is None or found.run_s is None or left_s < LEAST_UNEXPLAINED * found.run_s:
         return ""
     text = f"waiting that no finding explains: {seconds_text(left_s)}"
     if (late := found.late_outside) is not None:
@@ -76,18 +76,11 @@ def _unexplained(found: Diagnosis) -> str:
     return text
 
 
-def _denominators(found: Diagnosis) -> str:
-    """Say of which time the shares of severities, and of ``not-io``, are; ``""`` if there are none."""
-    parts = []
-    if found.span_s is not None and any(each.gain_s and each.id != "not-io" for each in found.findings):
-        parts.append(
-            f"severities go by shares of {seconds_text(found.span_s)}, from the first I/O call to the end of "
-            "the last"
-        )
-    for each in found.findings:
-        if each.id == "not-io":
-            parts.append(f"not-io by its share of {seconds_text(each.evidence['span_s'])}, the whole run")
-    return "; ".join(parts)
+def _denominator(found: Diagnosis) -> str:
+    """Say of which time all shares and severities are; ``""`` if there are none."""
+    if found.run_s is None or not any(each.gain_s for each in found.findings):
+        return ""
+    return f"shares and severities are of the whole run, {seconds_text(found.run_s)}"
 
 
 def _nothing(found: Diagnosis) -> str:

@@ -7,28 +7,48 @@ was under way. The truth lies between.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+
+from ensembles.diagnosis.with_meetings import MARGIN
 
 
 class WithoutMeetings:
-    """The rows of the shared evidence (`ensembles.diagnosis.evidence.Evidence`), seen without barriers.
+    """The model of time of a run without barriers; it has the interface of `WithMeetings`.
 
     Parameters
     ----------
     rows : dict of str to ndarray, shape (n,)
-        With ``start_ns`` and ``end_ns`` of each row.
+        With ``start_ns``, ``end_ns`` and ``time_ns`` of each row of the shared evidence.
     task : ndarray of int64, shape (n,)
         Number of the task of each row.
     threads : ndarray of int64, shape (tasks,)
         Threads of each task.
+
+    Attributes
+    ----------
+    shows_waiting : bool
+        False: the run does not show who waits for whom.
+    waiting_s, late_outside : None
+        Not known, as nothing shows that tasks wait.
     """
+
+    shows_waiting = False
+    waiting_s = late_outside = None
 
     def __init__(self, rows: dict[str, np.ndarray], task: np.ndarray, threads: np.ndarray) -> None:
         self._start, self._end, self._task, self._threads = rows["start_ns"], rows["end_ns"], task, threads
+        self._time_ns = rows["time_ns"]
         size = len(threads)
         self._ends, self._begins = np.zeros(size, np.int64), np.full(size, np.iinfo(np.int64).max)
         np.maximum.at(self._ends, task, self._end)
         np.minimum.at(self._begins, task, self._start)
+
+    @cached_property
+    def io_s(self) -> float:
+        """Bound the time in which at least one thread is in I/O."""
+        return self.most_s(self._time_ns)
 
     def _by_task(self, saved_ns: np.ndarray) -> np.ndarray:
         """Add up by task; threads together save at most the time in which one of them does."""
@@ -72,3 +92,10 @@ class WithoutMeetings:
         last = np.append(first[1:], len(mine)) - 1
         sums = np.add.reduceat(np.asarray(time_ns, np.float64)[mine], first)
         return 1e-9 * float(np.minimum(sums, end[last] - start[first]).sum())
+
+    def interval_s(
+        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
+    ) -> tuple[float, float]:
+        """Compute the bounds of the gain, from bounds of the time saved."""
+        least_s = (1 - MARGIN) * self.least_s(np.minimum(low_ns, saved_ns))
+        return least_s, max(self.most_s(np.maximum(high_ns, saved_ns)), least_s)

@@ -331,6 +331,20 @@ class RunInfo:
         return next((process.program for process in self._by_weight() if process.program), "")
 
     @property
+    def programs(self) -> dict[str, list[int]]:
+        """Absolute paths of all programs with tasks, with the ranks of each, in the order of the first.
+
+        A pipeline or a script has several.
+        """
+        found: dict[str, list[int]] = {}
+        for process in sorted(self.processes, key=lambda process: process.rank):
+            if process.rank >= 0 and process.program:
+                ranks = found.setdefault(process.program, [])
+                if process.rank not in ranks[-1:]:
+                    ranks.append(process.rank)
+        return found
+
+    @property
     def command(self) -> tuple[str, ...]:
         """Arguments of the program of the first task; the first is its name."""
         return next((process.command for process in self._by_weight() if process.command), ())
@@ -354,6 +368,8 @@ class RunInfo:
         command = " ".join(self.command) or self.program or "unknown program"
         if len(command) > 80:
             command = command[:77] + "..."
+        if len(programs := self.programs) > 1:
+            command = f"{command} (programs {', '.join(map(os.path.basename, programs))})"
         on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts) or 'unknown'} nodes"
         tasks = f"{self.tasks} task{'s' * (self.tasks != 1)}"
         return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"

@@ -53,6 +53,10 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     return {
         "run": run.path,
         "program": run.info.program,
+        "programs": [
+            {"program": name, "tasks": len(ranks), "first_rank": ranks[0]}
+            for name, ranks in run.info.programs.items()
+        ],
         "command": list(run.info.command),
         "hosts": run.info.hosts,
         "processors": run.info.processors,

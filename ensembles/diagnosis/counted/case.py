@@ -41,7 +41,7 @@ class CountedCase:
         Counters of one interface.
     files : dict of str to ndarray, shape (n,)
         `ModuleCounters.by_file`.
-    span_s : float
+    run_s : float
         Length of the job.
     layer : str
         The interface, as calls name it.
@@ -49,7 +49,7 @@ class CountedCase:
 
     run: Run
     module: ModuleCounters
-    span_s: float
+    run_s: float
     layer: str
 
     @property
@@ -77,7 +77,7 @@ class CountedCase:
         before = np.bincount(rank, self.time_s[own], self.run.tasks)
         after = before - np.bincount(rank, saved_s[own], self.run.tasks)
         gain = float(before.max(initial=0.0) - after.max(initial=0.0)) + float(saved_s[~own].sum())
-        return min(gain, self.span_s)
+        return min(gain, self.run_s)
 
     def mean_of_tasks_s(self, column: str) -> float:
         """Return the mean over the tasks of a sum of seconds."""
@@ -139,9 +139,9 @@ def counted_finding(
     """
     low, likely, high = bounds_s
     confidence = rate_confidence(tuple(checks))
-    if high < LEAST_SHARE * case.span_s or high <= 0 or not confidence:
+    if high < LEAST_SHARE * case.run_s or high <= 0 or not confidence:
         return None
-    most_s = case.span_s if most_s is None else most_s
+    most_s = case.run_s if most_s is None else most_s
     interval = (max(min(low, (1 - MARGIN) * likely), 0.0), min(max(high, (1 + MARGIN) * likely), most_s))
     order = np.flatnonzero(chosen)[np.argsort(-case.time_s[chosen], kind="stable")]
     names = tuple(case.run.files[number] for number in case.files["file"][order[:MOST_FILES]].tolist())
@@ -158,10 +158,10 @@ def counted_finding(
     )
     return Finding(
         cause,
-        severity_of(interval, likely, case.span_s),
+        severity_of(interval, likely, case.run_s),
         confidence,
         where,
-        {**evidence, "span_s": case.span_s},
+        {**evidence, "run_s": case.run_s},
         tuple(checks),
         advice,
         interval,

@@ -45,7 +45,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     if alike > _MOST_PER_BYTE:
         return None  # something else than the bytes makes these tasks slow
     evened = np.where(heavy, time_s * mean / np.maximum(moved, 1), time_s)
-    gain = min(max(float(time_s.max() - evened.max()), 0.0), case.span_s)
+    gain = min(max(float(time_s.max() - evened.max()), 0.0), case.run_s)
     number, most = int(heavy.sum()), float(moved.max() / mean)
     spans = find_spans(np.flatnonzero(heavy))
     move = "moves" if number == 1 else "move"

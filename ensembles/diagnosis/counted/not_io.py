@@ -33,7 +33,7 @@ def find_counted(run: Run, most_share: float) -> Finding | None:
         "note",
         SURE,
         Where(tasks=run.tasks, ranks=((0, run.tasks - 1),)),
-        {"io_share": share, "io_s": io_s, "span_s": counters.run_time_s},
+        {"io_share": share, "io_s": io_s, "run_s": counters.run_time_s},
         (check,),
         "look at computation and communication first: no remedy for I/O can gain more than this share",
         (0.0, io_s),

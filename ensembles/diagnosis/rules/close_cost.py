@@ -8,7 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
-from ensembles.diagnosis.kept_open import keep_open
+from ensembles.diagnosis.kept_open import LEAST_CLOSES, keep_open
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
@@ -33,7 +33,7 @@ def _find(case: Case) -> Remedy | None:
         raise NotApplicable("DXT traces no closes: record the run with ensio")
     time_ns = np.where(rows, case.rows["time_ns"], 0.0)
     at_most_s = case.most_s(time_ns)
-    if at_most_s < FROM_SHARE["warning"] * case.span_s:
+    if at_most_s < FROM_SHARE["warning"] * case.run_s:
         return None
     flush = flush_of_closes(case, rows)
     opens = (case.op == "open") & (case.layer == "posix")
@@ -42,7 +42,8 @@ def _find(case: Case) -> Remedy | None:
         return None
     own = np.where(rows, np.maximum(case.rows["time_ns"] - case.rows["n"] * usual_ns, 0), 0.0)
     beyond = np.maximum(own - flush.time_ns, 0.0)
-    if flush.known and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
+    is_repeated = case.rows["n"][rows].sum() >= LEAST_CLOSES * len(np.unique(case.rows["rank"][rows]))
+    if flush.known and is_repeated and beyond.sum() > (1 - _MOST_FLUSH) * time_ns.sum():
         return _beyond_the_flush(case, rows, own, flush, usual_ns)
     return keep_open(case, rows, ADVICE)
 

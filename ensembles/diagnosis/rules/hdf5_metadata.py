@@ -88,4 +88,4 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     )
 
 
-rule = RuleWithSummary("hdf5-metadata", _find, "what happens inside calls of HDF5")
+rule = RuleWithSummary("hdf5-metadata", _find, "what happens inside calls of HDF5", of_each_call=True)

@@ -17,22 +17,22 @@ from ensembles.model.units import count_text
 LEAST_RATIO = 1.25
 _MOVING = 0.5
 _MOST_PER_BYTE = 3.0
+_PARTS = (0.4, 2.0)
+"""Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
 
 ADVICE = (
-    "give every task the same number of bytes (divide the domain by cost, not by index), "
-    "or write collectively, so that "
-    "aggregators even the bytes out (MPI_File_write_at_all, H5FD_MPIO_COLLECTIVE)"
+    "give every task the same number of bytes (divide the domain by cost, not by index), or write "
+    "collectively, so that aggregators even the bytes out (MPI_File_write_at_all, H5FD_MPIO_COLLECTIVE)"
 )
 
 
 def _find(case: Case) -> Remedy | None:
     if len(case.ranks) < 2:
         raise NotApplicable("one task has no others to be compared with")
-    if case.apart is not None:
+    if not case.model.shows_waiting:
         raise NotApplicable(NOBODY_WAITS)
     data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
-    inside_collective = np.char.endswith(case.name, "_all").any()
-    if inside_collective:
+    if np.char.endswith(case.name, "_all").any():
         return None
     data &= case.rows["depth"] == 0
     moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
@@ -51,9 +51,8 @@ def _find(case: Case) -> Remedy | None:
     per_byte = np.divide(time_ns, moved, out=np.zeros_like(moved), where=moved > 0)
     # Evened bytes move at the rate of the others, which share the file system with all tasks.
     light = ~heavy & (moved > 0)
-    usual = np.array(
-        [np.median(row[mine]) if mine.any() else np.nan for row, mine in zip(per_byte, light, strict=True)]
-    )
+    pairs = zip(per_byte, light, strict=True)
+    usual = np.array([np.median(row[mine]) if mine.any() else np.nan for row, mine in pairs])
     faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
     alike = float(np.median(faster[heavy]))
     if alike > _MOST_PER_BYTE:
@@ -89,6 +88,7 @@ def _find(case: Case) -> Remedy | None:
         {"most_to_mean": most, "tasks_heavy": len(tasks)},
         0.5 * (low + late),
         high + late,
+        parts=_PARTS,
     )
 
 

@@ -40,7 +40,7 @@ def _find(case: Case) -> Remedy | None:
         if not ends["ragged"].any():
             return None
     at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
-    if at_most_s < FROM_SHARE["warning"] * case.span_s:
+    if at_most_s < FROM_SHARE["warning"] * case.run_s:
         return None
     each_phase = slopes(ends)
     if len(each_phase) < LEAST_PHASES:

@@ -26,20 +26,18 @@ class NotIo(EvidenceRule):
 
     def evaluate_calls(self, case: Case) -> list[Finding]:
         """Evaluate the rule on single calls."""
-        lasts_s = run_span_s(case.run, case.span_s)
-        if not len(case) or lasts_s <= 0 or case.io_s >= MOST_SHARE * lasts_s:
+        lasts_s, io_s = case.run_s, case.model.io_s
+        if not len(case) or lasts_s <= 0 or io_s >= MOST_SHARE * lasts_s:
             return []
         _refuse_untraced(case.run, lasts_s)
-        share = case.io_s / lasts_s
-        blocks = (
-            "I/O blocks the critical path for"
-            if case.apart is None
-            else f"some {_who(case)} is in I/O for at most"
-        )
-        check = Check("little-io", True, f"{blocks} {seconds_text(case.io_s)} of {seconds_text(lasts_s)}")
+        share = io_s / lasts_s
+        blocks = "I/O blocks the critical path for"
         title = f"I/O is {share_text(share, 1)} of the critical path of this run"
-        if case.apart is not None:
-            title = f"some {_who(case)} is in I/O for at most {share_text(share, 1)} of this run"
+        if not case.model.shows_waiting:
+            who = "task" if len(case.ranks) > 1 else "thread"
+            blocks = f"some {who} is in I/O for at most"
+            title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"
+        check = Check("little-io", True, f"{blocks} {seconds_text(io_s)} of {seconds_text(lasts_s)}")
         where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks))
         return [
             Finding(
@@ -47,18 +45,14 @@ class NotIo(EvidenceRule):
                 "note",
                 SURE,
                 where,
-                {"io_share": share, "io_s": case.io_s, "span_s": lasts_s},
+                {"io_share": share, "io_s": io_s, "run_s": lasts_s},
                 (check,),
                 "look at computation and communication first: no remedy for I/O can gain more than "
                 "this share",
-                (0.0, case.io_s),
+                (0.0, io_s),
                 title,
             )
         ]
-
-
-def _who(case: Case) -> str:
-    return "task" if len(case.ranks) > 1 else "thread"
 
 
 def _refuse_untraced(run: Run, lasts_s: float) -> None:
@@ -79,18 +73,9 @@ def _refuse_untraced(run: Run, lasts_s: float) -> None:
         )
 
 
-def run_span_s(run: Run, span_s: float) -> float:
-    """Return the length of the run: that of its processes, if known, else from its first call to its last."""
-    ends = [(process.start_unix_ns, process.end_unix_ns) for process in run.info.processes]
-    known = [(start, end) for start, end in ends if 0 < start < end]
-    if not known:
-        return span_s
-    return max((max(end for _, end in known) - min(start for start, _ in known)) * 1e-9, span_s)
-
-
 rule = NotIo(
     "not-io",
     lambda case: None,
     counted=lambda run: find_counted(run, MOST_SHARE),
-    summed=lambda run: find_summed(run, MOST_SHARE, run_span_s(run, 0.0)),
+    summed=lambda run: find_summed(run, MOST_SHARE),
 )

@@ -96,5 +96,5 @@ def _compared(table: dict[str, np.ndarray], others: np.ndarray, size: float, eac
 
 
 rule = RuleWithSummary(
-    "o-sync", _find, "the writes to each file", summed=lambda run: find_summed(run, ADVICE)
+    "o-sync", _find, "the writes to each file", summed=lambda run: find_summed(run, ADVICE), of_each_call=True
 )

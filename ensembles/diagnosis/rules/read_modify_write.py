@@ -79,5 +79,5 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
 
 
 rule = RuleWithSummary(
-    "read-modify-write", _find, "what happens inside calls of MPI-IO", counted=find_counted
+    "read-modify-write", _find, "what happens inside calls of MPI-IO", counted=find_counted, of_each_call=True
 )

@@ -16,4 +16,4 @@ def _find(case: Case) -> Remedy | None:
     return join_calls(case, "seek-heavy", "reads jump through the file", ADVICE)
 
 
-rule = EvidenceRule("seek-heavy", _find)
+rule = EvidenceRule("seek-heavy", _find, of_each_call=True)

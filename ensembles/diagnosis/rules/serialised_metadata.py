@@ -21,4 +21,4 @@ def _find(case: Case) -> Remedy | None:
     return join_calls(case, "serialised-metadata", what, ADVICE)
 
 
-rule = EvidenceRule("serialised-metadata", _find)
+rule = EvidenceRule("serialised-metadata", _find, of_each_call=True)

@@ -26,4 +26,5 @@ rule = RuleWithSummary(
     "the calls of each phase and task",
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
+    of_each_call=True,
 )

@@ -81,4 +81,4 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("stdio-buffer", _find)
+rule = EvidenceRule("stdio-buffer", _find, of_each_call=True)

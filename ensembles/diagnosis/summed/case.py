@@ -6,7 +6,7 @@ kept by task. So every gain has bounds: tasks are taken to be slow at the same t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from ensembles.diagnosis.finding import Check, Finding, Where, find_spans, rate_confidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
+from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import is_io_of_calls
 from ensembles.summaries.bins import bin_low_ns
@@ -53,6 +54,8 @@ class SummedCase:
         Tasks that made calls of I/O.
     span_s : float
         From the first call of I/O to the end of the last.
+    run_s : float
+        Length of the run (`run_length_s`).
     """
 
     def __init__(self, run: Run) -> None:
@@ -81,6 +84,7 @@ class SummedCase:
         )
         first = int(cells["start_ns"][io].min()) if size else 0
         self.span_s = (int(cells["end_ns"][io].max()) - first) * 1e-9 if size else 0.0
+        self.run_s = run_length_s(run, self.span_s)
         number = {call: at for at, call in enumerate(summary.calls)}
         theirs = np.array([number.get(call, -1) for call in table.calls] or [-1])[table.call]
         mine = np.flatnonzero((theirs >= 0) & is_io_of_calls(table.calls)[table.call])
@@ -97,10 +101,16 @@ class SummedCase:
     def __len__(self) -> int:
         return len(self.rows["n"])
 
-    def of_tasks(self, column: str, op: Sequence[str], layer: str) -> np.ndarray:
-        """Add up a column (``n``, ``bytes``, ``own_ns`` or ``time_ns``) by task: shape (tasks,)."""
+    def of_tasks(self, column: str, op: Sequence[str], layer: str, but: Iterable[str] = ()) -> np.ndarray:
+        """Add up a column (``n``, ``bytes``, ``own_ns`` or ``time_ns``) by task: shape (tasks,).
+
+        Parameters
+        ----------
+        but : iterable of str
+            Functions that do not count.
+        """
         names = self._functions[self._by_task["call"]]
-        chosen = np.isin(names[:, 0], op) & (names[:, 1] == layer)
+        chosen = np.isin(names[:, 0], op) & (names[:, 1] == layer) & ~np.isin(names[:, 2], list(but))
         return np.bincount(self._task, self._by_task[column] * chosen, len(self.ranks))
 
     @cached_property
@@ -208,7 +218,7 @@ def summed_finding(
     low = min(float(low_s.min(initial=np.inf)), (1 - MARGIN) * likely) if len(low_s) else 0.0
     high = min(max(float(high_s.max(initial=0.0)), (1 + MARGIN) * likely), case.span_s)
     confidence = rate_confidence(tuple(checks))
-    if not confidence or high < LEAST_SHARE * case.span_s or high <= 0:
+    if not confidence or high < LEAST_SHARE * case.run_s or high <= 0:
         return None
     makers = case.ranks[likely_s > 0] if (likely_s > 0).any() else case.ranks
     where = Where(
@@ -222,10 +232,10 @@ def summed_finding(
     )
     return Finding(
         cause,
-        severity_of((low, high), likely, case.span_s),
+        severity_of((low, high), likely, case.run_s),
         confidence,
         where,
-        {**evidence, "span_s": case.span_s},
+        {**evidence, "run_s": case.run_s},
         tuple(checks),
         advice,
         (low, high),

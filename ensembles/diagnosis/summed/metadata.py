@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.finding import Check, Finding
+from ensembles.diagnosis.path_calls import CHANGING, ON_DESCRIPTORS
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
 from ensembles.model.units import count_text, seconds_text, share_text
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LEAST_CALLS = 16
 _SHARE, _LOW = 0.5, 0.6
+_NO_LOOKUPS = ON_DESCRIPTORS | CHANGING
 
 
 def find_summed(run: Run, advice: str) -> Finding | None:
@@ -29,10 +31,10 @@ def find_summed(run: Run, advice: str) -> Finding | None:
         )
     saved, again, count, spent = np.zeros(len(case.ranks)), 0, 0, 0.0
     for op in ("open", "meta"):
-        calls = case.of_tasks("n", (op,), "posix")
+        calls = case.of_tasks("n", (op,), "posix", but=_NO_LOOKUPS)
         repeated = np.maximum(calls - files, 0.0)
         often = (calls >= LEAST_CALLS) & (repeated >= _SHARE * calls)
-        time_s = case.of_tasks("own_ns", (op,), "posix") * 1e-9
+        time_s = case.of_tasks("own_ns", (op,), "posix", but=_NO_LOOKUPS) * 1e-9
         saved += np.where(often, time_s * repeated / np.maximum(calls, 1), 0.0)
         again += int(repeated[often].sum())
         count += int(calls[often].sum())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 
-def find_summed(run: Run, most_share: float, span_s: float) -> Finding | None:
+def find_summed(run: Run, most_share: float) -> Finding | None:
     """Compare the I/O time of the busiest task with the length of the run.
 
     Parameters
@@ -21,33 +21,30 @@ def find_summed(run: Run, most_share: float, span_s: float) -> Finding | None:
     run : Run
     most_share : float
         Share of the run below which I/O is not the cause.
-    span_s : float
-        Length of the run; 0: not known, so that its first and last calls count.
     """
     case = SummedCase(run)
-    lasts_s = max(span_s, case.span_s)
-    if not len(case) or lasts_s <= 0:
+    if not len(case) or case.run_s <= 0:
         return None
     # Tasks that do not meet may do their I/O one after the other, and the run waits for all of it.
     is_summed = not tasks_meet(run.info, None)
     io_s = float(case.busy_s.sum() if is_summed else case.busy_s.max())
-    if io_s >= most_share * lasts_s:
+    if io_s >= most_share * case.run_s:
         return None
     check = Check(
         "little-io",
         True,
         f"{'all tasks together are' if is_summed else 'no task is'} in I/O for "
-        f"{'' if is_summed else 'more than '}{seconds_text(io_s)} of {seconds_text(lasts_s)}",
+        f"{'' if is_summed else 'more than '}{seconds_text(io_s)} of {seconds_text(case.run_s)}",
     )
     return Finding(
         "not-io",
         "note",
         SURE,
         Where(tasks=len(case.ranks), ranks=find_spans(case.ranks)),
-        {"io_share": io_s / lasts_s, "io_s": io_s, "span_s": lasts_s},
+        {"io_share": io_s / case.run_s, "io_s": io_s, "run_s": case.run_s},
         (check,),
         "look at computation and communication first: no remedy for I/O can gain more than this share",
         (0.0, io_s),
-        f"I/O takes at most {share_text(io_s / lasts_s, 1)} of this run in "
+        f"I/O takes at most {share_text(io_s / case.run_s, 1)} of this run in "
         f"{'all tasks together' if is_summed else 'any task'}",
     )

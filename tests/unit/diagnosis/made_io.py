@@ -29,6 +29,10 @@ CALLS = {
     21: Call("fsync", "posix", "sync"),
     22: Call("MPI_File_write_at_all", "mpiio", "write"),
     23: Call("stat", "posix", "meta"),
+    24: Call("fstat", "posix", "meta"),
+    25: Call("readdir", "posix", "meta"),
+    26: Call("mmap", "posix", "meta"),
+    27: Call("unlink", "posix", "meta"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _BEGIN = 10**12

@@ -10,6 +10,7 @@ from made_io import MIB, Made, io_run
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.diagnose import RULES
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.finding import Finding, Where
@@ -32,7 +33,12 @@ def case(tmp_path) -> Case:
     return case_of(run, run.summarize({SUMMARY: SummaryRequest(Evidence.for_run, Evidence.columns)})[SUMMARY])
 
 
+OF_EACH_CALL = {rule.ID for rule in RULES if getattr(rule, "of_each_call", False)}
+
+
 def found(cause: str, gain_s: tuple[float, float], **more: object) -> Finding:
+    more["of_each_call"] = cause in OF_EACH_CALL
+    more["in_client"] = cause == "strided-readahead"
     return Finding(cause, "critical", 0.95, Where(op="read"), {}, (), "", gain_s, cause, **more)
 
 
@@ -85,5 +91,5 @@ def test_the_spread_of_phases_that_gain_in_proportion_to_their_length_is_no_erro
     case = case_of(run, run.summarize(dict(rule.NEEDS))[SUMMARY])
     half = np.where(case.op == "write", 0.5 * case.rows["time_ns"], 0.0)
     assert len(case.windows) == 4
-    low, high = case.interval_s(half, half, half)
+    low, high = case.model.interval_s(half, half, half)
     assert (low, high) == pytest.approx((0.9 * 7.5e-3, 1.1 * 7.5e-3), rel=0.01)

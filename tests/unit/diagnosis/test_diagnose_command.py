@@ -162,7 +162,7 @@ def test_notes_that_cannot_matter_are_one_line(healthy):
             evidence={},
             checks=(),
             advice="",
-            gain_s=(0.0, share * found.span_s),
+            gain_s=(0.0, share * found.run_s),
             title=f"the title of {name}",
         )
         for name, share in ((found.examined[1], 0.019), (found.examined[2], 0.03))

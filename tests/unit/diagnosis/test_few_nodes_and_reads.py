@@ -179,7 +179,7 @@ def test_closes_that_take_as_long_as_opens_wait_for_the_metadata_server(tmp_path
 
 def test_a_habit_without_cost_counts_as_harmless_in_the_scores() -> None:
     said = {"findings": [], "not_examined": [], "unexplained_s": None}
-    rounds = [[Answer(span_s, said, set(), 0.0)] * 5 for span_s in (1.0, 1.0)]
+    rounds = [[Answer(span_s, span_s, said, set(), 0.0)] * 5 for span_s in (1.0, 1.0)]
     habit, twin = Measured(Planted(HABITS[0], "relinked", ""), *rounds).judged()
     assert habit.truth["harmless"] == {HABITS[0].cause: 0.0}
     assert twin.truth["harmless"] == {}

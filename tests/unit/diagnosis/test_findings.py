@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
-from ensembles.diagnosis.diagnose import diagnose
+import ensembles.diagnosis.rules
+from ensembles.diagnosis.diagnose import RULES, diagnose
 from ensembles.diagnosis.finding import (
     Check,
     Finding,
@@ -151,3 +153,20 @@ def test_rules_share_a_pass_and_the_strongest_finding_comes_first(tmp_path):
     assert found.examined == ("a", "b", "c")
     assert [(entry.id, entry.reason) for entry in found.not_examined] == [("d", "there is no d")]
     assert "not examined: d: there is no d" in str(found)
+
+
+def test_each_rule_is_one_file_of_at_most_100_lines():
+    folder = Path(ensembles.diagnosis.rules.__file__).parent
+    files = [*folder.glob("*.py"), *folder.glob("*/rule.py")]
+    assert len([file for file in files if file.name != "__init__.py"]) == len(RULES)
+    assert {file.name: len(file.read_text().splitlines()) for file in files if _is_long(file)} == {}
+
+
+def _is_long(file: Path) -> bool:
+    return len(file.read_text().splitlines()) > 100
+
+
+def test_the_methods_page_has_the_evidence_of_each_rule():
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "methods" / "diagnosis.md").read_text()
+    assert [rule.ID for rule in RULES if f"`{rule.ID}`" not in page] == ["straggler-node"]
+    assert "| `straggler-task`, `-node` |" in page

@@ -32,7 +32,7 @@ def test_there_are_sixty_runs_and_more_in_both_ways_and_with_both_libraries():
 
 def answers(*spans_s: float) -> list[Answer]:
     said = {"findings": [], "not_examined": [], "unexplained_s": None}
-    return [Answer(span_s, said, set(), 0.0) for span_s in spans_s]
+    return [Answer(span_s, span_s, said, set(), 0.0) for span_s in spans_s]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_the_cost_is_the_median_difference_if_rounds_agree(habit, twin, cost_s):
     measured = Measured(Planted(HABITS[0], "relinked", ""), answers(*habit), answers(*twin))
     assert measured.cost_s == pytest.approx(cost_s)
     with_habit, without = measured.judged()
-    assert bool(with_habit.costs) == (cost_s > 0.02 * measured.span_s)
+    assert bool(with_habit.costs) == (cost_s > 0.02 * measured.run_s)
     assert without.costs == {}
     assert with_habit.truth["span_s"] == sorted(habit)[2]

@@ -92,4 +92,4 @@ def test_only_waiting_for_the_same_task_again_is_unexplained(again, least, most,
     rule = straggler_task.rule
     case = case_of(run, run.summarize(dict(rule.NEEDS))[SUMMARY])
     assert len(case.windows) == 16
-    assert least * 15 / 16 * 16e-3 <= case.waiting_s <= most * 16e-3
+    assert least * 15 / 16 * 16e-3 <= case.model.waiting_s <= most * 16e-3

@@ -105,7 +105,7 @@ def test_io_below_a_twentieth_is_told_only_if_that_of_all_tasks_is(tmp_path: Pat
 
 
 def test_threads_of_a_task_count_once_where_they_overlap() -> None:
-    rows = {"start_ns": np.array([0, 0, 500]), "end_ns": np.array([100, 100, 600])}
+    rows = {"start_ns": np.array([0, 0, 500]), "end_ns": np.array([100, 100, 600]), "time_ns": np.zeros(3)}
     apart = WithoutMeetings(rows, np.zeros(3, np.int64), np.array([2]))
     time_ns = np.array([90.0, 80.0, 30.0])  # two at the same time, and one later
     assert apart.most_s(time_ns) == pytest.approx(130e-9)
@@ -114,7 +114,7 @@ def test_threads_of_a_task_count_once_where_they_overlap() -> None:
 
 
 def test_tasks_of_one_thread_shorten_the_run_at_least_if_they_end_last() -> None:
-    rows = {"start_ns": np.array([0, 100]), "end_ns": np.array([100, 200])}
+    rows = {"start_ns": np.array([0, 100]), "end_ns": np.array([100, 200]), "time_ns": np.zeros(2)}
     apart = WithoutMeetings(rows, np.array([0, 1]), np.array([1, 1]))
     assert apart.least_s(np.array([80.0, 30.0])) == pytest.approx(30e-9)
     assert apart.likely_s(np.array([80.0, 30.0])) == pytest.approx(80e-9)

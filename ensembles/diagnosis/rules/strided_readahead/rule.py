@@ -14,38 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import (
-    MOST_FILES,
-    Check,
-    Finding,
-    Where,
-    find_spans,
-    rate_confidence,
-    rate_severity,
-)
+from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.rule import NotApplicable, every_call_needed
-from ensembles.diagnosis.rules.strided_readahead.checks import Verdict, verdict
-from ensembles.diagnosis.rules.strided_readahead.cost import Loss, estimate_loss
-from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns, judgeable
-from ensembles.model.events import Events
-from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.diagnosis.rules.strided_readahead.checks import verdict
+from ensembles.diagnosis.rules.strided_readahead.found import ID, describe
+from ensembles.diagnosis.rules.strided_readahead.profile import StridedRuns, judgeable
 from ensembles.passes.group import SummaryRequest
-from ensembles.structure.strides.detect import LAYERS
 from ensembles.structure.strides.summary import StridedReads
+
+__all__ = ["ID", "NEEDS", "evaluate", "preconditions"]
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
-ID = "strided-readahead"
-
 NEEDS = {"strided-reads": SummaryRequest(StridedReads)}
-
-ADVICE = (
-    "switch off or reduce the client's strided read-ahead for these files (Lustre: "
-    "llite.*.max_read_ahead_mb, or a client with the fix), or avoid its trigger: read without holes (whole "
-    "regions with their padding, or a layout without padding), declare random reads to the kernel "
-    "(posix_fadvise), or write dirty data to disk (fsync) before further reads"
-)
 
 
 def preconditions(run: Run) -> None:
@@ -64,101 +46,4 @@ def evaluate(run: Run, summaries: Mapping[str, Any]) -> list[Finding]:
     if not found.holds:
         return []
     chosen = rows[rows["interleaved"] & np.isin(rows["run"], found.groups)]
-    return [_finding(run, reads, chosen, runs.some(np.isin(runs.run, found.groups)), found)]
-
-
-def _finding(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns, found: Verdict) -> Finding:
-    slow = rows[rows["position"] > HEALTHY_READS]
-    phase = _phases(run, rows)
-    loss = estimate_loss(rows, runs, rows["run"] if phase is None else phase, reads.share)
-    slow_phase = None if phase is None else phase[rows["position"] > HEALTHY_READS]
-    strides, counts = np.unique(rows["stride_bytes"], return_counts=True)
-    stride = int(strides[np.argmax(counts)])
-    size = int(np.median(rows["bytes"][rows["position"] <= HEALTHY_READS]))
-    positions = (HEALTHY_READS + 1, int(slow["reads"].max()))
-    span_s = ((reads.last_ns or 0) - (reads.first_ns or 0)) * 1e-9
-    checks = (*found.checks, _all_seen(reads))
-    evidence = {
-        "stride_bytes": stride,
-        "read_bytes": size,
-        "gap_bytes": stride - size,
-        "strides": len(strides),
-        "positions": list(positions),
-        "slow_reads": int(slow["calls"].sum()),
-        "tasks_share": reads.share,
-        **found.numbers,
-        **_medians(runs),
-        "time_lost_s": list(loss.lost_s),
-        "time_lost_share_of_io": [lost / max(reads.io_time_ns * 1e-9, 1e-9) for lost in loss.lost_s],
-        "span_s": span_s,
-    }
-    return Finding(
-        id=ID,
-        severity=rate_severity(_cost(loss, span_s, reads.io_time_ns * 1e-9)),
-        confidence=rate_confidence(checks),
-        where=_where(run, slow, slow_phase),
-        evidence=evidence,
-        checks=checks,
-        advice=ADVICE,
-        gain_s=loss.gain_s,
-        title=(
-            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
-            f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "
-            f"{found.numbers['slowdown']:.3g} times as long as the first {HEALTHY_READS}; all tasks together "
-            f"lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
-        ),
-    )
-
-
-def _all_seen(reads: StridedReads) -> Check:
-    share = 1 - reads.reads_with_offset / max(reads.reads, 1)
-    holds = None if share > 0.1 else True
-    return Check("places-known", holds, f"the file offset is known for {share_text(1 - share)} of the reads")
-
-
-def _cost(loss: Loss, span_s: float, io_s: float) -> float:
-    """Compute the lost share of the run's span, or of the I/O time: the larger one."""
-    gain, lost = (sum(interval) / 2 for interval in (loss.gain_s, loss.lost_s))
-    return max(gain / max(span_s, 1e-9), lost / max(io_s, 1e-9))
-
-
-def _medians(runs: StridedRuns) -> dict[str, Any]:
-    """Compute the median time at each position in seconds per MiB."""
-    many = np.count_nonzero(~np.isnan(runs.time), axis=0) >= 0.5 * len(runs)
-    width = int(np.argmin(np.append(many, False)))
-    medians = np.nanmedian(runs.time[:, :width], axis=0)
-    return {"median_s_per_mib_by_position": (np.exp(medians) * (1 << 20) * 1e-9).tolist()}
-
-
-def _phases(run: Run, rows: np.ndarray) -> np.ndarray | None:
-    """Compute the phase in which each read begins; None: the run has no phases."""
-    phases = run.phases
-    if phases is None or not phases.count:
-        return None
-    columns = {"rank": rows["rank"], "start": rows["start_ns"], "thread": np.zeros(len(rows))}
-    return np.asarray(phases.phase_index(Events.partly(columns, run.calls, run.files)))
-
-
-def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
-    files, where = np.unique(slow["file"], return_inverse=True)
-    time = np.bincount(where.reshape(-1), slow["duration_ns"].astype(float))
-    most = files[np.argsort(-time, kind="stable")[:MOST_FILES]]
-    numbers = None
-    if phase is not None:
-        numbers = tuple(np.unique(phase[phase > 0]).tolist())
-    names = run.phases.names if numbers and run.phases is not None else None
-    return Where(
-        op="read",
-        layer=LAYERS[int(slow["layer"][0])],
-        calls=tuple(sorted({run.calls[number].name for number in np.unique(slow["call"]).tolist()})),
-        files=tuple(run.files[number] for number in most.tolist()),
-        file_count=len(files),
-        tasks=len(np.unique(slow["rank"])),
-        ranks=find_spans(slow["rank"]),
-        phases=numbers,
-        phase_names=None
-        if names is None or numbers is None
-        else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
-        ordinals=find_spans(slow["ordinal"]),
-        times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
-    )
+    return [describe(run, reads, chosen, runs.some(np.isin(runs.run, found.groups)), found)]

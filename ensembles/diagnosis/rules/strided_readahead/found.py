@@ -1,0 +1,141 @@
+"""What ``strided-readahead`` says of the reads that it found: evidence, place, cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.diagnosis.finding import (
+    MOST_FILES,
+    Check,
+    Finding,
+    Where,
+    find_spans,
+    rate_confidence,
+)
+from ensembles.diagnosis.remedy import severity_of
+from ensembles.diagnosis.rules.strided_readahead.checks import Verdict
+from ensembles.diagnosis.rules.strided_readahead.cost import estimate_loss
+from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns
+from ensembles.diagnosis.run_length import run_length_s
+from ensembles.model.events import Events
+from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.structure.strides.detect import LAYERS
+from ensembles.structure.strides.summary import StridedReads
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+ID = "strided-readahead"
+
+ADVICE = (
+    "switch off or reduce the client's strided read-ahead for these files (Lustre: "
+    "llite.*.max_read_ahead_mb, or a client with the fix), or avoid its trigger: read without holes (whole "
+    "regions with their padding, or a layout without padding), declare random reads to the kernel "
+    "(posix_fadvise), or write dirty data to disk (fsync) before further reads"
+)
+
+
+def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns, found: Verdict) -> Finding:
+    """Make the finding of strided reads that are slow.
+
+    Parameters
+    ----------
+    run : Run
+    reads : StridedReads
+    rows : ndarray of `ensembles.structure.strides.summary.ROW`
+        Reads of the runs that are slow.
+    runs : StridedRuns
+        The same runs.
+    found : Verdict
+    """
+    slow = rows[rows["position"] > HEALTHY_READS]
+    phase = _phases(run, rows)
+    loss = estimate_loss(rows, runs, rows["run"] if phase is None else phase, reads.share)
+    slow_phase = None if phase is None else phase[rows["position"] > HEALTHY_READS]
+    strides, counts = np.unique(rows["stride_bytes"], return_counts=True)
+    stride = int(strides[np.argmax(counts)])
+    size = int(np.median(rows["bytes"][rows["position"] <= HEALTHY_READS]))
+    positions = (HEALTHY_READS + 1, int(slow["reads"].max()))
+    run_s = run_length_s(run, ((reads.last_ns or 0) - (reads.first_ns or 0)) * 1e-9)
+    checks = (*found.checks, _all_seen(reads))
+    evidence = {
+        "stride_bytes": stride,
+        "read_bytes": size,
+        "gap_bytes": stride - size,
+        "strides": len(strides),
+        "positions": list(positions),
+        "slow_reads": int(slow["calls"].sum()),
+        "tasks_share": reads.share,
+        **found.numbers,
+        **_medians(runs),
+        "time_lost_s": list(loss.lost_s),
+        "time_lost_share_of_io": [lost / max(reads.io_time_ns * 1e-9, 1e-9) for lost in loss.lost_s],
+        "run_s": run_s,
+    }
+    return Finding(
+        id=ID,
+        severity=severity_of(loss.gain_s, sum(loss.gain_s) / 2, run_s),
+        confidence=rate_confidence(checks),
+        where=_where(run, slow, slow_phase),
+        evidence=evidence,
+        checks=checks,
+        advice=ADVICE,
+        gain_s=loss.gain_s,
+        in_client=True,
+        title=(
+            f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
+            f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "
+            f"{found.numbers['slowdown']:.3g} times as long as the first {HEALTHY_READS}; all tasks together "
+            f"lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
+        ),
+    )
+
+
+def _all_seen(reads: StridedReads) -> Check:
+    share = 1 - reads.reads_with_offset / max(reads.reads, 1)
+    holds = None if share > 0.1 else True
+    return Check("places-known", holds, f"the file offset is known for {share_text(1 - share)} of the reads")
+
+
+def _medians(runs: StridedRuns) -> dict[str, Any]:
+    """Compute the median time at each position in seconds per MiB."""
+    many = np.count_nonzero(~np.isnan(runs.time), axis=0) >= 0.5 * len(runs)
+    width = int(np.argmin(np.append(many, False)))
+    medians = np.nanmedian(runs.time[:, :width], axis=0)
+    return {"median_s_per_mib_by_position": (np.exp(medians) * (1 << 20) * 1e-9).tolist()}
+
+
+def _phases(run: Run, rows: np.ndarray) -> np.ndarray | None:
+    """Compute the phase in which each read begins; None: the run has no phases."""
+    phases = run.phases
+    if phases is None or not phases.count:
+        return None
+    columns = {"rank": rows["rank"], "start": rows["start_ns"], "thread": np.zeros(len(rows))}
+    return np.asarray(phases.phase_index(Events.partly(columns, run.calls, run.files)))
+
+
+def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
+    files, where = np.unique(slow["file"], return_inverse=True)
+    time = np.bincount(where.reshape(-1), slow["duration_ns"].astype(float))
+    most = files[np.argsort(-time, kind="stable")[:MOST_FILES]]
+    numbers = None
+    if phase is not None:
+        numbers = tuple(np.unique(phase[phase > 0]).tolist())
+    names = run.phases.names if numbers and run.phases is not None else None
+    return Where(
+        op="read",
+        layer=LAYERS[int(slow["layer"][0])],
+        calls=tuple(sorted({run.calls[number].name for number in np.unique(slow["call"]).tolist()})),
+        files=tuple(run.files[number] for number in most.tolist()),
+        file_count=len(files),
+        tasks=len(np.unique(slow["rank"])),
+        ranks=find_spans(slow["rank"]),
+        phases=numbers,
+        phase_names=None
+        if names is None or numbers is None
+        else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
+        ordinals=find_spans(slow["ordinal"]),
+        times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
+    )

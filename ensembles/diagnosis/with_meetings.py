@@ -1,0 +1,119 @@
+"""Gains where tasks wait for each other at the ends of windows: the change of the critical path."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ensembles.diagnosis.cells import Cells
+from ensembles.structure.phases.outside import LateOutside, late_outside
+
+MARGIN = 0.1
+"""Least relative margin of a gain to each side: calls of other tasks change too."""
+
+_NORMAL_90 = 1.645
+_MOST_PERMUTED = 2_000_000
+
+
+class WithMeetings:
+    """The model of time of a run whose tasks meet; it has the interface of `WithoutMeetings`.
+
+    Parameters
+    ----------
+    cells : Cells
+    time_ns : ndarray, shape (n,)
+        Time of each row of the shared evidence.
+    ranks : ndarray of int64, shape (tasks,)
+    span_s : float
+        From the first call to the last: no gain is larger.
+
+    Attributes
+    ----------
+    shows_waiting : bool
+        True: the run shows who waits for whom.
+    """
+
+    shows_waiting = True
+
+    def __init__(self, cells: Cells, time_ns: np.ndarray, ranks: np.ndarray, span_s: float) -> None:
+        self._cells, self._ranks, self._span_s = cells, ranks, span_s
+        self._arrival, self._is_empty = cells.arrival_ns, not len(time_ns)
+        self._time_ns = time_ns
+
+    @cached_property
+    def _busy_ns(self) -> np.ndarray:
+        return self._cells.sums(self._time_ns)
+
+    @cached_property
+    def io_s(self) -> float:
+        """Time that the tasks which arrive last are blocked in I/O, summed over the windows."""
+        if self._is_empty:
+            return 0.0
+        last = np.argmax(self._arrival, axis=1)
+        return float(self._busy_ns[np.arange(len(last)), last].sum()) * 1e-9
+
+    @cached_property
+    def waiting_s(self) -> float | None:
+        """Time for which tasks wait for one that is late again and again, beyond what chance explains.
+
+        It is the largest sum over the windows of a task's lateness (arrival less median arrival), less the
+        mean of the same after permutations of the tasks within windows: which task is last varies at random.
+        """
+        if self._is_empty:
+            return 0.0
+        arrival = np.where(self._cells.present, self._arrival, np.nan)
+        late = np.nan_to_num(arrival - np.nanmedian(arrival, axis=1)[:, None])
+        rng = np.random.default_rng(0)
+        draws = int(np.clip(_MOST_PERMUTED // late.size, 3, 50))
+        chance = np.mean([rng.permuted(late, axis=1).sum(axis=0).max() for _ in range(draws)])
+        return max(float(late.sum(axis=0).max() - chance) * 1e-9, 0.0)
+
+    @cached_property
+    def late_outside(self) -> LateOutside | None:
+        """The task for which others wait, if it is late because of what it did outside of I/O calls."""
+        if self._is_empty:
+            return None
+        found = late_outside(self._arrival, self._busy_ns, self._cells.present)
+        if found is None:
+            return None
+        return LateOutside(int(self._ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
+
+    def gains_s(self, saved_ns: np.ndarray) -> np.ndarray:
+        """Compute by how much each window would be shorter if calls took less time: shape (windows,)."""
+        if self._is_empty:
+            return np.zeros(0)
+        saved = np.minimum(self._cells.sums(saved_ns), np.maximum(self._arrival, 0))
+        after = np.where(self._cells.present, self._arrival - saved, -1).max(axis=1)
+        gains: np.ndarray = (self._arrival.max(axis=1) - after) * 1e-9
+        return gains
+
+    def likely_s(self, saved_ns: np.ndarray) -> float:
+        """Compute by how much the run would be shorter."""
+        return float(self.gains_s(saved_ns).sum())
+
+    def most_s(self, time_ns: np.ndarray) -> float:
+        """Add up over the windows the largest sum of a task.
+
+        It is what calls can cost at most: the calls of one task slow down those of others, so that the change
+        of the last arrival alone is not a bound.
+        """
+        return 0.0 if self._is_empty else float(self._cells.sums(time_ns).max(axis=1).sum()) * 1e-9
+
+    def interval_s(
+        self, low_ns: np.ndarray, saved_ns: np.ndarray, high_ns: np.ndarray
+    ) -> tuple[float, float]:
+        """Compute the interval of the gain, from bounds of the time saved and the spread over windows.
+
+        Windows have different lengths by design, and longer ones gain more. So the error is that of the ratio
+        of gain to length, of which each window is one observation (the ratio estimator of sampling theory).
+        """
+        gains = self.gains_s(saved_ns)
+        middle, active = float(gains.sum()), gains > 0
+        length, number = self._cells.length_s[active], int(active.sum())
+        left = gains[active] - middle / max(float(length.sum()), 1e-12) * length
+        error = _NORMAL_90 * float((left**2).sum() * number / max(number - 1, 1)) ** 0.5
+        least = max(error, MARGIN * middle)
+        low = middle - float(np.hypot(middle - min(self.likely_s(low_ns), middle), least))
+        high = middle + float(np.hypot(max(self.likely_s(high_ns), middle) - middle, least))
+        return max(low, 0.0), min(high, self._span_s)

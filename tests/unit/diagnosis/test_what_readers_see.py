@@ -1,0 +1,201 @@
+"""What a finding tells a reader: shares of one length, calls on paths, bounds that hold, places."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from made_io import KIB, Made, io_run
+
+import ensembles as en
+from ensembles.cli.info_text import information_text
+from ensembles.cli.main import main
+from ensembles.diagnosis.call_sites import symbol_hint, with_sites
+from ensembles.diagnosis.finding import Finding, Where
+from ensembles.diagnosis.text import screen_text
+from ensembles.run.information import collect_information
+
+SYNCED = [Made("pwrite", 20, 4 * KIB), Made("fsync", 5000)] * 60
+"""60 records of 4 KiB, each with an fsync of 5 ms: 300 ms of syncs."""
+
+JOURNAL = [
+    Made("open", 20, file=2),
+    Made("pwrite", 10, 4 * KIB, 0, file=2),
+    Made("close", 5, file=2),
+    Made("unlink", 3000, file=2),
+]
+TWO = {1: "/srv/table.db", 2: "/srv/table.db-journal"}
+
+
+LATE_US = 19.7e6
+"""Computation of a program before its first call: it runs for 20.0 s."""
+
+BEGAN_NS = 1_700_000_000 * 10**9
+LONG = {
+    "first_realtime_ns": BEGAN_NS,
+    "last_realtime_ns": BEGAN_NS + round((LATE_US + 60 * 5022) * 1e3),
+}
+
+
+def findings(run: en.Run) -> dict[str, Finding]:
+    return {found.id: found for found in en.diagnose(run).findings}
+
+
+def test_all_shares_are_of_the_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """300 ms of syncs are nearly all of the time between calls, and 1.5 % of a run of 20 s."""
+    run = io_run(tmp_path / "run", [SYNCED], starts_us=[LATE_US], head=LONG)
+    diagnosis = en.diagnose(run)
+    found = {each.id: each for each in diagnosis.findings}
+    assert {each.severity for each in diagnosis.findings} == {"note"}
+    assert {"not-io", "sync-per-write"} <= set(found)
+    assert diagnosis.run_s == pytest.approx(20.0, rel=1e-3)
+    assert {each.evidence["run_s"] for each in diagnosis.findings} == {diagnosis.run_s}
+    assert not any("span_s" in each.evidence for each in diagnosis.findings)
+    assert found["not-io"].evidence["io_share"] == pytest.approx(0.301 / 20, rel=0.01)
+    assert "shares and severities are of the whole run, 20.0 s" in screen_text(diagnosis)
+    assert main(["diagnose", run.path, "--json", "--fail-on", "warning"]) == 0
+    assert json.loads(capsys.readouterr().out)["run_s"] == diagnosis.run_s
+
+
+def test_the_same_calls_in_a_short_run_are_critical(tmp_path: Path) -> None:
+    run = io_run(tmp_path / "run", [SYNCED])
+    assert findings(run)["sync-per-write"].severity == "critical"
+    assert "not-io" not in findings(run)
+
+
+def test_sums_have_the_same_denominator(tmp_path: Path) -> None:
+    from ensembles.diagnosis.rules import not_io, sync_per_write
+
+    run = io_run(tmp_path / "run", [SYNCED], starts_us=[LATE_US], head=LONG)
+    found = [rule.rule.summed(run) for rule in (not_io, sync_per_write)]
+    assert [each.severity for each in found] == ["note", "note"]
+    assert [each.evidence["run_s"] for each in found] == [pytest.approx(20.0, rel=1e-3)] * 2
+
+
+def test_calls_on_open_files_are_no_calls_on_paths(tmp_path: Path) -> None:
+    """As tar, which reads a folder: each entry is another one."""
+    calls = [Made("open", 20), *[Made("readdir", 100)] * 300, Made("close", 5)]
+    calls += [Made("mmap", 50), Made("fstat", 50)] * 100
+    assert "metadata-storm" not in findings(io_run(tmp_path / "run", [calls]))
+
+
+def test_closes_and_fstats_go_with_their_opens_and_are_not_counted(tmp_path: Path) -> None:
+    each = [Made("open", 30), Made("fstat", 10), Made("pwrite", 10, 10, 0), Made("close", 10)]
+    found = findings(io_run(tmp_path / "run", [each * 200]))["metadata-storm"]
+    assert found.title == "200 calls on paths, 100 % of them for the same path again, take 30.0 µs each"
+    assert set(found.where.calls) == {"open", "fstat", "close"}
+    # 199 times an open, an fstat and a close.
+    low, high = found.gain_s
+    assert low < 199 * 50e-6 < high
+    assert high - found.loop_s <= 200 * 50e-6 * (1 + 1e-9)
+    assert high >= 199 * 53e-6  # 1 us of the loop goes with each of the three calls
+
+
+def test_a_file_that_is_made_and_removed_again_should_be_kept(tmp_path: Path) -> None:
+    """As a journal of SQLite: asking once does not help, as the file is another one each time."""
+    found = findings(io_run(tmp_path / "run", [JOURNAL * 50], TWO))["metadata-storm"]
+    assert "made and removed again" in found.title
+    assert "keep the file" in found.advice
+    assert "journal_mode" in found.advice
+    assert "ask once" not in found.advice
+    assert found.severity == "critical"
+    assert [check.name for check in found.checks] == ["made-and-removed"]
+    low, high = found.gain_s
+    assert low < 49 * 3025e-6 < high
+
+
+def test_files_that_are_removed_once_are_no_storm(tmp_path: Path) -> None:
+    files = {number: f"/srv/part{number}" for number in range(1, 51)}
+    calls = [
+        Made(name, us, file=n) for n in files for name, us in (("open", 20), ("close", 5), ("unlink", 3000))
+    ]
+    assert "metadata-storm" not in findings(io_run(tmp_path / "run", [calls], files))
+
+
+def test_a_single_task_gains_no_more_than_its_syncs_and_their_loop(tmp_path: Path) -> None:
+    found = findings(io_run(tmp_path / "run", [SYNCED]))["sync-per-write"]
+    # 59 syncs of 5 ms, and 1 us of the loop goes with each.
+    assert found.gain_s[1] - found.loop_s <= 60 * 5e-3 * (1 + 1e-9)
+    assert found.loop_s == pytest.approx(59e-6, rel=0.1)
+
+
+def test_the_loop_around_small_calls_is_told_apart(tmp_path: Path) -> None:
+    calls = [Made("pwrite", 5, 128, 128 * number, gap_us=15) for number in range(2000)]
+    found = findings(io_run(tmp_path / "run", [calls]))["small-requests"]
+    assert found.gain_s[1] - found.loop_s <= 2000 * 5e-6 * (1 + 1e-9)
+    # The loop of 15 us goes at most with each of the calls that are left out.
+    assert 0.9 * 2000 * 15e-6 < found.loop_s <= 2000 * 15e-6 * (1 + 1e-9)
+    assert "in the loop around the calls" in found.gain_text
+    assert found.to_json()["loop_s"] == found.loop_s
+
+
+def test_info_says_that_means_are_of_whole_calls(tmp_path: Path) -> None:
+    inner = [Made("pwrite", 900, 64 * KIB)]
+    nested = io_run(tmp_path / "a", [[Made("MPI_File_write_at", 1000, 64 * KIB, 0, inside=inner)] * 4])
+    plain = io_run(tmp_path / "b", [inner * 4])
+    told = "exclusive time: without recorded inner calls; mean and longest: of whole calls"
+    assert told in information_text(collect_information(nested))
+    assert told not in information_text(collect_information(plain))
+
+
+PROGRAM = """
+#include <fcntl.h>
+#include <unistd.h>
+static __attribute__((noinline)) void dump(int file) { if (write(file, "x", 1) != 1) _exit(1); }
+int main(int argc, char **words)
+{
+    int file = open(words[1], O_CREAT | O_WRONLY, 0600);
+    for (int i = 0; i < 50; i++) dump(file);
+    if (write(file, "y", 1) != 1) return 1;
+    return argc < 2;
+}
+"""
+
+
+def recorded(folder: Path, name: str, *flags: str) -> en.Run:
+    """Build a program, run it recorded, and open the run."""
+    source = folder / "dump.c"
+    source.write_text(PROGRAM)
+    program = folder / name
+    subprocess.run(["gcc", "-O1", *flags, str(source), "-o", str(program)], check=True)
+    record = folder / f"{name}.run"
+    subprocess.run(["ensio", "run", "-o", str(record), "--", str(program), str(folder / "out")], check=True)
+    return en.open(record)
+
+
+def places(run: en.Run) -> dict[str, float]:
+    (found,) = with_sites(run, [_writes()])
+    return dict(found.where.sites)
+
+
+def _writes() -> Finding:
+    return Finding("not-io", "note", 0.9, Where(op="write", tasks=1), {}, (), "look", None, "little")
+
+
+def test_places_are_lines_functions_or_a_module_and_never_addresses(tmp_path: Path) -> None:
+    with_lines = places(recorded(tmp_path, "lines", "-g"))
+    assert {re.sub(r":\d+$", "", label) for label in with_lines} == {"dump, dump.c"}
+    assert places(recorded(tmp_path, "symbols")) == {"dump (symbols)": 50 / 51}
+    stripped = recorded(tmp_path, "stripped", "-s")
+    assert places(stripped) == {"stripped (no symbols)": 1.0}
+    named = with_sites(stripped, [_writes()])
+    assert symbol_hint(stripped, named) == (
+        "stripped has no symbols: build with -g, and do not strip, to see functions and lines"
+    )
+
+
+def test_a_pipeline_names_its_programs(tmp_path: Path) -> None:
+    record = tmp_path / "run"
+    command = f"head -c 100000 /dev/zero > {tmp_path}/a; cat {tmp_path}/a | wc -c > {tmp_path}/b"
+    subprocess.run(["ensio", "run", "-o", str(record), "--", "sh", "-c", command], check=True)
+    run = en.open(record)
+    told = collect_information(run)
+    names = [Path(entry["program"]).name for entry in told["programs"]]
+    assert {"cat", "wc"} <= set(names)
+    text = " ".join(information_text(told).split())
+    assert re.search(r"programs .*cat \(rank \d\)", text)
+    assert "cat" in repr(run)
+    assert "wc" in repr(run)
