@@ -87,7 +87,7 @@ def _remember_unstable() -> None:
 
 
 def _remember_descriptions() -> None:
-    """Remember the descriptions of types, which each check of a dict makes for a message that is seldom shown."""
+    """Remember the descriptions of types, which checks of dicts make for messages that are seldom shown."""
     from bokeh.core.property.bases import ParameterizedProperty
 
     describe = ParameterizedProperty.__str__

@@ -207,17 +207,17 @@ def test_a_diagram_of_a_kept_drawing_is_that_of_the_events(drawn_trace: Path) ->
     pictures = [viz.trace_diagram(run), viz.trace_diagram(run.events)]
     sources = [
         {
-            tuple(sorted(source.data)): source.data
+            (*sorted(source.data), str(source.data.get("dw"))): source.data
             for source in picture.select({"type": ColumnDataSource})
             if {"image", "n_write"} & source.data.keys()
         }
         for picture in pictures
     ]
     assert sources[0].keys() == sources[1].keys()
-    assert len(sources[0]) == 2
+    assert len(sources[0]) == 3  # a fine and a coarse image, and the curve
     for names, known in sources[1].items():
-        for name in names:
-            np.testing.assert_array_equal(sources[0][names][name], known[name], err_msg=name)
+        for name, column in known.items():
+            np.testing.assert_array_equal(sources[0][names][name], column, err_msg=name)
 
 
 def test_a_window_that_ends_before_it_begins_is_refused(trace: Path) -> None:
