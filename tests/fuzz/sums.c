@@ -510,9 +510,8 @@ static void sum_spans(struct input *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {window,        sum_calls,    count_sizes,  spread_calls,
-                                                  count_seconds, sum_evidence, number_calls, total_by,
-                                                  sum_spans};
+    static void (*const all[])(struct input *) = {window,       sum_calls,    count_sizes, spread_calls, count_seconds,
+                                                  sum_evidence, number_calls, total_by,    sum_spans};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

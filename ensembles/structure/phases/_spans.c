@@ -71,9 +71,9 @@ static PyObject *sum_spans(PyObject *module, PyObject *args)
 {
     (void)module;
     enum { PHASE, RANK, THREAD, START, DURATION, CALL, CARRIED, MOVED, BITS, DIRECTION, ARRAYS };
-    static const array_kind wanted[ARRAYS] = {{"phase", 8, 0},         {"rank", 4, 0},     {"thread", 2, OR_NONE},
-                                              {"start", 8, 0},         {"duration", 8, 0}, {"call", 2, OR_NONE},
-                                              {"carried", 1, OR_NONE}, {"moved", 8, OR_NONE}, {"bits", 1, OR_NONE},
+    static const array_kind wanted[ARRAYS] = {{"phase", 8, 0},          {"rank", 4, 0},        {"thread", 2, OR_NONE},
+                                              {"start", 8, 0},          {"duration", 8, 0},    {"call", 2, OR_NONE},
+                                              {"carried", 1, OR_NONE},  {"moved", 8, OR_NONE}, {"bits", 1, OR_NONE},
                                               {"direction", 4, OR_NONE}};
     Py_buffer views[ARRAYS] = {0};
     PyObject *result = NULL;
