@@ -18,6 +18,7 @@ SOURCES = """
     readers/native/_decode
     structure/ordinals/_ordinals
     structure/phases/_gaps
+    structure/phases/_spans
     structure/strides/_strides
     summaries/_callsums
     summaries/_counts

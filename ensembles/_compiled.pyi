@@ -134,6 +134,9 @@ def describe_rows(
 # ensembles.structure.phases.gap_occupancy: columns of events, cells of gaps, then `GapOccupancy.arrays`
 def mark_gaps(*arrays: np.ndarray) -> None: ...
 
+# ensembles.structure.phases.spans: columns of events; from `call` on None if bytes are not summed
+def sum_spans(*arrays: np.ndarray | None) -> bytes: ...
+
 # ensembles.structure.phases.result
 def numbers_between(time: np.ndarray, out: np.ndarray, cuts: np.ndarray, number: np.ndarray, /) -> None: ...
 

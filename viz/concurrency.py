@@ -7,6 +7,7 @@ from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, NumeralTick
 from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster_images import DrawnRaster
 from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure, retitle, steps
 from ensembles.viz.style import COLOURS, time_hover
 
@@ -21,14 +22,14 @@ _CALLS_JS = """
 """
 
 
-def tasks_inside(raster: Raster, present: list[str], x_range: Range1d) -> figure:
+def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Range1d) -> figure:
     """Draw the number of tasks inside a call over time, stacked by class of operations.
 
     If tasks have several threads, the curve is the number of calls in progress, which has no upper bound.
 
     Parameters
     ----------
-    raster : Raster
+    raster : Raster or DrawnRaster
     present : list of str
         Classes of operations to show, a subset of `ensembles.summaries.raster.CLASSES`.
     x_range : Range1d

@@ -29,7 +29,7 @@ from ensembles.run.information import (
     sums_of,
     sums_requests,
 )
-from ensembles.run.rasters import kept_raster
+from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
@@ -38,6 +38,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import LongestCalls, OutlinedCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster_images import DrawnRaster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
@@ -109,7 +110,7 @@ class ReportData:
     histogram: LogHistogram
     moments: CallMoments
     rate: RateCurve
-    raster: Raster
+    raster: Raster | DrawnRaster
     size_classes: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     events: int | None = None
     durations_known: bool = True
@@ -149,7 +150,7 @@ class ReportData:
             The summaries of `more`.
         """
         requests = report_requests(run) | dict(more or {})
-        kept = kept_raster(run) if run.info.has_all_events else None
+        kept = drawn_raster(run) or kept_raster(run) if run.info.has_all_events else None
         if kept is not None:
             del requests[_PREFIX + "raster"]
         group = run.summarize(requests)

@@ -29,7 +29,10 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.units import seconds_text
+from ensembles.run.rasters import drawn_raster
+from ensembles.run.run import Run
 from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
 from ensembles.viz.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.concurrency import tasks_inside
 from ensembles.viz.data_for import data_for, partial_sentence
@@ -42,7 +45,6 @@ from ensembles.viz.figures import (
     subtitle,
     time_range,
 )
-from ensembles.viz.raster_images import ShareImage, share_images
 from ensembles.viz.single_calls import Window, add_calls, call_columns
 from ensembles.viz.style import COLOURS, LABELS, time_hover
 from ensembles.viz.task_order import Order, TaskRows, ordered_raster, rows_of_tasks, window_of
@@ -134,6 +136,7 @@ def trace_diagram(
     plain_order = order == "rank" and window_s is None and ranks is None
     rows = None if plain_order and "nodes" not in bands else rows_of_tasks(data, order)
     part, single = None, None
+    raster: Raster | DrawnRaster
     if window_s is not None or ranks is not None:
         assert rows is not None
         part = _part(data, window_s, ranks, len(rows.row))
@@ -141,7 +144,7 @@ def trace_diagram(
     elif rows is not None and order != "rank":
         raster = ordered_raster(data, rows)
     else:
-        raster = data_for(data, Raster)
+        raster = _whole(data)
     shared = x_range or (
         time_range(*raster.extent_ns) if window_s is None else Range1d(start=window_s[0], end=window_s[1])
     )
@@ -161,6 +164,14 @@ def trace_diagram(
     return column(parts, sizing_mode="stretch_width", name="trace")
 
 
+def _whole(data: Any) -> Raster | DrawnRaster:
+    """Return the raster of all data, or what the file of a run keeps of it."""
+    if isinstance(data, DrawnRaster):
+        return data
+    drawn = drawn_raster(data) if isinstance(data, Run) and data.info.has_all_events else None
+    return data_for(data, Raster) if drawn is None else drawn
+
+
 def _part(
     data: Any, window_s: tuple[float, float] | None, ranks: tuple[int, int] | None, tasks: int
 ) -> Window:
@@ -168,7 +179,7 @@ def _part(
     first, last = ranks or (0, tasks - 1)
     first, last = max(int(first), 0), min(int(last), tasks - 1)
     if window_s is None:
-        low, high = data_for(data, Raster).extent_ns
+        low, high = _whole(data).extent_ns
     else:
         low, high = (round(float(end) * 1e9) for end in window_s)
     if low >= high or first > last:
@@ -187,7 +198,7 @@ def _title_of_part(part: Window, single: Events | None) -> str:
 class _Shown:
     """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls."""
 
-    raster: Raster
+    raster: Raster | DrawnRaster
     present: list[str]
     rows: TaskRows | None
     first: int
@@ -195,7 +206,7 @@ class _Shown:
     outlined: Events | None
 
 
-def _title(raster: Raster) -> str:
+def _title(raster: Raster | DrawnRaster) -> str:
     tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
     if raster.ranks_per_row == 1:
         return f"Trace diagram of {tasks}; blank: no recorded call"
@@ -232,7 +243,7 @@ def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_rang
         row = None if shown.rows is None else shown.rows.row
         add_calls(fig, ColumnDataSource(call_columns(shown.single, row=row)))
     else:
-        images = share_images(raster, present)
+        images = raster.images if isinstance(raster, DrawnRaster) else share_images(raster, present)
         renderers = [_add_image(fig, raster, image, mapper, first) for image in images]
         if len(images) > 1:
             _switch_by_zoom(fig, *renderers)
@@ -252,7 +263,9 @@ def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_rang
     return fig
 
 
-def _add_image(fig: figure, raster: Raster, image: ShareImage, mapper: Any, first: int) -> GlyphRenderer[Any]:
+def _add_image(
+    fig: figure, raster: Raster | DrawnRaster, image: ShareImage, mapper: Any, first: int
+) -> GlyphRenderer[Any]:
     rows, cells = image.shares.shape[:2]
     source = ColumnDataSource(
         {

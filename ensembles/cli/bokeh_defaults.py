@@ -26,6 +26,8 @@ def remember_defaults() -> None:
     with suppress(ImportError, AttributeError):
         _remember_unstable()
     with suppress(ImportError, AttributeError):
+        _remember_descriptions()
+    with suppress(ImportError, AttributeError):
         _import_without_signatures()
 
 
@@ -82,6 +84,22 @@ def _remember_unstable() -> None:
         return found
 
     setattr(PropertyDescriptor, "has_unstable_default", has_unstable_default)  # noqa: B010
+
+
+def _remember_descriptions() -> None:
+    """Remember the descriptions of types, which checks of dicts make for messages that are seldom shown."""
+    from bokeh.core.property.bases import ParameterizedProperty
+
+    describe = ParameterizedProperty.__str__
+    known: dict[int, str] = {}
+
+    def described(self: Any) -> str:
+        found = known.get(id(self))
+        if found is None:
+            found = known[id(self)] = describe(self)
+        return found
+
+    setattr(ParameterizedProperty, "__str__", described)  # noqa: B010
 
 
 def _import_without_signatures() -> None:

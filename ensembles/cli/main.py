@@ -58,7 +58,7 @@ COMMANDS = (
 _STARTING_PROGRAMS = ("run", "replay", "pfs", "simulate", "scenarios")
 """Commands that start other programs, which must find the environment of the user."""
 
-_COLLECTION = (50_000, 20, 50)
+_COLLECTION = (150_000, 20, 50)
 """Thresholds of Python's collector of cyclic garbage. The objects of thousands of processes, and of pictures,
 stay until the command ends; looking through them again and again took a tenth of its time."""
 

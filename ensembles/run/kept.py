@@ -36,6 +36,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import headline_requests
 from ensembles.summaries.pyramid import levels_above, pyramid_request
 from ensembles.summaries.raster import raster_request
+from ensembles.summaries.raster_images import DrawnRaster, drawn_request
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.timegrid import CELLS
 
@@ -363,22 +364,24 @@ class KeptInFile:
     def _sealed_levels(self, identity: bytes, most_bytes: int) -> dict[str, bytes]:
         """Return the raster of the run and the levels of the pyramid, the coarse ones first, that fit.
 
-        There is no raster if the finest level is as fine, and fits.
+        There is no raster if the finest level is as fine, and fits. What a trace diagram shows comes last.
         """
         if _PYRAMID not in self._requests:
             return {}
         finest = self._group[_PYRAMID]
+        raster = finest.raster()
         coded = [
             self._coded({pyramid_request(level.level): level}, identity)
             for level in reversed([finest, *levels_above(finest)])
         ]
         if finest.cells > CELLS or sum(len(data) for each in coded for data in each.values()) > most_bytes:
-            coded.insert(0, self._coded({raster_request(): finest.raster()}, identity))
+            coded.insert(0, self._coded({raster_request(): raster}, identity))
         kept: dict[str, bytes] = {}
-        for found in coded:
-            most_bytes -= sum(map(len, found.values()))
-            if not found or most_bytes < 0:
-                break
+        for found in [*coded, self._coded({drawn_request(): DrawnRaster(finest.tasks, raster)}, identity)]:
+            more_bytes = sum(map(len, found.values()))
+            if not found or more_bytes > most_bytes:
+                continue
+            most_bytes -= more_bytes
             kept |= found
         return kept
 

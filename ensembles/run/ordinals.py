@@ -17,6 +17,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
 from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
+from ensembles.structure.ordinals.numbering import ORDINAL_COLUMNS
 from ensembles.structure.phases.detect import detect_phases
 from ensembles.summaries.calltable import CallTable
 
@@ -134,7 +135,9 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
             raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
     make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
-    return _Found(op, run.summarize(make).ensembles, notes)
+    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
+    columns |= {"moved"} if selection.per_byte else set()
+    return _Found(op, run.summarize(make, columns).ensembles, notes)
 
 
 _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]

@@ -11,6 +11,7 @@ from ensembles.model.events import Events
 from ensembles.run.selection import Selection
 from ensembles.summaries.pyramid import LEVELS, MOST_CELLS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster, raster_request
+from ensembles.summaries.raster_images import DrawnRaster, drawn_request
 from ensembles.summaries.timegrid import CELLS, TimeGrid
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ def kept_raster(run: Run) -> Raster | None:
         return None  # the raster itself is kept
     finest = _level(run, 0)
     return None if finest is None else finest.raster()
+
+
+def drawn_raster(run: Run) -> DrawnRaster | None:
+    """Return what a trace diagram shows of a run, if its file keeps it; else None."""
+    drawn = DrawnRaster(run.tasks)
+    return drawn if run.reading.kept.find(drawn_request(), drawn) else None
 
 
 def whole_raster(run: Run, rows: int, cells: int) -> Raster | None:

@@ -143,16 +143,16 @@ def disjoint(spans: list[np.ndarray]) -> np.ndarray:
     Parameters
     ----------
     spans : list of ndarray of int64, shape (2, n)
-        Starts and ends in ns. At least one array.
+        Starts and ends in ns; no end is before its start. At least one array.
 
     Returns
     -------
     ndarray of int64, shape (2, m)
         Rising, with the same union.
     """
-    start, end = np.concatenate(spans, axis=1)
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
+    # Each is sorted for itself, which is several times quicker than in pairs: a span of the union begins
+    # where as many calls have ended as have begun before.
+    start, end = map(np.sort, np.concatenate(spans, axis=1))
     begins = np.flatnonzero(np.append(True, start[1:] > end[:-1])[: len(start)])
     last = np.append(begins[1:], len(start))[: len(begins)] - 1
     return np.stack([start[begins], end[last]])

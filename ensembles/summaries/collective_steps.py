@@ -9,7 +9,7 @@ import numpy as np
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.active_time import MOST_EXACT
-from ensembles.summaries.collective_time import kinds_of_calls
+from ensembles.summaries.collective_time import kinds_of_calls, shared_kinds
 from ensembles.summaries.spreading import moving_ns
 
 _CALL_COLUMNS = ("call", "file", "rank", "thread", "start", "end")
@@ -61,9 +61,12 @@ class CollectiveSteps(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.names = self.names or tuple(call.name for call in chunk.calls)
+        kind = shared_kinds(chunk)
+        if kind is None:
+            return
         end = chunk.start + moving_ns(chunk)
         calls = _is_collective(chunk.calls)[chunk.call] & (chunk.flight < 0)
-        inside = (kinds_of_calls(chunk.calls)[chunk.call] == 1) & (chunk.depth > 0)
+        inside = (kind == 1) & (chunk.depth > 0)
         held: list[list[np.ndarray]] = []
         for mine, names in ((calls, _CALL_COLUMNS), (inside, _STORAGE_COLUMNS)):
             at = np.flatnonzero(mine)

@@ -33,6 +33,19 @@ def kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
     return np.array(kinds, np.int8)
 
 
+def shared_kinds(chunk: Events) -> np.ndarray | None:
+    """Return `kinds_of_calls` of each event, computed once for all summaries of a chunk.
+
+    None: no call of the chunk is collective, and none is inside another one.
+    """
+    return chunk.remembered(shared_kinds, _kinds_of_events)
+
+
+def _kinds_of_events(chunk: Events) -> np.ndarray | None:
+    kind: np.ndarray = kinds_of_calls(chunk.calls)[chunk.call]
+    return kind if chunk.depth.any() or not kind.all() else None
+
+
 class CollectiveTime(Summary):
     """A mergeable summary: the time in which at least one task was in a call of collective I/O.
 
@@ -79,7 +92,9 @@ class CollectiveTime(Summary):
         """Add events."""
         if not len(chunk):
             return
-        kind = kinds_of_calls(chunk.calls)[chunk.call]
+        kind = shared_kinds(chunk)
+        if kind is None:
+            return
         for number, mine in enumerate((kind == 0, (kind == 1) & (chunk.depth > 0))):
             count = int(np.count_nonzero(mine))
             if count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,23 @@ COLUMNS = ("rank", "call", *SUMS, "max_ns")
 
 _FEW_RANKS = 16
 """Ranks in a chunk whose calls are added one after the other, without sorting."""
+
+
+_LEAST_WAITING = 1 << 12
+"""Rows that may wait at least before they are joined."""
+
+
+def _column(name: str) -> Any:
+    """Make the property of a column, which joins the rows that wait."""
+
+    def read(table: RankTable) -> np.ndarray:
+        table.condense()
+        return table._columns[name]
+
+    def write(table: RankTable, values: np.ndarray) -> None:
+        table._columns[name] = values
+
+    return property(read, write)
 
 
 class RankTable(Summary):
@@ -58,18 +76,14 @@ class RankTable(Summary):
 
     def __init__(self, calls: Sequence[Call] = ()) -> None:
         self.calls = tuple(calls)
-        for name in COLUMNS:
-            setattr(self, name, np.empty(0, np.int64))
+        self._columns = {name: np.empty(0, np.int64) for name in COLUMNS}
+        self._waiting: list[dict[str, np.ndarray]] = []
+        self._rows_waiting = 0
         self._nesting = Nesting()
 
-    rank: np.ndarray
-    call: np.ndarray
-    count: np.ndarray
-    errors: np.ndarray
-    moved: np.ndarray
-    time_ns: np.ndarray
-    inner_ns: np.ndarray
-    max_ns: np.ndarray
+    rank, call = _column("rank"), _column("call")
+    count, errors, moved = _column("count"), _column("errors"), _column("moved")
+    time_ns, inner_ns, max_ns = _column("time_ns"), _column("inner_ns"), _column("max_ns")
 
     def __len__(self) -> int:
         return len(self.rank)
@@ -132,19 +146,32 @@ class RankTable(Summary):
             own = np.array([numbers.setdefault(call, len(numbers)) for call in calls], np.int64)
             self.calls = tuple(numbers)
             rows = rows | {"call": own[rows["call"]]}
+        # Copies: the memory of a chunk is reused for the next one.
+        self._waiting.append({name: rows[name].astype(np.int64) for name in COLUMNS})
+        self._rows_waiting += len(rows["rank"])
+        # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
+        if self._rows_waiting > max(len(self._columns["rank"]), _LEAST_WAITING):
+            self.condense()
+
+    def condense(self) -> None:
+        """Join the rows of each rank and function."""
+        if not self._waiting:
+            return
         joined = {
-            name: np.concatenate([getattr(self, name), rows[name].astype(np.int64)]) for name in COLUMNS
+            name: np.concatenate([self._columns[name], *(rows[name] for rows in self._waiting)])
+            for name in COLUMNS
         }
+        self._waiting, self._rows_waiting = [], 0
         key = joined["rank"] * max(len(self.calls), 1) + joined["call"]
         order = np.argsort(key, kind="stable")
         key = key[order]
         first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else key
         for name in ("rank", "call"):
-            setattr(self, name, joined[name][order][first])
+            self._columns[name] = joined[name][order][first]
         for name in (*SUMS, "max_ns"):
             together = np.maximum if name == "max_ns" else np.add
             column = joined[name][order]
-            setattr(self, name, together.reduceat(column, first) if len(first) else column)
+            self._columns[name] = together.reduceat(column, first) if len(first) else column
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns by name."""

@@ -451,10 +451,67 @@ static void total_by(struct input *input)
     release_all(arrays, 8);
 }
 
+/* Spans count each event of a phase once, and name an event of their phase that ends last. */
+static void sum_spans(struct input *input)
+{
+    static PyObject *spans;
+    enum { NUMBERS = 10, ARRAYS = 10, COUNT = 3, END = 5, LAST = 7 };
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
+    const uint8_t given = take_byte(input);
+    uint8_t bits[MOST_CALLS];
+    int32_t direction[MOST_CALLS];
+    for (size_t i = 0; i < calls; i++) {
+        bits[i] = take_byte(input) % 4;
+        direction[i] = (int32_t)(take_byte(input) % 4) - 1;
+    }
+    struct chunk *chunk = some_chunk(input, calls);
+    const size_t n = chunk->count;
+    int64_t phase[MOST_EVENTS];
+    size_t counted = 0, known = 0;
+    for (size_t i = 0; i < n; i++) {
+        phase[i] = (int64_t)(chunk->requested[i] % 5) - 1;
+        counted += phase[i] > 0;
+        known += phase[i] <= 0 || chunk->call[i] < calls;
+    }
+    struct fuzz_buffer arrays[ARRAYS] = {fuzz_buffer_of(phase, 8 * n, "q"),
+                                         fuzz_buffer_of(chunk->rank, 4 * n, "I"),
+                                         fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                         fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                         fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                         fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                         fuzz_buffer_of(chunk->carried, n, "B"),
+                                         fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                         fuzz_buffer_of(bits, calls, "B"),
+                                         fuzz_buffer_of(direction, 4 * calls, "i")};
+    PyObject *told = tuple_of(arrays, ARRAYS);
+    const int with_bytes = given & 1;
+    for (int i = 5; !with_bytes && i < ARRAYS; i++)
+        PyTuple_SetItem(told, i, Py_NewRef(Py_None));
+    if (given & 2)
+        PyTuple_SetItem(told, 2, Py_NewRef(Py_None));
+    PyObject *result = call("sum_spans", &spans, told);
+    HOLDS(!result == (with_bytes && known < n));
+    if (result) {
+        const size_t rows = (size_t)PyBytes_Size(result) / 8 / NUMBERS;
+        int64_t all = 0, row[NUMBERS];
+        for (size_t i = 0; i < rows; i++) {
+            for (size_t column = 0; column < NUMBERS; column++)
+                memcpy(&row[column], PyBytes_AsString(result) + 8 * (column * rows + i), sizeof *row);
+            all += row[COUNT];
+            HOLDS(row[LAST] >= 0 && (size_t)row[LAST] < n && phase[row[LAST]] == row[0]);
+            const uint64_t end = (uint64_t)chunk->start[row[LAST]] + (uint64_t)chunk->duration[row[LAST]];
+            HOLDS((uint64_t)row[END] == end);
+        }
+        HOLDS(all == (int64_t)counted);
+        Py_DECREF(result);
+    }
+    release_all(arrays, ARRAYS);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const all[])(struct input *) = {window,        sum_calls,    count_sizes,  spread_calls,
-                                                  count_seconds, sum_evidence, number_calls, total_by};
+    static void (*const all[])(struct input *) = {window,       sum_calls,    count_sizes, spread_calls, count_seconds,
+                                                  sum_evidence, number_calls, total_by,    sum_spans};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

@@ -22,11 +22,11 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster_images import share_image
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Interval, View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, plain, retitle
-from ensembles.viz.raster_images import share_image
 from ensembles.viz.single_calls import Window, add_calls, call_columns
 from ensembles.viz.style import COLOURS, LABELS, scaled_ticks, time_unit
 

@@ -22,9 +22,19 @@ from ensembles.readers.native import job_file_codec
 from ensembles.readers.native.flights import COLUMNS as FLIGHT_COLUMNS
 from ensembles.readers.native.flights import FlightReader
 from ensembles.readers.native.spool import Coded, Window
-from ensembles.readers.native.window_decoder import Decoding, compact, decode, read_window, sound
+from ensembles.readers.native.window_decoder import (
+    Decoding,
+    OutColumns,
+    compact,
+    decode,
+    out_columns,
+    read_window,
+    sound,
+)
 
 BLOCK_EVENTS = job_file_codec.BLOCK_EVENTS
+
+_FEW_SPOOLS = 64
 
 
 class BlockReader:
@@ -44,7 +54,10 @@ class BlockReader:
     def __init__(self, decodings: Sequence[Decoding]) -> None:
         self.flaws = DamageReport()
         self._raw = np.empty(BLOCK_EVENTS, EVENT.dtype)
+        self._raw_bytes = self._raw.view("u1")
         self._columns: dict[str, np.ndarray] = {}
+        self._out: OutColumns = ()
+        self._has_flight_columns = False
         self._flights: FlightReader | None = None
         self._place = range(0)
         self._source = self._filled(decodings)
@@ -72,12 +85,15 @@ class BlockReader:
             A file cannot be read.
         """
         self._columns, self._place = columns, range(position, position + limit)
+        self._out = out_columns(columns)
+        self._has_flight_columns = any(name in columns for name in FLIGHT_COLUMNS)
         next(self._source, None)
-        self._columns = {}
+        self._columns, self._out = {}, ()
         return self._place.start - position
 
     def _filled(self, decodings: Sequence[Decoding]) -> Iterator[None]:
         """Fill the columns, and yield whenever they are full."""
+        uncoded: list[str] = []
         for decoding in decodings:
             if not decoding.windows and not decoding.coded:
                 continue
@@ -88,14 +104,17 @@ class BlockReader:
                         thread = min(decoding.first_thread + block.thread, 0xFFFF)
                         yield from self._filled_by_block(descriptor, decoding, block, thread)
             if decoding.windows:
-                with _opened(decoding.path) as descriptor:
+                descriptor = _open(decoding.path)
+                try:
                     for window in decoding.windows:
                         thread = min(decoding.first_thread + window.thread, 0xFFFF)
                         yield from self._filled_by_window(descriptor, decoding, window, thread)
-                if decoding.uncoded and os.path.lexists(process_file_of(decoding.path)):
-                    raise EnsioError(
-                        f"{decoding.path} was coded by its process, which has ended: open the run again"
-                    )
+                finally:
+                    os.close(descriptor)
+                if decoding.uncoded:
+                    uncoded.append(decoding.path)
+        for path in _coded_since(uncoded):
+            raise EnsioError(f"{path} was coded by its process, which has ended: open the run again")
 
     def _filled_by_window(
         self, descriptor: int, decoding: Decoding, window: Window, thread: int
@@ -104,14 +123,18 @@ class BlockReader:
         while slot < window.slots:
             if not self._place:
                 yield
-            rest = window._replace(position=window.position + slot * EVENT.size, slots=window.slots - slot)
+            rest = window.from_slot(slot) if slot else window
             try:
-                done = read_window(descriptor, decoding, thread, rest, self._raw, self._columns, self._place)
+                done = read_window(
+                    descriptor, decoding, thread, rest, self._raw_bytes, self._out, self._place
+                )
             except OSError as error:
                 raise EnsioError(f"{decoding.path} cannot be read: {error.strerror}") from error
             if done.slots == 0:
                 return
-            self._fill_flights(self._columns, thread - decoding.first_thread, self._place.start, done.events)
+            if self._flights is not None or self._has_flight_columns:
+                process_thread = thread - decoding.first_thread
+                self._fill_flights(self._columns, process_thread, self._place.start, done.events)
             self._place = self._place[done.events :]
             self.flaws.unknown_calls += done.unknown_calls
             self.flaws.unknown_files += done.unknown_files
@@ -172,16 +195,37 @@ class BlockReader:
             self._flights.fill(thread, columns, low, low + count)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
+def _open(path: str) -> int:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    descriptor = _open(path)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _coded_since(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the spools that their process has coded into a file beside them; folders of many are listed."""
+    if len(paths) <= _FEW_SPOOLS:
+        yield from (path for path in paths if os.path.lexists(process_file_of(path)))
+        return
+    names: dict[str, set[str]] = {}
+    for path in paths:
+        folder, name = os.path.split(process_file_of(path))
+        if folder not in names:
+            try:
+                names[folder] = set(os.listdir(folder or "."))
+            except OSError as error:
+                raise EnsioError(f"{folder} cannot be read: {error.strerror}") from error
+        if name in names[folder]:
+            yield path
 
 
 def _slot_with_data(descriptor: int, window: Window, slot: int) -> int:

@@ -24,6 +24,8 @@ _LEAST_TOLD = 5e-4
 
 _DAY_NS = 86_400 * 10**9
 
+_MONOTONIC = CONSTANTS["ENSIO_CLOCK_MONOTONIC"]
+
 _SLOWEST_NS_PER_TICK = 1e3
 _FASTEST_NS_PER_TICK = 0.05
 """Limits of plausible rates: 1 MHz to 20 GHz. Readings beyond them are damaged."""
@@ -59,12 +61,14 @@ class Clocks:
     notes: list[str] = field(init=False, default_factory=list)
     _best: dict[bytes, _Rate] = field(init=False, default_factory=dict)
     _known: dict[str, float] = field(init=False, default_factory=dict)
+    _own: dict[str, _Rate] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for spool in self.spools:
-            rate = _own_rate(spool)
-            if rate > self._best.get(_host(spool), _NONE):
-                self._best[_host(spool)] = rate
+            rate = self._own[spool.path] = _own_rate(spool)
+            host = _host(spool)
+            if rate > self._best.get(host, _NONE):
+                self._best[host] = rate
 
     def ns_per_tick(self, spool: Spool) -> float:
         """Return the length of a tick of a process's clock.
@@ -84,9 +88,9 @@ class Clocks:
         return known
 
     def _ns_per_tick(self, spool: Spool) -> float:
-        if spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]:
+        if spool.head.clock == _MONOTONIC:
             return 1.0
-        own = _own_rate(spool)
+        own = self._own[spool.path]
         if own.span_ns >= _PRECISE_NS:
             return own.ns_per_tick
         best = self._best.get(_host(spool), _NONE)
@@ -113,7 +117,7 @@ class Clocks:
         for spool in self.spools:
             ticks = spool.properties.get(b"clock_step_ticks", b"")
             told = int(ticks) if ticks.isdigit() and len(ticks) < 6 else 0
-            if not told or spool.head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"]:
+            if not told or spool.head.clock == _MONOTONIC:
                 return None
             steps.append(told * self.ns_per_tick(spool))
         return 1e-9 * max(steps) if steps else None
@@ -161,7 +165,7 @@ def _own_rate(spool: Spool) -> _Rate:
     head = spool.head
     ticks = head.last_ticks - head.first_ticks
     elapsed_ns = head.last_monotonic_ns - head.first_monotonic_ns
-    if head.clock == CONSTANTS["ENSIO_CLOCK_MONOTONIC"] or ticks <= 0 or elapsed_ns <= 0:
+    if head.clock == _MONOTONIC or ticks <= 0 or elapsed_ns <= 0:
         return _NONE
     ns_per_tick = elapsed_ns / ticks
     if not _FASTEST_NS_PER_TICK <= ns_per_tick <= _SLOWEST_NS_PER_TICK:

@@ -14,16 +14,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from ensembles.model.c_layout import CONSTANTS
+from ensembles.model.c_layout import SPOOL
 from ensembles.readers.native.clock import Clocks
 from ensembles.readers.native.spool import Spool
 
-_MEETINGS = CONSTANTS["ENSIO_MEETINGS"]
 _EDGES = ("entered", "left")
 
 _READING_NS = 500
@@ -138,15 +136,13 @@ class Alignment:
     def _meetings(self, where: str) -> dict[bytes, _Meeting]:
         """Return the times of each node at the barriers of ``begin`` or ``end``."""
         launch = next((_launch(spool) for spool in self.spools if spool.head.rank == 0), b"")
-        edges_of = attrgetter(*(f"{where}{number}_{edge}" for edge in _EDGES for number in range(_MEETINGS)))
-        met = [
-            spool
-            for spool in self.spools
-            if getattr(spool.head, f"{where}0_left") and spool.head.rank >= 0 and _launch(spool) == launch
-        ]
-        if not met:
+        heads = np.frombuffer(b"".join([spool.head_bytes for spool in self.spools]), SPOOL.dtype)
+        met_at = np.flatnonzero((heads[where]["left"][:, 0] != 0) & (heads["rank"] >= 0)).tolist()
+        met_at = [place for place in met_at if _launch(self.spools[place]) == launch]
+        if not met_at:
             return {}
-        ticks = np.array([edges_of(spool.head) for spool in met], "u8").reshape(len(met), 2, _MEETINGS)
+        met = [self.spools[place] for place in met_at]
+        ticks = np.stack([heads[where][edge][met_at] for edge in _EDGES], axis=1)
         kept = _plausible(ticks, np.array([spool.head.first_ticks for spool in met], "u8"))
         met, ticks = [met[row] for row in np.flatnonzero(kept).tolist()], ticks[kept]
         first_ticks = np.array([spool.head.first_ticks for spool in met], "u8")

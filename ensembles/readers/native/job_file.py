@@ -194,6 +194,7 @@ def _read_record(
     except EnsioError as error:
         raise ValueError(str(error)) from error
     spool = Spool(os.path.join(os.path.dirname(path), name), head, status, job_path=path)
+    spool.head_bytes = record[_HEAD_FROM : _HEAD_FROM + SPOOL.size]
     text = decode_text(record[ends[1] : ends[2]], shared, process.text_bytes)
     read_texts(spool, text)
     windows = np.frombuffer(record, JOB_WINDOW.dtype, process.windows, ends[2])

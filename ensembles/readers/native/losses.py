@@ -121,6 +121,8 @@ def by_reason(losses: Iterable[Losses], dropped_events: int) -> dict[str, int]:
     """
     known: Counter[str] = Counter()
     for one in losses:
+        if one is _NOTHING_LOST:
+            continue
         for number, count in enumerate(one.dropped_for):
             if number in _NAMES and count:
                 known[_NAMES[number]] += count

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.units import few
@@ -30,29 +29,31 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
     spools : sequence of Spool
         If their values differ, the first one counts.
     """
+    every = distinct_properties(spools)
     tables: dict[str, bytes] = {}
     blocks: dict[str, dict[bytes, bytes]] = {}
-    for spool in spools:
-        host = os.fsdecode(spool.properties.get(b"host", b""))
+    for properties in every:
+        host = os.fsdecode(properties.get(b"host", b""))
         # The process with the table need not be the one that asked for the block size.
         of_host = blocks.setdefault(host, {})
-        for name, size in spool.properties.items():
+        for name, size in properties.items():
             if name.startswith(_BLOCK):
                 of_host.setdefault(name[len(_BLOCK) :], size)
-        if host not in tables and b"mounts" in spool.properties:
-            tables[host] = spool.properties[b"mounts"]
-        count = spool.properties.get(b"processors", b"")
+        if host not in tables and b"mounts" in properties:
+            tables[host] = properties[b"mounts"]
+        count = properties.get(b"processors", b"")
         if count.isdigit() and len(count) < _COUNT_DIGITS:
             metadata.processors.setdefault(host, int(count))
-        for number, name in spool.files:
+    for spool in spools:
+        for number, name in spool.files if spool.facts else ():
             if number in spool.facts:
                 facts = metadata.file_facts.setdefault(os.fsdecode(name), {})
                 for key, value in _pairs(spool.facts[number]):
                     facts.setdefault(key, value)
     metadata.mounts.update({host: _mounts(table, blocks[host]) for host, table in tables.items()})
-    metadata.environment = next((found for spool in spools if (found := _environment(spool))), {})
+    metadata.environment = next((found for properties in every if (found := _environment(properties))), {})
     for fact in ("user", "uid", "libc", "mpi"):
-        values = (spool.properties.get(fact.encode(), b"") for spool in spools)
+        values = (properties.get(fact.encode(), b"") for properties in every)
         # MPICH's version has tabs.
         setattr(metadata, fact, " ".join(os.fsdecode(next(filter(None, values), b"")).split()))
 
@@ -64,10 +65,15 @@ def _pairs(text: bytes) -> Iterable[tuple[str, str]]:
             yield os.fsdecode(key), os.fsdecode(value)
 
 
-def _environment(spool: Spool) -> dict[str, str]:
+def distinct_properties(spools: Iterable[Spool]) -> list[dict[bytes, bytes]]:
+    """Return the properties of the processes, each once: many processes share theirs."""
+    return list({id(spool.properties): spool.properties for spool in spools}.values())
+
+
+def _environment(properties: dict[bytes, bytes]) -> dict[str, str]:
     return {
         os.fsdecode(key[len(_VARIABLE) :]): os.fsdecode(value)
-        for key, value in sorted(spool.properties.items())
+        for key, value in sorted(properties.items())
         if key.startswith(_VARIABLE)
     }
 
@@ -89,12 +95,6 @@ def _mounts(table: bytes, blocks: Mapping[bytes, bytes]) -> tuple[Mount, ...]:
     return tuple(mounts)
 
 
-@lru_cache(maxsize=4096)
-def _text(value: bytes) -> str:
-    # Cached: every process has the same few texts.
-    return os.fsdecode(value)
-
-
 def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
     """Convert a clock reading of a process to the clock of the node of rank 0.
 
@@ -109,30 +109,54 @@ def aligned_ns(spool: Spool, alignment: Alignment, which: str) -> int:
     int
         ns since 1970.
     """
-    time_ns: int = getattr(spool.head, f"{which}_realtime_ns")
+    time_ns: int = spool.head.first_realtime_ns if which == "first" else spool.head.last_realtime_ns
     return time_ns - alignment.correction(spool).ahead_ns(time_ns)
 
 
-def describe_process(member: Member, alignment: Alignment) -> Process:
-    """Make the `Process` of a spool."""
+def describe_processes(members: Sequence[Member], alignment: Alignment) -> list[Process]:
+    """Make the `Process` of each spool."""
+    texts = {
+        id(properties): _process_texts(properties)
+        for properties in distinct_properties(member.spool for member in members)
+    }
+    return [_described(member, alignment, *texts[id(member.spool.properties)]) for member in members]
+
+
+def _process_texts(properties: dict[bytes, bytes]) -> tuple[str, str, tuple[str, ...], str, str, bool]:
+    """Return host, program, command, working directory and user, and whether the mode is ``trace``."""
+    host, program, command, cwd, user = (
+        os.fsdecode(properties.get(key, b"")) for key in (b"host", b"program", b"command", b"cwd", b"user")
+    )
+    words = tuple(command.split("\x1f")) if command else ()
+    return host, program, words, cwd, user, properties.get(b"mode") == b"trace"
+
+
+def _described(
+    member: Member,
+    alignment: Alignment,
+    host: str,
+    program: str,
+    command: tuple[str, ...],
+    cwd: str,
+    user: str,
+    is_trace: bool,
+) -> Process:
     spool, head = member.spool, member.spool.head
-    command = spool.properties.get(b"command", b"")
     return Process(
         rank=member.rank,
-        host=_text(spool.properties.get(b"host", b"")),
+        host=host,
         pid=head.pid,
         parent_pid=head.parent_pid,
-        program=_text(spool.properties.get(b"program", b"")),
-        command=tuple(_text(command).split("\x1f")) if command else (),
-        cwd=_text(spool.properties.get(b"cwd", b"")),
-        user=_text(spool.properties.get(b"user", b"")),
+        program=program,
+        command=command,
+        cwd=cwd,
+        user=user,
         start_unix_ns=aligned_ns(spool, alignment, "first"),
         end_unix_ns=aligned_ns(spool, alignment, "last"),
         ended=member.replaced or spool.ended,
         threads=member.threads,
         first_thread=member.first_thread,
-        dropped_events=head.dropped_events
-        + (spool.pending if spool.properties.get(b"mode") == b"trace" else 0),
+        dropped_events=head.dropped_events + (spool.pending if is_trace else 0),
         lost_calls=head.lost_calls if spool.is_summarised else head.dropped_events,
         excluded_calls=head.excluded_calls,
         source=spool.name,
@@ -155,8 +179,10 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
         The number of tasks, calls, files and notes are not set.
     """
 
+    every = distinct_properties(spools)
+
     def first(key: str) -> str:
-        values = (spool.properties.get(key.encode(), b"") for spool in spools)
+        values = (properties.get(key.encode(), b"") for properties in every)
         return os.fsdecode(next((value for value in values if value), b""))
 
     return RunMetadata(

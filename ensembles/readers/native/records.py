@@ -14,6 +14,7 @@ from ensembles.readers.native.directory import chosen_records, lies_elsewhere, r
 from ensembles.readers.native.launches import spools_of_launch
 from ensembles.readers.native.spool import Spool, read_spool
 from ensembles.readers.native.spool_source import SpoolSource
+from ensembles.readers.native.spool_texts import KnownTexts
 
 
 def open_spool(path: str) -> SpoolSource:
@@ -87,15 +88,17 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     collected: dict[str, Spool] = {}
     failures: list[tuple[str, str]] = []
     paths, _, foreign = chosen_records(path)
+    known = KnownTexts()
     elsewhere = [record_path for record_path in paths if lies_elsewhere(record_path)]
+    unreachable = set(elsewhere)
     for record_path in paths:
-        if record_path in elsewhere:
+        if record_path in unreachable:
             continue
         try:
             if record_path.endswith(JOB_FILE_SUFFIX):
                 collected.update((spool.name, spool) for spool in job_file.read_job_file(record_path))
             else:
-                spool = _spool_or_process_file(record_path)
+                spool = _spool_or_process_file(record_path, known)
                 (collected if spool.job_path else spools)[os.path.basename(record_path)] = spool
         except EnsioError as error:
             failures.append((record_path, str(error)))
@@ -120,10 +123,10 @@ def open_run_directory(path: str, launch: int = 0) -> SpoolSource:
     return SpoolSource(everything, few(sentences, "spools cannot be read"))
 
 
-def _spool_or_process_file(path: str) -> Spool:
+def _spool_or_process_file(path: str, known: KnownTexts) -> Spool:
     """Read a spool, or the job file that its process made of it since the directory was listed."""
     try:
-        return read_spool(path)
+        return read_spool(path, known)
     except EnsioError:
         process_file = process_file_of(path)
         if os.path.lexists(path) or not os.path.exists(process_file):

@@ -62,6 +62,8 @@ def marked_spools(
     -------
     list of MarkedSpool
     """
+    if not any(member.spool.marks for member in members):
+        return []
     decoding_of = {decoding.path: decoding for decoding in decodings}
     return [
         MarkedSpool(

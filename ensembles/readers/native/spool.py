@@ -11,11 +11,12 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, TEXT, WINDOW
+from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
 from ensembles.readers.native.losses import NOTHING_KNOWN, Losses, losses_in_job_file, losses_of_spool
 from ensembles.readers.native.spool_bytes import Contents, Piece
+from ensembles.readers.native.spool_texts import KnownTexts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,14 +30,15 @@ TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
-_FILE, _FILE_FACTS, _REGION, _SITE, _CALLS, _PROPERTIES = (
-    CONSTANTS[f"ENSIO_TEXT_{kind}"]
-    for kind in ("FILE", "FILE_FACTS", "REGION", "SITE", "CALLS", "PROPERTIES")
-)
 VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
 
-_MOST_RANKS = 1 << 24
+_MOST_RANKS, _MOST = 1 << 24, 1 << 62
+_CLOCKS = (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
+_MAGIC_OF_WINDOW, _OF_EVENTS, _OF_TEXT = (
+    CONSTANTS[f"ENSIO_WINDOW_{what}"] for what in ("MAGIC", "EVENTS", "TEXT")
+)
+_NO_CALL = bytes(2)
 _STATES = [CONSTANTS[f"ENSIO_STATE_{state}"] for state in ("RUNNING", "ENDED", "REPLACED")]
 _MOST_TEXT_BYTES = 1 << 26
 _CALL_OFFSET = EVENT.field_offset("call")
@@ -139,6 +141,8 @@ class Spool:
         Locations of events, and of events that are kept only until the summary includes them.
     cells, blocks : list of SummaryPart
         Locations of the summary.
+    head_bytes : bytes
+        The same as it is stored, with all clock readings.
     pending : int
         Number of events in `scratch` that the summary does not include yet.
     has_events : bool
@@ -188,6 +192,7 @@ class Spool:
     scratch: list[Window] = field(default_factory=list)
     cells: list[SummaryPart] = field(default_factory=list)
     blocks: list[SummaryPart] = field(default_factory=list)
+    head_bytes: bytes = b""
     pending: int = 0
     has_events: bool = False
     notes: list[str] = field(default_factory=list)
@@ -280,12 +285,14 @@ class Spool:
         return Contents(self.path, self.job_path, self.pieces)
 
 
-def read_spool(path: str) -> Spool:
+def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
     """Read the head and the texts of a spool, and locate its windows.
 
     Parameters
     ----------
     path : str
+    known : KnownTexts, optional
+        Texts of other spools, with which equal ones are shared.
 
     Returns
     -------
@@ -300,22 +307,23 @@ def read_spool(path: str) -> Spool:
         # O_NONBLOCK: a pipe in place of a spool must not block.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            return _read(path, descriptor)
+            return _read(path, descriptor, known)
         finally:
             os.close(descriptor)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read(path: str, descriptor: int) -> Spool:
+def _read(path: str, descriptor: int, known: KnownTexts | None) -> Spool:
     beginning = os.pread(descriptor, _FIRST_READ_BYTES, 0)
     spool = Spool(path, checked_head(path, beginning), os.fstat(descriptor))
+    spool.head_bytes = beginning[: SPOOL.size]
     spool.own_losses = losses_of_spool(beginning)
     spool.own_flight_sums = sums_of_spool(beginning)
     wanted = TEXT_BYTES + spool.head.text_bytes
     if wanted > len(beginning) == _FIRST_READ_BYTES:
         beginning += os.pread(descriptor, wanted - _FIRST_READ_BYTES, _FIRST_READ_BYTES)
-    read_texts(spool, beginning[TEXT_BYTES:wanted])
+    read_texts(spool, beginning[TEXT_BYTES:wanted], known)
     _find_windows(spool, descriptor)
     return spool
 
@@ -364,20 +372,24 @@ def checked_head(path: str, beginning: bytes) -> Any:
         head.allocated_bytes >= HEAD_BYTES
         and head.text_bytes <= HEAD_BYTES - TEXT_BYTES
         and head.state in _STATES
-        and head.clock in (CONSTANTS["ENSIO_CLOCK_TSC"], CONSTANTS["ENSIO_CLOCK_MONOTONIC"])
+        and head.clock in _CLOCKS
         and -1 <= head.rank < _MOST_RANKS
         and head.tasks <= _MOST_RANKS
         and head.threads <= 1 << 16
-        and max(head.first_realtime_ns, head.last_realtime_ns) < 1 << 62
-        and max(head.first_monotonic_ns, head.last_monotonic_ns) < 1 << 62
-        and max(head.dropped_events, head.excluded_calls, head.lost_calls) < 1 << 62
+        and head.first_realtime_ns < _MOST
+        and head.last_realtime_ns < _MOST
+        and head.first_monotonic_ns < _MOST
+        and head.last_monotonic_ns < _MOST
+        and head.dropped_events < _MOST
+        and head.excluded_calls < _MOST
+        and head.lost_calls < _MOST
     )
     if not plausible:
         raise EnsioError(f"{path} is damaged: the numbers in its head are implausible")
     return head
 
 
-def read_texts(spool: Spool, text: bytes) -> None:
+def read_texts(spool: Spool, text: bytes, known: KnownTexts | None = None) -> None:
     """Parse the text entries of one window into a spool.
 
     Parameters
@@ -385,30 +397,24 @@ def read_texts(spool: Spool, text: bytes) -> None:
     spool : Spool
         Receives the texts; a note if an entry is incomplete.
     text : bytes
+    known : KnownTexts, optional
+        Texts of other spools, with which equal ones are shared.
     """
-    position = 0
-    while position + TEXT.size <= len(text):
-        kind, _, number, length, _ = TEXT.unpack(text, position)
-        end = position + TEXT.size + length
-        if kind == 0 or end > len(text):
-            spool.notes.append(f"{spool.name} is damaged: a text in it is incomplete, names may be missing")
-            return
-        body = text[position + TEXT.size : end]
-        if kind == _FILE:
-            spool.files.append((number, body))
-        elif kind == _FILE_FACTS:
-            spool.facts[number] = spool.facts.get(number, b"") + body
-        elif kind == _REGION:
-            spool.region_names[number] = body
-        elif kind == _SITE:
-            spool.sites.append((number, body))
-        elif kind == _CALLS:
-            spool.calls_text = body
-        elif kind == _PROPERTIES:
-            spool.properties.update([line.partition(b"=")[::2] for line in body.split(b"\0") if line])
-        else:
-            spool.unknown += 1
-        position = end + -end % 8
+    texts = (known or KnownTexts()).parsed(text)
+    # Texts are shared: more of them make new objects.
+    spool.properties = spool.properties | texts.properties if spool.properties else texts.properties
+    spool.calls_text = texts.calls_text or spool.calls_text
+    spool.files = spool.files + texts.files if spool.files else texts.files
+    spool.sites = spool.sites + texts.sites if spool.sites else texts.sites
+    spool.region_names = spool.region_names | texts.region_names if spool.region_names else texts.region_names
+    spool.facts = _facts_of(spool.facts, texts.facts) if spool.facts else texts.facts
+    spool.unknown += texts.unknown
+    if not texts.is_whole:
+        spool.notes.append(f"{spool.name} is damaged: a text in it is incomplete, names may be missing")
+
+
+def _facts_of(before: dict[int, bytes], more: dict[int, bytes]) -> dict[int, bytes]:
+    return before | {number: before.get(number, b"") + facts for number, facts in more.items()}
 
 
 def _find_windows(spool: Spool, descriptor: int) -> None:
@@ -427,19 +433,20 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
             position = _next_data(descriptor, position + UNIT_BYTES)
             continue
         length = window.bytes
-        sound = window.magic == CONSTANTS["ENSIO_WINDOW_MAGIC"] and length > 0 and length % UNIT_BYTES == 0
+        sound = window.magic == _MAGIC_OF_WINDOW and length > 0 and length % UNIT_BYTES == 0
         if not sound or position + length > spool.head.allocated_bytes:
             damaged_at = position if damaged_at < 0 else damaged_at
             position += UNIT_BYTES
             continue
         present = min(length, end - position)
         first, room = position + HEADER_BYTES, max(present - HEADER_BYTES, 0)
-        if window.kind == CONSTANTS["ENSIO_WINDOW_EVENTS"]:
+        if window.kind == _OF_EVENTS:
             spool.windows.append(_window(window, first, room))
-            spool.has_events |= any(beginning[HEADER_BYTES + _CALL_OFFSET : HEADER_BYTES + _CALL_OFFSET + 2])
+            call = beginning[HEADER_BYTES + _CALL_OFFSET : HEADER_BYTES + _CALL_OFFSET + 2]
+            spool.has_events |= call not in (_NO_CALL, b"", b"\0")
         elif add_window(spool, window, first, room):
             pass
-        elif window.kind == CONSTANTS["ENSIO_WINDOW_TEXT"]:
+        elif window.kind == _OF_TEXT:
             used = min(window.text_bytes, present - HEADER_BYTES, _MOST_TEXT_BYTES)
             read_texts(spool, os.pread(descriptor, used, position + HEADER_BYTES))
         else:
@@ -449,8 +456,9 @@ def _find_windows(spool: Spool, descriptor: int) -> None:
         spool.notes.append(
             f"{spool.name} is damaged: no valid window begins at byte {damaged_at}, calls there are missing"
         )
-    spool.pending = sum(_count_events(descriptor, window.rest) for window in spool.scratch)
-    spool.has_events |= spool.pending > 0
+    if spool.scratch:
+        spool.pending = sum(_count_events(descriptor, window.rest) for window in spool.scratch)
+        spool.has_events |= spool.pending > 0
     if not spool.has_events:
         beginnings = (window._replace(slots=min(window.slots, _FEW_SLOTS)) for window in spool.windows)
         spool.has_events = any(_count_events(descriptor, window) for window in beginnings)

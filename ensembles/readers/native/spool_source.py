@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -25,12 +25,12 @@ from ensembles.readers.native.caveats import notes_on_clocks, notes_on_ends, not
 from ensembles.readers.native.clock import Clocks
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.directory import identity
-from ensembles.readers.native.flights import FlightRows, flights_of_sums
+from ensembles.readers.native.flights import NO_FLIGHTS, FlightRows, flights_of_sums
 from ensembles.readers.native.process_metadata import (
     add_facts,
     aligned_ns,
     count_tasks,
-    describe_process,
+    describe_processes,
     described,
 )
 from ensembles.readers.native.rank_assignment import assign_ranks
@@ -74,6 +74,7 @@ class SpoolSource:
         alignment = Alignment(spools, clocks)
         started_ns = {spool.path: aligned_ns(spool, alignment, "first") for spool in spools}
         origin_ns = min(started_ns.values())
+        files_of, sites_of = _Numbers(dictionary.file_numbers), _Numbers(dictionary.site_numbers)
         decodings = [
             Decoding(
                 path=member.spool.path,
@@ -83,12 +84,16 @@ class SpoolSource:
                 rank=member.rank,
                 first_thread=member.first_thread,
                 call_numbers=dictionary.call_numbers(member.spool.calls_text),
-                file_numbers=dictionary.file_numbers(member.spool.files),
-                site_numbers=dictionary.site_numbers(member.spool.sites),
+                file_numbers=files_of(member.spool.files),
+                site_numbers=sites_of(member.spool.sites),
                 first_ticks=member.spool.head.first_ticks,
                 ns_per_tick=clocks.ns_per_tick(member.spool) * (1 - alignment.correction(member.spool).drift),
                 start_ns=started_ns[member.spool.path] - origin_ns,
-                flights=FlightRows(member.spool.contents, member.spool.flights),
+                flights=(
+                    FlightRows(member.spool.contents, member.spool.flights)
+                    if member.spool.flights
+                    else NO_FLIGHTS
+                ),
                 wide_files=member.spool.has_wide_files,
                 uncoded=not member.spool.is_collected,
             )
@@ -102,7 +107,7 @@ class SpoolSource:
         self.spool_identities = {
             os.path.basename(spool.job_path or spool.path): identity(spool.status) for spool in spools
         }
-        processes = [describe_process(member, alignment) for member in members]
+        processes = describe_processes(members, alignment)
         self.metadata = described(spools, processes, origin_ns)
         # If all events of a process are in a job file, its summary is not: it is computed from the events.
         bare = any(spool.coded and not spool.is_summarised for spool in spools)
@@ -231,6 +236,20 @@ class SpoolSource:
         columns = {name: column[:count] for name, column in columns.items()}
         make = Events if len(columns) == len(COLUMNS) else Events.partly
         return make(columns, self.metadata.calls, self.metadata.files, self.metadata.sites)
+
+
+class _Numbers:
+    """Numbers of files or call sites, made once for the spools that share their texts."""
+
+    def __init__(self, make: Callable[[Sequence[tuple[int, bytes]]], np.ndarray]) -> None:
+        self._make = make
+        self._known: dict[int, np.ndarray] = {}
+
+    def __call__(self, texts: Sequence[tuple[int, bytes]]) -> np.ndarray:
+        found = self._known.get(id(texts))
+        if found is None:
+            found = self._known[id(texts)] = self._make(texts)
+        return found
 
 
 def _slots_of(decoding: Decoding) -> int:

@@ -62,6 +62,8 @@ def sampled_spools(members: Sequence[Member], decodings: Sequence[Decoding]) -> 
     -------
     list of SampledSpool
     """
+    if not any(member.spool.surroundings for member in members):
+        return []
     decoding_of = {decoding.path: decoding for decoding in decodings}
     return [
         SampledSpool(decoding_of[spool.path], spool.contents, spool.surroundings)

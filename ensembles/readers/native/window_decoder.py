@@ -21,7 +21,7 @@ LARGEST_TICKS = 1 << 55
 """Largest plausible time since the start of a process, ticks (more than 100 days)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decoding:
     """Locations of the events of one spool, and their translation to columns of the run.
 
@@ -123,7 +123,7 @@ def decode(decoding: Decoding, thread: int, raw: np.ndarray, out: dict[str, np.n
     Found or None
         None: an event is damaged; `sound` finds the others.
     """
-    found = _compiled.decode_events(raw.view("u1"), *_told(decoding, thread, out))
+    found = _compiled.decode_events(raw.view("u1"), *_told(decoding, thread, out_columns(out)))
     return None if found is None else Found(*found)
 
 
@@ -133,7 +133,7 @@ def read_window(
     thread: int,
     window: Window,
     raw: np.ndarray,
-    out: dict[str, np.ndarray],
+    out: OutColumns,
     place: range,
 ) -> Read:
     """Read and decode events of a window until the columns are full.
@@ -146,10 +146,10 @@ def read_window(
         As for `decode`.
     window : Window
         The slots to read.
-    raw : ndarray of EVENT.dtype, shape (n,), C-contiguous
-        Buffer.
-    out : dict of str to ndarray
-        As for `decode`.
+    raw : ndarray of uint8, C-contiguous
+        Buffer for whole events.
+    out : tuple of ndarray
+        From `out_columns`.
     place : range
         Rows of the columns to fill; at least one.
 
@@ -164,19 +164,25 @@ def read_window(
         The spool cannot be read.
     """
     where = (descriptor, window.position, window.slots, place.start, len(place))
-    return Read(*_compiled.read_window(*where, raw.view("u1"), *_told(decoding, thread, out)))
+    return Read(*_compiled.read_window(*where, raw, *_told(decoding, thread, out)))
 
 
-_Told = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray | None, ...], tuple[int | float, ...]]
+OutColumns = tuple[np.ndarray | None, ...]
+_Told = tuple[np.ndarray, np.ndarray, np.ndarray, OutColumns, tuple[int | float, ...]]
 
 
-def _told(decoding: Decoding, thread: int, out: dict[str, np.ndarray]) -> _Told:
+def out_columns(out: dict[str, np.ndarray]) -> OutColumns:
+    """Return columns in the order in which the compiled functions take them."""
+    return tuple([out.get(name) for name in _DECODED])
+
+
+def _told(decoding: Decoding, thread: int, out: OutColumns) -> _Told:
     """Make the arguments that the compiled functions share."""
     return (
         decoding.call_numbers,
         decoding.file_numbers,
         decoding.site_numbers,
-        tuple(out.get(name) for name in _DECODED),
+        out,
         (
             decoding.first_ticks,
             decoding.ns_per_tick,

@@ -9,6 +9,10 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.spans import sum_spans
+
+_LEAST_WAITING = 1 << 12
+"""Rows that may wait at least before they are joined."""
 
 
 @dataclass(frozen=True)
@@ -58,30 +62,47 @@ class CriticalIo(Summary):
         self._phases = phases
         # Rows: phase, rank, thread, start of the first call, end of the last call, time in I/O.
         self._rows = np.empty((6, 0), np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._rows_waiting = 0
 
     def add(self, chunk: Events) -> None:
         """Add events, those of a thread in the order of completion."""
         if not len(chunk):
             return
         phase = self._phases.phase_index(chunk)
-        mine = np.flatnonzero(is_io_of_calls(chunk.calls)[chunk.call] & (phase > 0) & (chunk.depth == 0))
-        rows = np.empty((6, len(mine)), np.int64)
-        rows[:4] = phase[mine], chunk.rank[mine], chunk.thread[mine], chunk.start[mine]
-        rows[4] = rows[3] + chunk.duration[mine]
-        rows[5] = chunk.duration[mine]
-        self._rows = _joined(np.concatenate([self._rows, _joined(rows)], axis=1))
+        phase[~is_io_of_calls(chunk.calls)[chunk.call] | (chunk.depth != 0)] = 0
+        spans = sum_spans(phase, chunk, by_thread=True)
+        columns = (spans.phase, spans.rank, spans.thread, spans.start_ns, spans.end_ns, spans.time_ns)
+        self._wait(np.stack(columns))
+
+    def _wait(self, rows: np.ndarray) -> None:
+        """Add rows that wait until as many have come as are there: a row is then moved a few times in all."""
+        self._waiting.append(rows)
+        self._rows_waiting += rows.shape[1]
+        if self._rows_waiting > max(self._rows.shape[1], _LEAST_WAITING):
+            self.condense()
+
+    def condense(self) -> None:
+        """Join the rows of each phase and thread."""
+        if self._waiting:
+            self._rows = _joined(np.concatenate([self._rows, *self._waiting], axis=1))
+            self._waiting, self._rows_waiting = [], 0
 
     def merge(self, other: CriticalIo) -> None:
         """Add a summary of the same phases."""
-        self._rows = _joined(np.concatenate([self._rows, other._rows], axis=1))
+        self._wait(other._rows)
+        for rows in other._waiting:
+            self._wait(rows)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``phase``, ``rank``, ``thread``, ``start_ns``, ``end_ns`` and ``io_ns``."""
+        self.condense()
         names = ("phase", "rank", "thread", "start_ns", "end_ns", "io_ns")
         return dict(zip(names, self._rows, strict=True))
 
     def path(self) -> CriticalPath:
         """Compute the time in I/O on the critical path."""
+        self.condense()
         phase, rank, _, start_ns, end_ns, io_ns = self._rows
         of_phases = np.zeros(self._phases.count)
         # By phase, the thread that returns last; of equal ones that of the lowest rank.

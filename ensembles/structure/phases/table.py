@@ -11,8 +11,8 @@ from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls
-from ensembles.summaries.keyed_sums import groups_of_rows
-from ensembles.summaries.runtotals import DIRECTIONS, direction_of_events
+from ensembles.structure.phases.spans import Spans, sum_spans
+from ensembles.summaries.runtotals import DIRECTIONS
 
 _NS_PER_S = 1e9
 
@@ -144,18 +144,11 @@ class PhaseTable(Summary):
         phase = self._phases.phase_index(chunk)
         io = is_io_of_calls(chunk.calls)[chunk.call]
         self.outside += int(np.count_nonzero(io & (phase < 0)))
-        counted = io & (phase > 0)
-        events, of_io = chunk, phase
-        if not counted.all():
-            mine = np.flatnonzero(counted)
-            of_io, events = phase[mine], chunk[mine]
-        if len(events):
-            self._calls += np.bincount(of_io, minlength=self._size)
-            direction = direction_of_events(events)
-            for row in range(len(DIRECTIONS)):
-                moved = direction == row
-                np.add.at(self._bytes[row], of_io[moved], events.moved[moved])
-            self._add_times(events, of_io)
+        spans = sum_spans(np.where(io, phase, 0), chunk, with_bytes=True)
+        np.add.at(self._calls, spans.phase, spans.calls)
+        for row, moved in zip(self._bytes, (spans.bytes_read, spans.bytes_written), strict=True):
+            np.add.at(row, spans.phase, moved)
+        self._add_times(chunk, spans)
         messages = np.flatnonzero(is_message_of_calls(chunk.calls)[chunk.call] & (phase > 0))
         if len(messages):
             of_messages = phase[messages]
@@ -163,20 +156,16 @@ class PhaseTable(Summary):
             np.add.at(self._messages[1], of_messages, chunk.requested[messages].astype(np.int64))
             if self._has_message_steps:
                 self._has_layer = self._has_layer or has_message_layer(chunk)
-                self._add_times(chunk[messages], self._size + of_messages)
+                behind = np.zeros(len(chunk), np.int64)
+                behind[messages] = self._size + of_messages
+                self._add_times(chunk, sum_spans(behind, chunk))
 
-    def _add_times(self, events: Events, phase: np.ndarray) -> None:
+    def _add_times(self, events: Events, spans: Spans) -> None:
         """Add starts and ends of calls; of each phase, keep the call that ended last."""
-        np.minimum.at(self._start, phase, events.start)
-        end = events.end
-        group, first = groups_of_rows([phase, events.rank.astype(np.int64)])
-        ends = end[first]
-        np.maximum.at(ends, group, end)
-        self._ends.append((phase[first], events.rank[first], ends))
-        latest = np.full(len(self._start), np.iinfo(np.int64).min)
-        np.maximum.at(latest, phase[first], ends)
-        last = np.flatnonzero(end == latest[phase])
-        self._keep_last(events[last], phase[last], end[last])
+        if len(spans.phase):
+            np.minimum.at(self._start, spans.phase, spans.start_ns)
+            self._ends.append((spans.phase, events.rank[spans.last], spans.end_ns))
+            self._keep_last(events[spans.last], spans.phase, spans.end_ns)
 
     def _keep_last(self, events: Events, phase: np.ndarray, end: np.ndarray) -> None:
         # Of calls that end together, the outermost and longest counts, then that of the lowest rank.

@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from bokeh.models import ColumnDataSource
 
 import ensembles as en
 from ensembles import viz
@@ -17,16 +18,18 @@ from ensembles.model.events import COLUMNS
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.run import rasters
 from ensembles.run.collect import collect
-from ensembles.run.rasters import WindowRaster, expected_calls, kept_raster, window_raster
+from ensembles.run.rasters import WindowRaster, drawn_raster, expected_calls, kept_raster, window_raster
 from ensembles.run.run import Run
 from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster, raster_request
+from ensembles.summaries.raster_images import share_images
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz import task_order
 from ensembles.viz.data_for import data_for
 from ensembles.viz.single_calls import MOST_CALLS, Window
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.tracefile import events as written
+from ensembles.writers.tracefile import kept as kept_in_file
 
 TASKS, EVENTS, ROWS = 6, 40_000, 1024
 
@@ -157,19 +160,64 @@ def stale(file: h5py.File) -> None:
 
 @pytest.mark.parametrize("change", [damaged, stale])
 def test_what_is_damaged_or_stale_is_not_believed(
-    trace: Path, tmp_path: Path, change: Callable[[h5py.File], None]
+    drawn_trace: Path, tmp_path: Path, change: Callable[[h5py.File], None]
 ) -> None:
     copy = tmp_path / "copy.h5"
-    shutil.copy(trace, copy)
+    shutil.copy(drawn_trace, copy)
     with h5py.File(copy, "r+", libver=("v110", "v110")) as file:
         change(file)
     run = en.open(copy)
     assert kept_raster(run) is None
+    assert drawn_raster(run) is None
     assert not run.reading.kept.find(raster_request(), Raster(TASKS))
     assert not run.reading.kept.find(pyramid_request(LEVELS - 1), Pyramid(TASKS, LEVELS - 1))
     made = Raster(TASKS)
     made.add(run.events)
     np.testing.assert_array_equal(data_for(run, Raster).time_ns, made.time_ns)
+
+
+@pytest.fixture(scope="module")
+def drawn_trace(trace: Path) -> Path:
+    """A trace.h5 with room for what a diagram shows: the part of a larger file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(written, "CHUNK_ROWS", ROWS)
+        patch.setattr(kept_in_file, "_LEAST_PYRAMID_BYTES", 1 << 22)
+        collect(str(trace.with_suffix("")), str(trace.with_name("drawn.h5")))
+    return trace.with_name("drawn.h5")
+
+
+def test_what_a_diagram_shows_is_kept(drawn_trace: Path) -> None:
+    run = en.open(drawn_trace)
+    drawn, made = drawn_raster(run), Raster(TASKS)
+    made.add(run.events)
+    assert drawn is not None
+    assert (drawn.tasks, drawn.ranks_per_row, drawn.extent_ns) == (TASKS, 1, made.extent_ns)
+    assert drawn.several_threads == made.several_threads
+    assert drawn.present() == made.present()
+    np.testing.assert_array_equal(drawn.edges_ns, made.edges_ns)
+    for name in made.present():
+        np.testing.assert_array_equal(drawn.tasks_inside(name), made.tasks_inside(name))
+    for found, known in zip(drawn.images, share_images(made, made.present()), strict=True):
+        assert (found.ranks_per_row, found.cell_ns) == (known.ranks_per_row, known.cell_ns)
+        np.testing.assert_array_equal(found.shares, known.shares)
+
+
+def test_a_diagram_of_a_kept_drawing_is_that_of_the_events(drawn_trace: Path) -> None:
+    run = en.open(drawn_trace)
+    pictures = [viz.trace_diagram(run), viz.trace_diagram(run.events)]
+    sources = [
+        {
+            (*sorted(source.data), str(source.data.get("dw"))): source.data
+            for source in picture.select({"type": ColumnDataSource})
+            if {"image", "n_write"} & source.data.keys()
+        }
+        for picture in pictures
+    ]
+    assert sources[0].keys() == sources[1].keys()
+    assert len(sources[0]) == 3  # a fine and a coarse image, and the curve
+    for names, known in sources[1].items():
+        for name, column in known.items():
+            np.testing.assert_array_equal(sources[0][names][name], column, err_msg=name)
 
 
 def test_a_window_that_ends_before_it_begins_is_refused(trace: Path) -> None:

@@ -12,7 +12,7 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.summaries.raster import CLASSES, Raster
-from ensembles.viz.raster_images import share_image
+from ensembles.summaries.raster_images import share_image
 from ensembles.viz.single_calls import Window
 from ensembles.viz.task_order import ordered_raster, rows_of_tasks, window_of
 
