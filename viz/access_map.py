@@ -42,6 +42,7 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.files import plain_path
+from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS
 
 _LOWEST = "posix"
@@ -56,6 +57,7 @@ _BYTES_JS = """
 _HEIGHT = 390
 
 
+@of_several
 def access_map(
     data: Any,
     file: str | None = None,

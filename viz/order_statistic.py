@@ -28,6 +28,7 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, SERIES, time_hover
 from ensembles.viz.tail import tasks_of
 
@@ -39,6 +40,7 @@ _MOST_BEYOND = 4
 """Of a prediction beyond so many times the longest call, the end is outside of the figure."""
 
 
+@of_several
 def order_statistic(
     data: Any, tasks: int | Iterable[int] | None = None, *, title: str | None = None, level: float = 0.9
 ) -> Column:

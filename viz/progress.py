@@ -13,12 +13,14 @@ from ensembles.model.events import OPS, Events
 from ensembles.model.filters import parse_list, parse_numbers, within_ranges
 from ensembles.run.run import Run
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure
+from ensembles.viz.several import of_several
 from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
 
 _MOST_CURVES = 8
 _MOST_POINTS = 200
 
 
+@of_several
 def progress(
     data: Any, *, op: str = "read", ordinal: str | int | None = None, title: str | None = None
 ) -> figure:

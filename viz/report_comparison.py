@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bokeh.models import Range1d
-from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles import __version__
@@ -26,7 +25,7 @@ from ensembles.viz.comparison import comparison
 from ensembles.viz.figures import plain, time_range
 from ensembles.viz.rate import rate
 from ensembles.viz.report import ReportData, checked_path, page_part
-from ensembles.viz.report_drawing import embed_pictures
+from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_tables import facts, headline
 from ensembles.viz.trace_diagram import trace_diagram
 
@@ -108,7 +107,6 @@ def comparison_html(runs: Sequence[Run]) -> str:
     script, divisions = embed_pictures(pictures, traces)
     verdicts = [(_name(each), _verdict(each), _sentence(each.reason)) for each in found]
     ops = [each.to_json() for each in found]
-    library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         .from_string(page_part("report_comparison.html"))
@@ -125,7 +123,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
             traces=traces,
             divisions=divisions,
             json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
-            bokeh=library.render_js(),
+            bokeh=library_for(pictures.values()),
             script=script,
             version=__version__,
         )

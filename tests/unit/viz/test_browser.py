@@ -221,6 +221,14 @@ def test_short_calls_can_be_drawn_more_strongly(open_report, tmp_path: Path) -> 
     report.page.get_by_text("enhanced colour scale").click()
     report.page.wait_for_timeout(300)
     assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
+    # By the keyboard, too.
+    for key in ("Enter", " "):
+        report.page.get_by_text("linear colour scale").press(key)
+        report.page.wait_for_timeout(300)
+        assert sum(report.pixel("trace_diagram", x_s, 0.2)) == pale
+        report.page.get_by_text("enhanced colour scale").press(key)
+        report.page.wait_for_timeout(300)
+        assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
     assert report.problems == []
 
 
