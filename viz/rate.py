@@ -9,6 +9,7 @@ from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
+from ensembles.model.units import seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import horizontal_legend, legend_item, steps, subtitle, time_range
@@ -83,24 +84,30 @@ def rate(
     present = directions_of(curve)
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
     shared = x_range or time_range(low_ns, high_ns)
-    words = title or "Aggregate rate of all tasks; the area under a curve is the bytes moved"
+    # In short times between two edges the rate may be higher: the width says what a value is the mean of.
+    step = f"mean of each {seconds_text(curve.cell_ns * 1e-9)}" if present else "no bytes moved"
+    words = title or f"Aggregate rate of all tasks, {step}; the area under a curve is the bytes moved"
     if not separate or len(present) < 2:
         fig = _rates(curve, present, words, shared, "rate")
         drawn = [fig]
     else:
         first, second = present
         drawn = [
-            _rates(curve, [first], _of_direction(first, title), shared, f"rate_{first}"),
-            _rates(curve, [second], _of_direction(second, title), shared, f"rate_{second}"),
+            _rates(curve, [first], _of_direction(first, title, step), shared, f"rate_{first}"),
+            _rates(curve, [second], _of_direction(second, title, step), shared, f"rate_{second}"),
         ]
     if partial := partial_sentence(data):
         subtitle(drawn[0], partial)
     return column(drawn, sizing_mode="stretch_width", name="rate") if separate else drawn[0]
 
 
-def _of_direction(direction: str, title: str | None) -> str:
+def _of_direction(direction: str, title: str | None, step: str) -> str:
     name = {"write": "Write", "read": "Read"}[direction]
-    return f"{title} ({direction})" if title else f"{name} rate of all tasks; the area is the bytes moved"
+    return (
+        f"{title} ({direction})"
+        if title
+        else f"{name} rate of all tasks, {step}; the area is the bytes moved"
+    )
 
 
 def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:

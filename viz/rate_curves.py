@@ -138,5 +138,5 @@ def legend_label(curve: RateCurve, direction: str) -> str:
     """Return the bytes of a direction, and their mean rate while some moved."""
     total = curve.total_bytes(direction)
     active_s = curve.active_s(direction)
-    mean = f", mean {bytes_text(total / active_s)}/s while active" if active_s else ""
+    mean = f", {bytes_text(total / active_s)}/s while data moved" if active_s else ""
     return f"{direction}: {bytes_text(total)}{mean}"

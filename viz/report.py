@@ -354,7 +354,7 @@ def report_html(
     """
     x_range = time_range(*summaries.raster.extent_ns)
     pictures: dict[str, Any] = {}
-    counted = None if run.counters is None else counters_shown(run.info)
+    counted = None if run.counters is None else counters_shown(run.info, information)
     if counted is not None:
         pictures |= counter_pictures(run.counters)
     counted_names = list(pictures)

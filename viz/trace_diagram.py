@@ -152,7 +152,9 @@ def trace_diagram(
     present = raster.present()
     mapper = _mapper(present)
     shown = _Shown(raster, present, rows, 0 if part is None else part.first, single, calls)
-    words = title or (_title(raster) if part is None else _title_of_part(part, single))
+    # A selection leaves calls out that the run has.
+    blank = "no selected call" if isinstance(data, Events) else "no recorded call"
+    words = title or (_title(raster, blank) if part is None else _title_of_part(part, single, blank))
     diagram = _diagram(shown, mapper, words, shared)
     if partial := partial_sentence(data):
         subtitle(diagram, partial)
@@ -180,11 +182,11 @@ def _part(
     return Window(low, high, first, last)
 
 
-def _title_of_part(part: Window, single: Events | None) -> str:
+def _title_of_part(part: Window, single: Events | None, blank: str) -> str:
     tasks = f"{part.tasks:,} task" + "s" * (part.tasks != 1)
     when = f"{seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
     which = "" if single is None else f": {len(single):,} calls"
-    return f"Trace diagram of {tasks} from {when}{which}; blank: no recorded call"
+    return f"Trace diagram of {tasks} from {when}{which}; blank: {blank}"
 
 
 @dataclass(frozen=True)
@@ -199,13 +201,13 @@ class _Shown:
     outlined: Events | None
 
 
-def _title(raster: Raster) -> str:
+def _title(raster: Raster, blank: str) -> str:
     tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
     if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; blank: no recorded call"
+        return f"Trace diagram of {tasks}; blank: {blank}"
     return (
         f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        "operation, blank: no recorded call"
+        f"operation, blank: {blank}"
     )
 
 
