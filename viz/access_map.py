@@ -335,5 +335,7 @@ def _legend(fig: figure, found: OffsetMap, shown: list[str]) -> None:
             left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[op], line_color=None
         )
         what = {"write": "written", "read": "read"}[op]
-        items.append(legend_item(f"{what}: {bytes_text(int(found.by_rank(op).sum()))}", swatch))
+        items.append(
+            legend_item(f"{what} by {found.layer}: {bytes_text(int(found.by_rank(op).sum()))}", swatch)
+        )
     horizontal_legend(fig, items)

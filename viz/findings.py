@@ -133,5 +133,6 @@ def _draw(fig: figure, shown: tuple[Finding, ...]) -> None:
 
 def _label(finding: Finding) -> str:
     gain = finding.gain_text.removeprefix("The run would be ") if finding.gain_s else "gain not known"
-    text = f"{finding.id}: {gain}"
+    # Of a sentence of two clauses, the first: a narrow figure cuts the rest.
+    text = f"{finding.id}: {gain.split('; ')[0]}"
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"

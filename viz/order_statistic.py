@@ -179,7 +179,7 @@ def _density(
     fig.y_range = Range1d(start=0, end=top * (1.06 + 0.09 * (rows + 1)))
     items += _predictions(fig, tails, colours, top, level)
     items += _observed(fig, ensemble, top * (1.06 + 0.09 * (rows + 1)))
-    refused = [f"{number:,}: {tail.refused}" for number, tail in tails.items() if tail.refused]
+    refused = [f"{number:,}: {tail.refused}" for number, tail in tails.items() if tail.refused and number > 1]
     if refused:
         subtitle(fig, f"No prediction for the slowest of {'; of '.join(refused)}.")
     horizontal_legend(fig, items)

@@ -56,9 +56,9 @@ def test_each_picture_takes_a_list_of_runs(runs: list, name: str) -> None:
 
 
 def test_times_of_several_runs_share_their_ends(runs: list) -> None:
-    both = viz.rate({"a": runs[0], "b": runs[1].select(op="write")})
-    ranges = [fig.x_range for fig in both.children]
-    own = [viz.rate(run).x_range for run in runs]
+    data = {"a": runs[0], "b": runs[1].select(op="write")}
+    ranges = [fig.x_range for fig in viz.rate(data).children]
+    own = [viz.rate(each).x_range for each in data.values()]
     assert {each.start for each in ranges} == {min(each.start for each in own)}
     assert {each.end for each in ranges} == {max(each.end for each in own)}
     linked = [value for each in ranges for value in each.js_property_callbacks.values()]
