@@ -11,7 +11,7 @@ from bokeh.plotting import figure
 from ensembles.model.counters import Counters, HeatMap, ModuleCounters
 from ensembles.model.units import bytes_text, seconds_text, size_text
 from ensembles.viz.figures import new_figure
-from ensembles.viz.style import COLOURS, byte_unit
+from ensembles.viz.style import COLOURS, NEUTRAL, byte_unit
 
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
@@ -83,7 +83,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
         legend_label=labels,
     )
     fig.scatter(
-        x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color="#000000"
+        x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
     )
     fig.add_tools(
         HoverTool(
