@@ -111,7 +111,7 @@ def _calls(data: Any, op: str, ordinal: str | int | None) -> Events:
         found = data.select(op=op)
         outermost = np.flatnonzero(found.depth == 0)
         if 0 < len(outermost) < len(found):
-            # Calls inside of others are no further calls of the program: they are not counted, as in
+            # Calls inside of others are not further calls of the program and do not count, as in
             # `Run.ordinals`.
             found = found[outermost]
             known = compute_ordinals(found)

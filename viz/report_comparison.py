@@ -181,7 +181,7 @@ def _name(found: Comparison) -> str:
 def _verdict(found: Comparison) -> str:
     what = " ".join(part for part in (found.layer, found.op) if part)
     shift = found.shift
-    # A ratio that one pair of runs cannot tell from 1 is no part of a verdict.
+    # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
     is_told = shift is not None and shift.median_ratio is not None and shift.is_certain
     ratio = f", median × {shift.median_ratio:.3g}" if shift is not None and is_told else ""
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:

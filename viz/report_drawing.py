@@ -23,7 +23,7 @@ _TABS_HEIGHT = 34
 """Height of the titles of tabs, in pixels."""
 
 _WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
-"""Modules whose models are in parts of BokehJS of their own."""
+"""Modules whose models are in separate parts of BokehJS."""
 
 
 def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tuple[str, dict[str, str]]:

@@ -63,7 +63,7 @@ def named(data: Any) -> dict[str, Any] | None:
     Returns
     -------
     dict of str to Run, Events or Ensemble, or None
-        None: it is no list or mapping of them.
+        None: it is not a list or mapping of them.
 
     Examples
     --------
