@@ -42,6 +42,7 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.files import plain_path
+from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS
 
 _LOWEST = "posix"
@@ -56,6 +57,7 @@ _BYTES_JS = """
 _HEIGHT = 390
 
 
+@of_several
 def access_map(
     data: Any,
     file: str | None = None,
@@ -333,5 +335,7 @@ def _legend(fig: figure, found: OffsetMap, shown: list[str]) -> None:
             left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[op], line_color=None
         )
         what = {"write": "written", "read": "read"}[op]
-        items.append(legend_item(f"{what}: {bytes_text(int(found.by_rank(op).sum()))}", swatch))
+        items.append(
+            legend_item(f"{what} by {found.layer}: {bytes_text(int(found.by_rank(op).sum()))}", swatch)
+        )
     horizontal_legend(fig, items)

@@ -11,7 +11,7 @@ from bokeh.plotting import figure
 from ensembles.model.counters import Counters, HeatMap, ModuleCounters
 from ensembles.model.units import bytes_text, seconds_text, size_text
 from ensembles.viz.figures import new_figure
-from ensembles.viz.style import COLOURS, byte_unit
+from ensembles.viz.style import COLOURS, NEUTRAL, byte_unit
 
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
@@ -59,10 +59,16 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     columns: dict[str, Any] = {"name": names}
     for label, key in _PARTS:
         columns[label] = [float(module.total(key)) / tasks for module in modules][::-1]
-    columns["slowest"] = [module.slowest_rank_s for module in modules][::-1]
-    columns["text"] = [seconds_text(module.slowest_rank_s) for module in modules][::-1]
+    # A sum that only bounds the time of the slowest task has no place on the axis of measured times.
+    bounds = [module.slowest_is_bound for module in modules][::-1]
+    times = [module.slowest_rank_s for module in modules][::-1]
+    columns["slowest"] = [np.nan if bound else each for each, bound in zip(times, bounds, strict=True)]
+    columns["text"] = [
+        ("at most " if bound else "") + seconds_text(each) for each, bound in zip(times, bounds, strict=True)
+    ]
+    mark = "black mark: slowest task" + (", where it is known" if any(bounds) else "")
     fig = new_figure(
-        "Time of the mean task by interface (black mark: slowest task; an interface contains those below)",
+        f"Time of the mean task by interface ({mark}; an interface contains those below)",
         90 + 40 * len(names),
         y_range=names,
     )
@@ -77,7 +83,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
         legend_label=labels,
     )
     fig.scatter(
-        x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color="#000000"
+        x="slowest", y="name", source=source, marker="dash", angle=np.pi / 2, size=22, color=NEUTRAL["text"]
     )
     fig.add_tools(
         HoverTool(

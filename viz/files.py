@@ -9,24 +9,27 @@ from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
+from ensembles.model.events import Events
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
-from ensembles.run.tables import FileTotals
+from ensembles.run.tables import FileTotals, totals_by_file
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
+from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_ticks, time_unit
 
 _MOST_PATH = 56
 _NO_FILE = "(no file)"
 
 
+@of_several
 def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpack[Filters]) -> Column:
     """Draw the files with the most time in I/O, with the most bytes, and with the longest calls.
 
     Parameters
     ----------
-    data : Run, or list of FileTotals
+    data : Run, Events, or list of FileTotals
         For a run, the numbers of `Run.by_file`.
     title : str, optional
         Title of the first figure.
@@ -74,11 +77,11 @@ def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpa
 
 
 def _totals(data: Any, filters: Filters) -> list[FileTotals]:
-    if isinstance(data, Run):
-        return data.by_file(**filters)
+    if isinstance(data, Run | Events):
+        return totals_by_file(data, **filters)
     if isinstance(data, list) and all(isinstance(row, FileTotals) for row in data):
         return data
-    raise TypeError(f"a run or a list of FileTotals is needed, not {type(data).__name__}")
+    raise TypeError(f"a run, events or a list of FileTotals is needed, not {type(data).__name__}")
 
 
 _Row = tuple[FileTotals, dict[str, float], str]

@@ -12,12 +12,14 @@ from ensembles.diagnosis.finding import SEVERITIES, Diagnosis, Finding
 from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, SEVERITY, scaled_ticks, time_hover, time_unit
 
 _MOST = 20
 _MOST_TEXT = 78
 
 
+@of_several
 def findings(data: Any, *, title: str | None = None) -> figure:
     """Draw by how much the run would be shorter without each cause, as an interval.
 
@@ -131,5 +133,6 @@ def _draw(fig: figure, shown: tuple[Finding, ...]) -> None:
 
 def _label(finding: Finding) -> str:
     gain = finding.gain_text.removeprefix("The run would be ") if finding.gain_s else "gain not known"
-    text = f"{finding.id}: {gain}"
+    # Of a sentence of two clauses, the first: a narrow figure cuts the rest.
+    text = f"{finding.id}: {gain.split('; ')[0]}"
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"

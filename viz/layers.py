@@ -11,11 +11,13 @@ from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_unit
 
 _NS = 1e-9
 
 
+@of_several
 def layers(data: Any, *, title: str | None = None) -> figure:
     """Draw the time of each layer: exclusive, and inside recorded calls that its calls made.
 

@@ -20,11 +20,13 @@ from ensembles.viz.figures import (
     subtitle,
     time_range,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import SERIES, time_hover
 
 _OPS = {"open": "open", "close": "close", "seek": "seek", "meta": "other (stat, unlink, …)", "sync": "sync"}
 
 
+@of_several
 def metadata(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
     """Draw how many metadata calls begin per second, over time and by operation.
 

@@ -26,6 +26,7 @@ from ensembles.viz.figures import (
     steps,
     subtitle,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
 _HEIGHT = 360
@@ -39,6 +40,7 @@ _LABEL_HEIGHTS = (0.9, 0.81, 0.72, 0.63)
 _HARMONIC_HEIGHT = 0.5
 
 
+@of_several
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
     """Draw the histogram of log duration with its modes and harmonics.
 

@@ -28,6 +28,7 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, SERIES, time_hover
 from ensembles.viz.tail import tasks_of
 
@@ -39,6 +40,7 @@ _MOST_BEYOND = 4
 """Of a prediction beyond so many times the longest call, the end is outside of the figure."""
 
 
+@of_several
 def order_statistic(
     data: Any, tasks: int | Iterable[int] | None = None, *, title: str | None = None, level: float = 0.9
 ) -> Column:
@@ -177,7 +179,7 @@ def _density(
     fig.y_range = Range1d(start=0, end=top * (1.06 + 0.09 * (rows + 1)))
     items += _predictions(fig, tails, colours, top, level)
     items += _observed(fig, ensemble, top * (1.06 + 0.09 * (rows + 1)))
-    refused = [f"{number:,}: {tail.refused}" for number, tail in tails.items() if tail.refused]
+    refused = [f"{number:,}: {tail.refused}" for number, tail in tails.items() if tail.refused and number > 1]
     if refused:
         subtitle(fig, f"No prediction for the slowest of {'; of '.join(refused)}.")
     horizontal_legend(fig, items)

@@ -27,6 +27,7 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.files import plain_path
+from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, NEUTRAL, time_hover
 
 _MOST = 40
@@ -39,6 +40,7 @@ _KINDS = {
 """Legend entries by the class of operations whose colour a phase has."""
 
 
+@of_several
 def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
     """Draw the phases of a run as a Gantt chart, one row each.
 

@@ -12,13 +12,16 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Events
 from ensembles.model.filters import parse_list, parse_numbers, within_ranges
 from ensembles.run.run import Run
+from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure
+from ensembles.viz.several import of_several
 from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
 
 _MOST_CURVES = 8
 _MOST_POINTS = 200
 
 
+@of_several
 def progress(
     data: Any, *, op: str = "read", ordinal: str | int | None = None, title: str | None = None
 ) -> figure:
@@ -103,13 +106,23 @@ def progress(
 def _calls(data: Any, op: str, ordinal: str | int | None) -> Events:
     if op not in OPS:
         raise EnsioError(f'there is no operation "{op}": choose one of {", ".join(OPS)}')
+    ranges = parse_list(ordinal, lambda text: parse_numbers("ordinal", text))
     if isinstance(data, Run):
-        return data.select(op=op, ordinal=ordinal)
+        found = data.select(op=op)
+        outermost = np.flatnonzero(found.depth == 0)
+        if 0 < len(outermost) < len(found):
+            # Calls inside of others are not further calls of the program and do not count, as in
+            # `Run.ordinals`.
+            found = found[outermost]
+            known = compute_ordinals(found)
+            found = found.with_derived(lambda name: known if name == "ordinal" else None)
+        if ranges is not None and found.ordinal is not None:
+            found = found[np.flatnonzero(within_ranges(found.ordinal, ranges))]
+        return found
     if not isinstance(data, Events):
         raise TypeError(f"a run or events are needed, not {type(data).__name__}")
     of_op = np.array([call.op == op for call in data.calls])
     chosen = of_op[data.call] if len(data) else np.zeros(0, bool)
-    ranges = parse_list(ordinal, lambda text: parse_numbers("ordinal", text))
     if ranges is not None and data.ordinal is not None:
         chosen &= within_ranges(data.ordinal, ranges)
     return data[np.flatnonzero(chosen)]

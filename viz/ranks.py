@@ -10,10 +10,11 @@ from bokeh.layouts import column
 from bokeh.models import BasicTicker, Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
+from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
-from ensembles.run.tables import RankTotals
+from ensembles.run.tables import RankTotals, totals_by_rank
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
@@ -21,12 +22,14 @@ from ensembles.viz.figures import (
     new_figure,
     subtitle,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_ticks, time_hover, time_unit
 
 _MOST_BARS = 512
 _TITLE = "Time in I/O of each rank"
 
 
+@of_several
 def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) -> Column:
     """Draw time in I/O and waiting, bytes moved, and the longest call of each rank.
 
@@ -34,7 +37,7 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
 
     Parameters
     ----------
-    data : Run, or list of RankTotals
+    data : Run, Events, or list of RankTotals
         For a run, the numbers of `Run.by_rank`.
     title : str, optional
         Title of the first figure.
@@ -88,11 +91,11 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
 
 
 def _totals(data: Any, filters: Filters) -> list[RankTotals]:
-    if isinstance(data, Run):
-        return data.by_rank(**filters)
+    if isinstance(data, Run | Events):
+        return totals_by_rank(data, **filters)
     if isinstance(data, list) and all(isinstance(row, RankTotals) for row in data):
         return data
-    raise TypeError(f"a run or a list of RankTotals is needed, not {type(data).__name__}")
+    raise TypeError(f"a run, events or a list of RankTotals is needed, not {type(data).__name__}")
 
 
 def _by_bar(

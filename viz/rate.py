@@ -6,33 +6,25 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import (
-    Column,
-    ColumnDataSource,
-    CustomJSHover,
-    DataRange1d,
-    HoverTool,
-    Model,
-    NumeralTickFormatter,
-    Range1d,
-)
+from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import seconds_text
 from ensembles.summaries.rate import RateCurve
-from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.data_for import data_for, partial_sentence
-from ensembles.viz.figures import (
-    annotate_empty,
-    horizontal_legend,
-    label_time_axis,
-    legend_item,
-    new_figure,
-    steps,
-    subtitle,
-    time_range,
+from ensembles.viz.figures import horizontal_legend, legend_item, steps, subtitle, time_range
+from ensembles.viz.rate_curves import (
+    add_curve,
+    add_rate_hover,
+    directions_of,
+    label_rates,
+    legend_label,
+    rate_figure,
+    say_nothing_moved,
+    scale_to,
+    unit_of,
 )
-from ensembles.viz.style import COLOURS, byte_unit, time_hover
+from ensembles.viz.several import of_several
 
 
 @overload
@@ -51,6 +43,7 @@ def rate(
 ) -> Column: ...
 
 
+@of_several
 def rate(
     data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: bool = False
 ) -> figure | Column:
@@ -88,98 +81,51 @@ def rate(
     'aggregate rate (GiB/s)'
     """
     curve = data_for(data, RateCurve)
-    present = [direction for direction in reversed(DIRECTIONS) if curve.total_bytes(direction)]
+    present = directions_of(curve)
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
     shared = x_range or time_range(low_ns, high_ns)
-    words = title or "Aggregate rate of all tasks; the area under a curve is the bytes moved"
+    # In short times between two edges the rate may be higher: the width says what a value is the mean of.
+    step = f"mean of each {seconds_text(curve.cell_ns * 1e-9)}" if present else "no bytes moved"
+    words = title or f"Aggregate rate of all tasks, {step}; the area under a curve is the bytes moved"
     if not separate or len(present) < 2:
         fig = _rates(curve, present, words, shared, "rate")
         drawn = [fig]
     else:
         first, second = present
         drawn = [
-            _rates(curve, [first], _of_direction(first, title), shared, f"rate_{first}"),
-            _rates(curve, [second], _of_direction(second, title), shared, f"rate_{second}"),
+            _rates(curve, [first], _of_direction(first, title, step), shared, f"rate_{first}"),
+            _rates(curve, [second], _of_direction(second, title, step), shared, f"rate_{second}"),
         ]
     if partial := partial_sentence(data):
         subtitle(drawn[0], partial)
     return column(drawn, sizing_mode="stretch_width", name="rate") if separate else drawn[0]
 
 
-def _of_direction(direction: str, title: str | None) -> str:
+def _of_direction(direction: str, title: str | None, step: str) -> str:
     name = {"write": "Write", "read": "Read"}[direction]
-    return f"{title} ({direction})" if title else f"{name} rate of all tasks; the area is the bytes moved"
+    return (
+        f"{title} ({direction})"
+        if title
+        else f"{name} rate of all tasks, {step}; the area is the bytes moved"
+    )
 
 
 def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:
     edges_s = curve.edges_ns * 1e-9
-    # A zoom scales the rates to those in view.
-    fig = new_figure(title, height=260, x_range=x_range, name=name, window_axis="x")
-    label_time_axis(fig)
+    fig = rate_figure(title, 260, x_range, name)
     if not present:
-        fig.y_range = Range1d(start=0, end=1)
-        fig.yaxis.axis_label = "aggregate rate (MiB/s)"
-        annotate_empty(fig, "no bytes were read or written")
+        say_nothing_moved(fig)
         return fig
-    rates = {direction: curve.rate_bytes_per_s(direction) for direction in present}
-    top = max(float(values.max()) for values in rates.values())
-    unit_bytes, unit = byte_unit(max(top, 1024.0))
-    items = []
+    unit_bytes, unit = unit_of(curve, present)
     # Areas, lines and values share the edges, which are most of the data.
     columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
-    columns |= {direction: steps(rates[direction]) / unit_bytes for direction in present}
+    columns |= {each: steps(curve.rate_bytes_per_s(each)) / unit_bytes for each in present}
     source = ColumnDataSource(columns)
-    for direction in present:
-        area = fig.varea_step(
-            x="left",
-            y1=0,
-            y2=direction,
-            source=source,
-            step_mode="after",
-            fill_color=COLOURS[direction],
-            fill_alpha=0.4,
-        )
-        line = fig.step(
-            x="left", y=direction, source=source, mode="after", line_color=COLOURS[direction], line_width=1.3
-        )
-        items.append(legend_item(legend_label(curve, direction), area, line))
+    drawn = {each: add_curve(fig, source, each, each) for each in present}
+    items = [legend_item(legend_label(curve, each), *renderers) for each, renderers in drawn.items()]
     horizontal_legend(fig, items, click_policy="hide")
-    # The axis adapts to the visible curves, so that hiding a fast direction enlarges the slow one.
-    lines: list[Model] = [item.renderers[1] for item in items]
-    fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=lines)
-    fig.yaxis.axis_label = f"aggregate rate ({unit}/s)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-    _add_hover(fig, source, present, seconds_text(edges_s[1] - edges_s[0]), top / unit_bytes, unit)
+    scale_to(fig, [line for _, line in drawn.values()])
+    label_rates(fig, unit)
+    top = max(float(columns[each].max()) for each in present)
+    add_rate_hover(fig, source, top, {f"{each} rate": each for each in present}, unit)
     return fig
-
-
-def legend_label(curve: RateCurve, direction: str) -> str:
-    total = curve.total_bytes(direction)
-    active_s = curve.active_s(direction)
-    mean = f", mean {bytes_text(total / active_s)}/s while active" if active_s else ""
-    return f"{direction}: {bytes_text(total)}{mean}"
-
-
-def _add_hover(
-    fig: figure, source: ColumnDataSource, present: list[str], width: str, top: float, unit: str
-) -> None:
-    target = fig.quad(
-        left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
-    )
-    value = CustomJSHover(
-        args={"unit": unit},
-        code="return Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}/s`;",
-    )
-    fig.add_tools(
-        HoverTool(
-            renderers=[target],
-            mode="vline",
-            point_policy="follow_mouse",
-            description="Values of the rate curves",
-            tooltips=[
-                ("time interval", f"@left{{0}}, width {width}"),
-                *((f"{name} rate", f"@{name}{{0}}") for name in present),
-            ],
-            formatters={"@left": time_hover(), **{f"@{name}": value for name in present}},
-        )
-    )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Self
 
-from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles import __version__
@@ -51,7 +50,7 @@ from ensembles.viz.histogram import histogram
 from ensembles.viz.moments import moments
 from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
-from ensembles.viz.report_drawing import embed_pictures
+from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_ensembles import Shown, counts_for_ensembles, shown_ensembles
 from ensembles.viz.report_folded import Folded, folded_requests, folded_sections
 from ensembles.viz.report_links import evidence_links
@@ -356,7 +355,7 @@ def report_html(
     """
     x_range = time_range(*summaries.raster.extent_ns)
     pictures: dict[str, Any] = {}
-    counted = None if run.counters is None else counters_shown(run.info)
+    counted = None if run.counters is None else counters_shown(run.info, information)
     if counted is not None:
         pictures |= counter_pictures(run.counters)
     counted_names = list(pictures)
@@ -378,7 +377,6 @@ def report_html(
     folded = _folded(run, summaries, found)
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}
     script, divisions = embed_pictures(pictures, _LINKED)
-    library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -413,7 +411,7 @@ def report_html(
             sizes=size_tables(summaries.sizes, summaries.size_classes),
             ensembles=shown,
             moments=moments((summaries.moments, summaries.histogram)),
-            bokeh=library.render_js(),
+            bokeh=library_for(pictures.values()),
             script=script,
             divisions=divisions,
         )

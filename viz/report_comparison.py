@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from bokeh.models import Range1d
-from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.report import Comparison
+from ensembles.comparison.report import DIFFERENT, Comparison
 from ensembles.comparison.text import comparisons_text
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
@@ -26,7 +25,7 @@ from ensembles.viz.comparison import comparison
 from ensembles.viz.figures import plain, time_range
 from ensembles.viz.rate import rate
 from ensembles.viz.report import ReportData, checked_path, page_part
-from ensembles.viz.report_drawing import embed_pictures
+from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_tables import facts, headline
 from ensembles.viz.trace_diagram import trace_diagram
 
@@ -106,9 +105,10 @@ def comparison_html(runs: Sequence[Run]) -> str:
         )
         pictured.append(name)
     script, divisions = embed_pictures(pictures, traces)
-    verdicts = [(_name(each), _verdict(each), _sentence(each.reason)) for each in found]
+    verdicts = [
+        (_name(each), _verdict(each), _sentence(each.reason, [run.path for run in runs])) for each in found
+    ]
     ops = [each.to_json() for each in found]
-    library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         .from_string(page_part("report_comparison.html"))
@@ -125,7 +125,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
             traces=traces,
             divisions=divisions,
             json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
-            bokeh=library.render_js(),
+            bokeh=library_for(pictures.values()),
             script=script,
             version=__version__,
         )
@@ -181,10 +181,16 @@ def _name(found: Comparison) -> str:
 def _verdict(found: Comparison) -> str:
     what = " ".join(part for part in (found.layer, found.op) if part)
     shift = found.shift
-    ratio = "" if shift is None or shift.median_ratio is None else f", median × {shift.median_ratio:.3g}"
+    # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
+    is_told = shift is not None and shift.median_ratio is not None and shift.is_certain
+    ratio = f", median × {shift.median_ratio:.3g}" if shift is not None and is_told else ""
+    if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
+        ratio = " in the number of calls"
     direction = f", {found.direction}" if found.direction else ""
     return f"{what}: {found.verdict}{direction}{ratio}"
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
+def _sentence(text: str, names: Sequence[str] = ()) -> str:
+    """Return a clause as a sentence; the name of a run stays as it is."""
+    first = text[:1] if text.startswith(tuple(names)) and names else text[:1].upper()
+    return f"{first}{text[1:].rstrip('.')}." if text else ""

@@ -31,12 +31,15 @@ class CountersShown:
     tables: dict[str, MomentsTable]
 
 
-def counters_shown(run: RunInfo) -> CountersShown | None:
+def counters_shown(run: RunInfo, information: dict[str, Any] | None = None) -> CountersShown | None:
     """Return what the report shows of the counters; None: the run has none.
 
     Parameters
     ----------
     run : RunInfo
+    information : dict, optional
+        Of `ensembles.run.information.collect_information`, whose bytes count once what several interfaces
+        moved.
     """
     counters = counters_json(run).get("counters")
     if counters is None:
@@ -48,21 +51,30 @@ def counters_shown(run: RunInfo) -> CountersShown | None:
         "Access": _access(counters),
         "Files by use": _files_by_use(run),
         "Data by file system": _by_file_system(run),
-        "Files of most time": _files([row for module in modules for row in module["slowest_files"]]),
-        "Ranks of most time": _ranks([row for module in modules for row in module["slowest_ranks"]]),
+        "Files of most time": _files(
+            [row for module in modules for row in module["slowest_files"]],
+            sum(module["file_kinds"]["all"] for module in modules),
+        ),
+        "Ranks of most time": _ranks(
+            [row for module in modules for row in module["slowest_ranks"]], counters["tasks"]
+        ),
         "Storage targets": _targets(counters["targets"]),
     }
-    return CountersShown(_facts(counters), {name: table for name, table in tables.items() if table.rows})
+    return CountersShown(
+        _facts(counters, information), {name: table for name, table in tables.items() if table.rows}
+    )
 
 
-def _facts(counters: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list[tuple[str, str, str]]:
     tasks, run_time_s = counters["tasks"], counters["run_time_s"]
     found = [("run time", seconds_text(run_time_s) if run_time_s else "under 1 s", count_text(tasks, "task"))]
     modules = list(counters["modules"].values())
     for label, key in (("written", "bytes_written"), ("read", "bytes_read")):
         if modules:
-            outer = max(modules, key=lambda each: each[key])
-            found.append((label, bytes_text(outer[key]), f"in {outer['layer']}, summed over tasks"))
+            most = max(modules, key=lambda each: each[key])
+            moved = most[key] if information is None else information[key]
+            other = "" if moved == most[key] else f"; {bytes_text(most[key])} in {most['layer']}"
+            found.append((label, bytes_text(moved), f"summed over tasks{other}"))
     outer = main_interface(counters["modules"])
     if outer is not None:
         found.append(
@@ -200,7 +212,7 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
     return MomentsTable((*headers, "misaligned in memory", "common sizes"), rows)
 
 
-def _files(rows: Sequence[dict[str, Any]]) -> MomentsTable:
+def _files(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
     shown = [
         (
             os.path.basename(row["path"]) or row["path"] or "(unknown)",
@@ -215,10 +227,10 @@ def _files(rows: Sequence[dict[str, Any]]) -> MomentsTable:
         for row in sorted(rows, key=lambda row: -row["time_s"])[:_MOST]
     ]
     headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return MomentsTable(headers, shown)
+    return MomentsTable(headers, shown, _first_of(len(shown), of))
 
 
-def _ranks(rows: Sequence[dict[str, Any]]) -> MomentsTable:
+def _ranks(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
     shown = [
         (
             f"{row['rank']:,}",
@@ -231,7 +243,11 @@ def _ranks(rows: Sequence[dict[str, Any]]) -> MomentsTable:
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "at least", "at most")
     note = "At least and at most: time with files of all ranks, of which fastest and slowest rank are known."
-    return MomentsTable(headers, shown, note)
+    return MomentsTable(headers, shown, " ".join(filter(None, (_first_of(len(shown), of, "ranks"), note))))
+
+
+def _first_of(shown: int, of: int, what: str = "rows") -> str:
+    return f"The first {shown:,} of {of:,} {what}." if shown < of else ""
 
 
 def _targets(rows: Sequence[dict[str, Any]]) -> MomentsTable:
@@ -247,4 +263,5 @@ def _targets(rows: Sequence[dict[str, Any]]) -> MomentsTable:
         )
         for row in rows[:_MOST]
     ]
-    return MomentsTable(("target", "files", "moved", "median time of a file", "slowest file"), shown)
+    headers = ("target", "files", "moved", "median time of a file", "slowest file")
+    return MomentsTable(headers, shown, _first_of(len(shown), len(rows)))

@@ -69,6 +69,13 @@
   });
   window.addEventListener("hashchange", reveal);
   reveal();
+  // Bokeh's tabs can be reached by the keyboard, and do not answer to it.
+  document.addEventListener("keydown", (event) => {
+    const [target] = event.composedPath();
+    if (!target.classList?.contains("bk-tab") || !["Enter", " "].includes(event.key)) return;
+    event.preventDefault();
+    target.click();
+  });
   window.addEventListener("beforeprint", () => { for (const script of [...undrawn]) if (!isFolded(script)) draw(script); });
   // After the pictures in the window, which the observer reports in the first frame.
   window.addEventListener("load", () => setTimeout(drawRest, 1000));

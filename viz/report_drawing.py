@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -10,12 +10,20 @@ from typing import Any
 from bokeh.core.json_encoder import serialize_json
 from bokeh.core.serialization import Serializer
 from bokeh.document import Document
+from bokeh.models import TabPanel, Tabs
+from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
 from ensembles.viz.theme import spoken_title, theme_script
 
 _COMPRESSION = 6
 """gzip level of arrays: with Bokeh's level 2, images take a quarter more."""
+
+_TABS_HEIGHT = 34
+"""Height of the titles of tabs, in pixels."""
+
+_WIDGETS, _TABLES = "bokeh.models.widgets.", "bokeh.models.widgets.tables"
+"""Modules whose models are in separate parts of BokehJS."""
 
 
 def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tuple[str, dict[str, str]]:
@@ -68,6 +76,34 @@ def embed_pictures(pictures: Mapping[str, Any], linked: Collection[str]) -> tupl
     return "\n".join([*data, theme_script(), f"<script>\n{program}</script>"]), divisions
 
 
+def library_for(pictures: Iterable[Any]) -> str:
+    """Return the parts of BokehJS that pictures need, as HTML.
+
+    Parameters
+    ----------
+    pictures : iterable of Bokeh models
+
+    Returns
+    -------
+    str
+        Script elements. Widgets and tables, a third of BokehJS, are left out of a page without any.
+
+    Examples
+    --------
+    >>> from bokeh.models import Div
+    >>> from bokeh.plotting import figure
+    >>> len(library_for([figure()])) < len(library_for([Div()])) - 300_000
+    True
+    """
+    modules = {type(model).__module__ for picture in pictures for model in picture.references()}
+    parts: list[Component] = ["bokeh"]
+    if any(name.startswith(_WIDGETS) for name in modules):
+        parts.append("bokeh-widgets")
+    if _TABLES in modules:
+        parts.append("bokeh-tables")
+    return Resources(mode="inline", components=parts).render_js()
+
+
 def _check_apart(groups: Sequence[set[str]]) -> None:
     seen: set[str] = set()
     for mine in groups:
@@ -80,6 +116,9 @@ def _check_apart(groups: Sequence[set[str]]) -> None:
 
 def _height(picture: Any) -> int:
     """Height in pixels that is kept free for a picture."""
+    if isinstance(picture, Tabs):
+        children = [tab.child for tab in picture.tabs if isinstance(tab, TabPanel)]
+        return _TABS_HEIGHT + max((getattr(child, "height", None) or 0 for child in children), default=0)
     parts = [_height(part) for part in getattr(picture, "children", ())]
     return getattr(picture, "height", None) or sum(parts) or 300
 

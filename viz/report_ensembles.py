@@ -64,7 +64,7 @@ def counts_for_ensembles(run: Run) -> SummaryRequest | None:
 
 
 def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None = None) -> list[Shown]:
-    """Return the sections of the functions with the most time, reads and writes before others.
+    """Return the sections of the two reads or writes with the most time, and of another call that took more.
 
     Parameters
     ----------
@@ -118,12 +118,15 @@ def _ensemble(run: Run, call: Call) -> Ensemble | EnsioError:
 
 
 def _calls_that_matter(table: CallTable) -> list[Call]:
+    """Return the reads and writes with the most time, after a function on which more time was spent."""
     times_ns = {call: each.time_ns for call, each in table.totals.items() if not call.waits_for_tasks}
-    moving = {call: time_ns for call, time_ns in times_ns.items() if call.op in ("read", "write")}
-    chosen = moving or times_ns
-    least_ns = _LEAST_SHARE * max(chosen.values(), default=0)
-    ordered = sorted(chosen, key=lambda call: -chosen[call])
-    return [call for call in ordered if chosen[call] >= least_ns][:_MOST]
+    ordered = sorted(times_ns, key=lambda call: -times_ns[call])
+    moving = [call for call in ordered if call.op in ("read", "write")]
+    chosen = moving or ordered
+    least_ns = _LEAST_SHARE * max((times_ns[call] for call in chosen), default=0)
+    shown = [call for call in chosen if times_ns[call] >= least_ns][:_MOST]
+    # Of the first one: a program that spends its time in fsync is not explained by its writes.
+    return [call for call in ordered[:1] if call not in shown] + shown
 
 
 def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:

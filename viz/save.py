@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from bokeh.model import Model
 from bokeh.models.layouts import LayoutDOM
-from bokeh.resources import Resources
 from jinja2 import Environment
 
 from ensembles.files.atomic_write import atomic_write
 from ensembles.model.errors import EnsioError
-from ensembles.viz.report_drawing import embed_pictures
+from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.theme import spoken_title
 
 FORMATS = (".html", ".png", ".svg")
@@ -121,7 +120,7 @@ def page_of(picture: Model, margin: int = 16) -> str:
         .render(
             title=spoken_title(picture) or "picture",
             margin=margin,
-            bokeh=Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).render_js(),
+            bokeh=library_for([picture]),
             division=divisions["picture"],
             script=script,
         )

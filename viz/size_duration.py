@@ -22,6 +22,7 @@ from ensembles.summaries.classes import ALL_SIZES, size_range_bytes
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.figures import annotate_empty, ends, new_figure
+from ensembles.viz.several import of_several
 from ensembles.viz.style import byte_unit, time_hover, time_ticks
 
 _PER_OCTAVE = 4
@@ -30,6 +31,7 @@ _RATES = tuple(float(1 << (10 * power)) for power in range(5))
 _HEIGHT = 300
 
 
+@of_several
 def size_duration(data: Any, *, title: str | None = None) -> Column:
     """Draw how many reads and writes there are of each size and duration, on logarithmic axes.
 

@@ -17,6 +17,7 @@ from ensembles.viz.figures import (
     new_figure,
     plain,
 )
+from ensembles.viz.several import of_several
 
 _HEIGHT = 300
 _COLOURS = {
@@ -27,6 +28,7 @@ _COLOURS = {
 }
 
 
+@of_several
 def sizer(data: Any, *, title: str | None = None) -> figure:
     """Draw where the density of log duration rises and falls significantly, by bandwidth.
 

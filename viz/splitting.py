@@ -204,8 +204,8 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {number: str(one.calls) for number, one in enumerate(found.splits)}
     known = [
-        (number, one, colour)
-        for (number, one), colour in zip(enumerate(found.splits), SERIES, strict=False)
+        (number, one, SERIES[number % len(SERIES)])
+        for number, one in enumerate(found.splits)
         if one.median_s is not None
     ]
     source = ColumnDataSource(

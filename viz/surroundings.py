@@ -22,6 +22,7 @@ from ensembles.viz.figures import (
     subtitle,
     time_range,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, byte_unit, shade, time_hover
 
 
@@ -33,6 +34,7 @@ class _Line(NamedTuple):
     dash: str = "solid"
 
 
+@of_several
 def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> Column:
     """Draw the samples of the kernel's counters over time.
 

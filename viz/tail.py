@@ -25,6 +25,7 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
 _HEIGHT = 360
@@ -33,6 +34,7 @@ _LEAST_S = 0.5e-9
 _SHOWN = (0.001, 0.999)
 
 
+@of_several
 def tail(
     data: Any,
     tasks: int | None = None,

@@ -22,11 +22,13 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, scaled_ticks, time_hover, time_ticks, time_unit
 
 _MOST_POINTS = 500
 
 
+@of_several
 def tail_diagnostics(data: Any, *, title: str | None = None) -> Column:
     """Draw the calls of the tail against those that the fitted tail expects, and its shape by threshold.
 

@@ -51,7 +51,8 @@
       if (query.matches) darken(document);
     },
     followServer() {
-      const { documents: all } = Bokeh.require("document/document");
+      // Bokeh has no event between the arrival of a document and its first paint: the list of documents is where one can be seen.
+      const all = Bokeh.documents;
       all.push = (document) => {
         const addRoot = document.add_root;
         document.add_root = (...root) => {

@@ -35,9 +35,7 @@ picture can be made light again."""
 
 _WIDGETS = """
 :host { --color: var(--ensio-widget-text, #18191d); --background-color: var(--ensio-widget, #fff); }
-.bk-btn { color: var(--ensio-widget-text, #18191d); background-color: var(--ensio-widget, #fff); }
-.bk-btn.bk-active { background-color: var(--ensio-widget-active, #ebebeb); }
-.bk-tab:hover, .bk-btn:hover { background-color: var(--ensio-widget-active, #f9f9f9); }
+.bk-tab:hover { background-color: var(--ensio-widget-active, #f9f9f9); }
 """
 
 _FILTERED = """
@@ -101,7 +99,7 @@ def theme_script() -> str:
 
 
 def widget_colours() -> InlineStyleSheet:
-    """Return a style sheet by which the buttons and tabs of a picture take the colours of a page.
+    """Return a style sheet by which the tabs of a picture take the colours of a page.
 
     A dark page says so by the CSS variables ``--ensio-widget``, ``--ensio-widget-text`` and
     ``--ensio-widget-active``; elsewhere they have Bokeh's colours.

@@ -20,11 +20,13 @@ from bokeh.models import (
     LinearColorMapper,
     NumeralTickFormatter,
     Range1d,
+    Spacer,
+    TabPanel,
+    Tabs,
     WeightedStackColorMapper,
 )
 from bokeh.models.annotations import LegendItem
 from bokeh.models.renderers import GlyphRenderer
-from bokeh.models.widgets import RadioButtonGroup
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
@@ -45,6 +47,7 @@ from ensembles.viz.figures import (
     subtitle,
     time_range,
 )
+from ensembles.viz.several import of_several
 from ensembles.viz.single_calls import Window, add_calls, call_columns
 from ensembles.viz.style import COLOURS, LABELS, time_hover
 from ensembles.viz.task_order import Order, TaskRows, ordered_raster, rows_of_tasks, window_of
@@ -68,6 +71,7 @@ _SHARE_JS = """
 """
 
 
+@of_several
 def trace_diagram(
     data: Any,
     window_s: tuple[float, float] | None = None,
@@ -151,7 +155,9 @@ def trace_diagram(
     present = raster.present()
     mapper = _mapper(present)
     shown = _Shown(raster, present, rows, 0 if part is None else part.first, single, calls)
-    words = title or (_title(raster) if part is None else _title_of_part(part, single))
+    # A selection leaves calls out that the run has.
+    blank = "no selected call" if isinstance(data, Events) else "no recorded call"
+    words = title or (_title(raster, blank) if part is None else _title_of_part(part, single, blank))
     diagram = _diagram(shown, mapper, words, shared)
     if partial := partial_sentence(data):
         subtitle(diagram, partial)
@@ -187,11 +193,11 @@ def _part(
     return Window(low, high, first, last)
 
 
-def _title_of_part(part: Window, single: Events | None) -> str:
+def _title_of_part(part: Window, single: Events | None, blank: str) -> str:
     tasks = f"{part.tasks:,} task" + "s" * (part.tasks != 1)
     when = f"{seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
     which = "" if single is None else f": {len(single):,} calls"
-    return f"Trace diagram of {tasks} from {when}{which}; blank: no recorded call"
+    return f"Trace diagram of {tasks} from {when}{which}; blank: {blank}"
 
 
 @dataclass(frozen=True)
@@ -206,13 +212,13 @@ class _Shown:
     outlined: Events | None
 
 
-def _title(raster: Raster | DrawnRaster) -> str:
+def _title(raster: Raster | DrawnRaster, blank: str) -> str:
     tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
     if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; blank: no recorded call"
+        return f"Trace diagram of {tasks}; blank: {blank}"
     return (
         f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        "operation, blank: no recorded call"
+        f"operation, blank: {blank}"
     )
 
 
@@ -328,12 +334,16 @@ def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRen
     )
 
 
-def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
-    """Create the choice between the linear colour scale and one that enhances small shares."""
+def _emphasis(mapper: WeightedStackColorMapper) -> Tabs:
+    """Create the choice between the linear colour scale and one that enhances small shares.
+
+    Tabs, as of the histogram, are part of BokehJS; buttons would add the 0.38 MB of its widgets to a page.
+    """
     strong = [f"#000000{round(255 * (alpha / 255) ** 0.4):02x}" for alpha in range(256)]
-    buttons = RadioButtonGroup(
-        labels=["linear colour scale", "enhanced colour scale"],
-        active=0,
+    choice = Tabs(
+        tabs=[
+            TabPanel(child=Spacer(height=0), title=f"{name} colour scale") for name in ("linear", "enhanced")
+        ],
         name="emphasis",
         margin=(0, 0, 2, LEFT_BORDER),
         stylesheets=[widget_colours()],
@@ -343,8 +353,8 @@ def _emphasis(mapper: WeightedStackColorMapper) -> RadioButtonGroup:
         mapper.change.emit();
     """
     args = {"mapper": mapper, "palettes": [mapper.alpha_mapper.palette, strong]}
-    buttons.js_on_change("active", CustomJS(args=args, code=code))
-    return buttons
+    choice.js_on_change("active", CustomJS(args=args, code=code))
+    return choice
 
 
 def _mapper(present: list[str]) -> WeightedStackColorMapper:

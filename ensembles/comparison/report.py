@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.totals import Total
-from ensembles.model.notebook_html import escaped_lines
+from ensembles.model.notebook_html import escaped_lines, intervals_svg
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
+
+_MOST_DRAWN = 8
+"""Ratios in the small picture of a notebook."""
 
 ALL = "all"
 """Value of `Move.what` if all modes moved by one factor."""
@@ -288,7 +292,36 @@ class Comparison:
         return comparison_text(self)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
+        return f'{_ratios_svg(self)}<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
+
+
+_COLOUR = {True: "#d55e00", False: "#7f7f7f"}
+"""Of a ratio that is certainly not 1, and of the others."""
+
+
+def _ratios_svg(found: Comparison) -> str:
+    """Draw the ratios of the medians and of the parts to those of the first group, each as its interval."""
+    several = len(found.shifts) > 1
+    known: list[tuple[str, str, Shift | Effect]] = [("median", each.group, each) for each in found.shifts]
+    known += [(part.name, each.group, each) for part in found.parts for each in part.effects if each.is_ratio]
+    ratios = [
+        (f"{name} of {group}" if several else name, each.low, each.high, _COLOUR[each.is_certain])
+        for name, group, each in known
+        if each.low is not None and each.high is not None and 0 < each.low <= each.high < math.inf
+    ][:_MOST_DRAWN]
+    if not ratios:
+        return ""
+    # The ratio 1 is in the middle of a logarithmic axis.
+    most = max(max(1 / low, high) for _, low, high, _ in ratios)
+    reach = math.log(max(1.05 * most, 1.1))
+    place = partial(_place, reach=reach)
+    rows = [(name, place(low), place(high), colour) for name, low, high, colour in ratios]
+    title = "ratio of durations to those of the first group"
+    return intervals_svg(rows, f"x {math.exp(-reach):.3g}", f"x {math.exp(reach):.3g}", title, rule=0.5)
+
+
+def _place(ratio: float, reach: float) -> float:
+    return 0.5 + math.log(ratio) / (2 * reach)
 
 
 def _plain(value: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ensembles.diagnosis.text import diagnosis_text
-from ensembles.model.notebook_html import escaped_lines
+from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
@@ -238,7 +238,7 @@ class Finding:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
+        return _shown(str(self), (self,))
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,23 @@ class Diagnosis:
         return diagnosis_text(self)
 
     def _repr_html_(self) -> str:
-        return f'<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
+        return _shown(str(self), self.findings)
+
+
+_MOST_DRAWN = 8
+_COLOURS = {"critical": "#b2182b", "warning": "#e08214", "note": "#4393c3"}
+
+
+def _shown(text: str, findings: Sequence[Finding]) -> str:
+    """Return findings as HTML: their gains as a small picture, and the text."""
+    known = [(finding, finding.gain_s) for finding in findings if finding.gain_s is not None][:_MOST_DRAWN]
+    top_s = max((gain_s[1] for _, gain_s in known), default=0.0)
+    picture = ""
+    if top_s > 0:
+        rows = [(one.id, low / top_s, high / top_s, _COLOURS[one.severity]) for one, (low, high) in known]
+        title = "by how much the run would be shorter without it"
+        picture = intervals_svg(rows, "0 s", seconds_text(top_s), title)
+    return f'{picture}<pre style="font-family:monospace">{escaped_lines(text)}</pre>'
 
 
 LEAST_LOW = 0.01

@@ -12,7 +12,7 @@ from ensembles.model.units import bytes_text, count_text, seconds_text
 if TYPE_CHECKING:
     from ensembles.model.events import Events
 
-_WIDTH, _HEIGHT = 320, 60
+_WIDTH, _HEIGHT, _ROW = 320, 60, 28
 _MOST_CALLS = 5
 
 
@@ -77,6 +77,55 @@ def bars_svg(counts: Sequence[float], low: str, high: str, title: str, colour: s
         f'<g fill="{colour}">{bars}</g><g fill="currentColor"><text y="-3">{escaped(title)}</text>'
         f'<text y="{_HEIGHT + 13}">{escaped(low)}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">{escaped(high)}</text></g></svg>'
+    )
+
+
+def intervals_svg(
+    rows: Sequence[tuple[str, float, float, str]], low: str, high: str, title: str, rule: float | None = None
+) -> str:
+    """Draw named intervals below each other as an inline SVG.
+
+    Parameters
+    ----------
+    rows : sequence of (str, float, float, str)
+        Name, the two ends as parts of the axis (0 to 1; what lies beyond is cut), and colour of each one.
+    low, high : str
+        Labels of the two ends of the axis.
+    title : str
+        For screen readers and as the caption.
+    rule : float, optional
+        Where a vertical line is drawn.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from ensembles.model.notebook_html import intervals_svg
+    >>> intervals_svg([("median", 0.2, 0.6, "#777777")], "0 s", "1 s", "gain").count("<rect")
+    1
+    """
+    if not rows:
+        return ""
+    bottom = _ROW * len(rows)
+    drawn = []
+    for number, (name, start, end, colour) in enumerate(rows):
+        left, right = (_WIDTH * min(max(part, 0.0), 1.0) for part in (start, end))
+        drawn.append(
+            f'<text y="{_ROW * number + 12}" fill="currentColor">{escaped(name)}</text><rect x="{left:.1f}" '
+            f'y="{_ROW * number + 16}" width="{max(right - left, 2):.1f}" height="8" fill="{colour}"/>'
+        )
+    line = ""
+    if rule is not None and 0 <= rule <= 1:
+        x = f"{_WIDTH * rule:.1f}"
+        line = f'<line x1="{x}" x2="{x}" y1="0" y2="{bottom}" stroke="currentColor" stroke-dasharray="3"/>'
+    return (
+        f'<svg role="img" width="{_WIDTH}" height="{bottom + 36}" viewBox="0 -18 {_WIDTH} {bottom + 36}" '
+        f'font-family="sans-serif" font-size="11" style="overflow:visible"><title>{escaped(title)}</title>'
+        f'{"".join(drawn)}{line}<g fill="currentColor"><text y="-5">{escaped(title)}</text>'
+        f'<text y="{bottom + 14}">{escaped(low)}</text>'
+        f'<text x="{_WIDTH}" y="{bottom + 14}" text-anchor="end">{escaped(high)}</text></g></svg>'
     )
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.runtotals import DIRECTIONS
@@ -108,8 +111,10 @@ class RankTotals(Totals):
     host: str
 
 
-def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
-    """Compute the totals of each file of a run; see `ensembles.run.run.Run.by_file`."""
+def totals_by_file(run: Run | Events, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
+    """Compute the totals of each file of a run, or of events; see `ensembles.run.run.Run.by_file`."""
+    if isinstance(run, Events):
+        return files_from_sums(run, _totals_of_events(run, "file", filters), by)
     if not run.info.has_all_events:
         raise EnsioError(
             f"{run.path} does not keep every call as an event, and its sums do not know files: record the "
@@ -118,7 +123,7 @@ def totals_by_file(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> 
     return files_from_sums(run, _totals(run, "file", filters), by)
 
 
-def files_from_sums(run: Run, found: Sequence[KeyTotals], by: Order = "time") -> list[FileTotals]:
+def files_from_sums(run: Run | Events, found: Sequence[KeyTotals], by: Order = "time") -> list[FileTotals]:
     """Make the totals of files from the sums of a pass, `ensembles.summaries.totals_by.TotalsBy` by file."""
     whole_ns = sum(each.io_ns for each in found) or 1
     paths = run.files
@@ -126,8 +131,13 @@ def files_from_sums(run: Run, found: Sequence[KeyTotals], by: Order = "time") ->
     return sorted(rows, key=lambda row: (-row.order(by), row.path))
 
 
-def totals_by_rank(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
-    """Compute the totals of each rank of a run; see `ensembles.run.run.Run.by_rank`."""
+def totals_by_rank(run: Run | Events, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
+    """Compute the totals of each rank of a run, or of events; see `ensembles.run.run.Run.by_rank`.
+
+    The nodes of events are not known.
+    """
+    if isinstance(run, Events):
+        return ranks_from_sums(run, _totals_of_events(run, "rank", filters), by)
     if run.info.has_all_events:
         return ranks_from_sums(run, _totals(run, "rank", filters), by)
     if Selection.parse(**filters) != Selection():
@@ -138,15 +148,17 @@ def totals_by_rank(run: Run, by: Order = "time", **filters: Unpack[Filters]) -> 
     return _rank_rows(run, _values_of_table(run.reading.ranks), by)
 
 
-def ranks_from_sums(run: Run, found: Sequence[KeyTotals], by: Order = "time") -> list[RankTotals]:
+def ranks_from_sums(run: Run | Events, found: Sequence[KeyTotals], by: Order = "time") -> list[RankTotals]:
     """Make the totals of ranks from the sums of a pass, `ensembles.summaries.totals_by.TotalsBy` by rank."""
     whole_ns = sum(each.io_ns for each in found) or 1
     return _rank_rows(run, [(each.key, _values(each, whole_ns)) for each in found], by)
 
 
-def _rank_rows(run: Run, values: Sequence[tuple[int, dict[str, Any]]], by: Order) -> list[RankTotals]:
+def _rank_rows(
+    run: Run | Events, values: Sequence[tuple[int, dict[str, Any]]], by: Order
+) -> list[RankTotals]:
     hosts: dict[int, str] = {}
-    for process in run.info.processes:
+    for process in () if isinstance(run, Events) else run.info.processes:
         hosts.setdefault(process.rank, process.host)
     rows = [RankTotals(**each, rank=rank, host=hosts.get(rank, "")) for rank, each in values]
     return sorted(rows, key=lambda row: (-row.order(by), row.rank))
@@ -155,6 +167,14 @@ def _rank_rows(run: Run, values: Sequence[tuple[int, dict[str, Any]]], by: Order
 def _totals(run: Run, key: Literal["file", "rank"], filters: Filters) -> list[KeyTotals]:
     selection = Selection.parse(**filters).for_run(run)
     return run.summarize(ignoring_run(partial(TotalsBy, key)), selection=selection).totals()
+
+
+def _totals_of_events(events: Events, key: Literal["file", "rank"], filters: Filters) -> list[KeyTotals]:
+    if filters:
+        raise ValueError("filters are of runs: select the events first")
+    requests = {"totals": SummaryRequest(ignoring_run(partial(TotalsBy, key)))}
+    found: list[KeyTotals] = summarize_chunks(requests, iter([events]), events)["totals"].totals()
+    return found
 
 
 def _values(each: KeyTotals, whole_ns: int) -> dict[str, Any]:

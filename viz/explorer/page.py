@@ -58,6 +58,7 @@ _FILTER = widget_filter().css
 _FIRST_PARTS, _FIRST_PICTURES = 3, 2
 """Filters, messages and pictures, and of these two, are what a window shows first."""
 _NONE = "-"
+_OF_ALL = "No call is marked: these are modes of all calls that are shown, whatever they do."
 _WRAP = {"flex-wrap": "wrap"}
 
 # The keys of the view that a zoom changes: tables and texts stay.
@@ -457,7 +458,7 @@ class Explorer:
         several = len(self._panels) > 1
 
         def text() -> str:
-            answers = []
+            answers = [] if self.view.is_marked else [_OF_ALL]
             for panel in self._panels:
                 of = f"{panel.shown.run.path}:\n" if several else ""
                 answers.append(f"{of}{panel.of_marked.ensemble().modes()}")

@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import (
-    ColumnDataSource,
-    CustomJSHover,
-    DataRange1d,
-    HoverTool,
-    NumeralTickFormatter,
-    Range1d,
-)
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.models.annotations import LegendItem
 
 from ensembles.model.units import bytes_text
@@ -21,18 +14,22 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.view import Interval
-from ensembles.viz.figures import (
-    annotate_empty,
-    horizontal_legend,
-    label_time_axis,
-    legend_item,
-    new_figure,
-    steps,
+from ensembles.viz.figures import horizontal_legend, legend_item, steps
+from ensembles.viz.rate_curves import (
+    add_curve,
+    add_rate_hover,
+    directions_of,
+    label_rates,
+    legend_label,
+    rate_figure,
+    say_nothing_moved,
+    scale_to,
+    unit_of,
 )
-from ensembles.viz.rate import legend_label
-from ensembles.viz.style import COLOURS, byte_unit, time_hover
 
 _HEIGHT = 210
+_WHO = (("", ""), ("marked ", "marked_"))
+"""Prefixes of the names, and of the columns, of all calls and of the marked ones."""
 
 
 class Rates:
@@ -58,78 +55,30 @@ class Rates:
     def __init__(self, calls: Calls, times: Range1d, name: str = "explorer_rates") -> None:
         self._calls = calls
         curve = calls.curve()
-        self._present = [each for each in reversed(DIRECTIONS) if curve.total_bytes(each)]
-        self.figure = new_figure("Rate of all tasks", _HEIGHT, x_range=times, name=name, window_axis="x")
-        label_time_axis(self.figure)
+        self._present = directions_of(curve)
+        self.figure = rate_figure("Rate of all tasks", _HEIGHT, times, name)
         self.source = ColumnDataSource(_columns(curve, None, self._present))
         self._items: dict[str, LegendItem] = {}
         self._pale: list[tuple[Any, Any]] = []
         if not self._present:
-            self.figure.y_range = Range1d(start=0, end=1)
-            self.figure.yaxis.axis_label = "rate (MiB/s)"
-            annotate_empty(self.figure, "no bytes were read or written")
+            say_nothing_moved(self.figure)
             return
         lines = []
         for direction in self._present:
-            area, line = self._add(direction, direction)
+            area, line = add_curve(self.figure, self.source, direction, direction)
             self._pale.append((area, line))
-            marked = self._add(direction, f"marked_{direction}")
+            marked = add_curve(self.figure, self.source, direction, f"marked_{direction}")
             lines += [line, marked[1]]
             self._items[direction] = legend_item(legend_label(curve, direction), area, line, *marked)
         horizontal_legend(self.figure, list(self._items.values()), click_policy="hide")
-        # The axis adapts to the visible curves, so that hiding a fast direction enlarges the slow one.
-        self.figure.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=lines)
-        self._hover = CustomJSHover(args={"unit": 1.0, "name": "B"}, code=_VALUE)
-        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+        scale_to(self.figure, lines)
+        columns = {f"{who}{name} rate": f"{column}{name}" for name in self._present for who, column in _WHO}
+        self._hover = add_rate_hover(self.figure, self.source, "top", columns, "B")
         self._name_unit(curve)
-        self._add_hover()
-
-    def _add(self, direction: str, column: str) -> tuple[Any, Any]:
-        colour = COLOURS[direction]
-        area = self.figure.varea_step(
-            x="left",
-            y1=0,
-            y2=column,
-            source=self.source,
-            step_mode="after",
-            fill_color=colour,
-            fill_alpha=0.4,
-        )
-        line = self.figure.step(
-            x="left", y=column, source=self.source, mode="after", line_color=colour, line_width=1.3
-        )
-        return area, line
-
-    def _add_hover(self) -> None:
-        target = self.figure.quad(
-            left="left", right="right", bottom=0, top="top", source=self.source, fill_alpha=0, line_alpha=0
-        )
-        rates = [(name, column) for name in self._present for column in (name, f"marked_{name}")]
-        self.figure.add_tools(
-            HoverTool(
-                renderers=[target],
-                mode="vline",
-                point_policy="follow_mouse",
-                description="Values of the rate curves",
-                tooltips=[
-                    ("from", "@left{0}"),
-                    ("to", "@right{0}"),
-                    *((column.replace("_", " "), f"@{column}{{0}}") for _, column in rates),
-                ],
-                formatters={
-                    "@left": time_hover(),
-                    "@right": time_hover(),
-                    **{f"@{column}": self._hover for _, column in rates},
-                },
-            )
-        )
 
     def _name_unit(self, curve: RateCurve) -> None:
-        top = max(
-            (float(curve.rate_bytes_per_s(each).max(initial=0.0)) for each in self._present), default=0.0
-        )
-        self._unit, unit = byte_unit(max(top, 1024.0))
-        self.figure.yaxis.axis_label = f"rate ({unit}/s)"
+        self._unit, unit = unit_of(curve, self._present)
+        label_rates(self.figure, unit)
         self._hover.args = {"unit": unit}
 
     def replace(self, calls: Calls) -> bool:
@@ -142,7 +91,7 @@ class Rates:
         """
         self._calls = calls
         curve = calls.curve()
-        return self._present == [each for each in reversed(DIRECTIONS) if curve.total_bytes(each)]
+        return self._present == directions_of(curve)
 
     def show(self, marked: Calls | None, window_s: Interval | None) -> None:
         """Show a time.
@@ -173,11 +122,6 @@ class Rates:
         for area, line in self._pale:
             area.glyph.fill_alpha = 0.4 if marked is None else 0.12
             line.glyph.line_alpha = 1.0 if marked is None else 0.3
-
-
-_VALUE = """
-    return Number.isNaN(value) ? 'none' : Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}/s`;
-"""
 
 
 def _columns(whole: RateCurve, marked: RateCurve | None, present: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 
 from ensembles.model.events import Events
 from ensembles.model.sanitize_text import sanitize_text
@@ -17,11 +18,20 @@ class ExplorerValue:
 
     @property
     def view(self) -> View:
-        """What is shown now; another view can be assigned."""
+        """What is shown now.
+
+        Another view can be assigned, or the parameters of a link, such as ``{"op": "write"}`` or
+        ``{"marked-durations": "0.002..0.0067"}`` (`View.from_query`).
+        """
         return self._explorer.view
 
     @view.setter
-    def view(self, view: View) -> None:
+    def view(self, view: View | Mapping[str, str]) -> None:
+        if isinstance(view, Mapping):
+            query = {str(name): str(text) for name, text in view.items()}
+            view = View.from_query(query, len(self._explorer.runs))
+        if not isinstance(view, View):
+            raise TypeError(f"a View or the parameters of a link are needed, not {type(view).__name__}")
         self._explorer.look(view)
 
     @property

@@ -142,7 +142,7 @@ class View:
             ("shown-ranks", self.zoom_ranks),
         ):
             if interval is not None:
-                parts[name] = f"{interval[0]!r}..{interval[1]!r}"
+                parts[name] = _text(*interval)
         return urlencode(parts)
 
     def selecting(self) -> dict[str, str]:
@@ -167,7 +167,7 @@ class View:
             ("offset", self.offsets),
         ):
             if interval is not None:
-                own = f"{interval[0]!r}..{interval[1]!r}"
+                own = _text(*interval)
                 filters[name] = _both(name, filters[name], own) if name in filters else own
         return filters
 
@@ -200,6 +200,11 @@ class View:
         given = ", ".join(f"{name}={_literal(name, text)}" for name, text in self.selecting().items())
         lines = ["import ensembles as en", f"{run} = en.open({path!r})", f"{calls} = {run}.select({given})"]
         return "\n".join(lines)
+
+
+def _text(low: float, high: float) -> str:
+    """Return an interval as filters have it; times have ns, which sums of numbers hide."""
+    return "..".join(repr(end if isinstance(end, int) else round(end, 9)) for end in (low, high))
 
 
 def _literal(name: str, text: str) -> str:

@@ -185,7 +185,7 @@ def distribution(
         source=source,
         mode="center",
         color="#7f7f7f",
-        legend_label=f"{BASELINE} runs before",
+        legend_label=f"{'up to ' if runs > BASELINE else ''}{min(BASELINE, runs - 1)} runs before",
     )
     fig.step("t_s", "run", source=source, mode="center", color=op_colour(kind.op), legend_label="run")
     texts = [_text(data, at) for at in range(runs)]

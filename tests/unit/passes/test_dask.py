@@ -26,12 +26,13 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.spec import merge_partials
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.collect import collect
-from ensembles.run.rasters import window_raster
 from ensembles.run.selection import Selection
 from ensembles.summaries.eventcount import EventCount
 from ensembles.summaries.pyramid import pyramid_request
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for
+from ensembles.viz.single_calls import Window
+from ensembles.viz.task_order import rows_of_tasks, window_of
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
@@ -127,7 +128,8 @@ def test_rasters_rates_and_filtered_calls_of_a_trace_file_are_those_of_one_proce
     answers = []
     for run in (en.open(path, cluster[0]), en.open(path)):
         selection = Selection.parse(**filters).for_run(run)
-        arrays = [window_raster(run, int(0.4e9 * end_s), int(0.41e9 * end_s)).to_arrays()]
+        window = Window(int(0.4e9 * end_s), int(0.41e9 * end_s), 0, TASKS - 1)
+        arrays = [window_of(run, window, rows_of_tasks(run, "rank"))[0].to_arrays()]
         for chosen in (None, selection):
             arrays += [
                 each.to_arrays() for each in run.summarize(requests, selection=chosen).summaries.values()

@@ -18,7 +18,6 @@ from ensembles.passes.kept import VERSION, is_kept, restore, to_bytes
 from ensembles.passes.summary import Summary
 from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
-from ensembles.run.rasters import WindowRaster
 from ensembles.run.selection import Selection
 from ensembles.structure.bursts import MovedSpans
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
@@ -139,7 +138,6 @@ MADE = {
     TaskTimes: partial(TaskTimes, RANKS),
     TopLevelCalls: TopLevelCalls,
     TotalsBy: partial(TotalsBy, "file"),
-    WindowRaster: partial(WindowRaster, RANKS, 100_000_000, 300_000_000),
     _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
 }

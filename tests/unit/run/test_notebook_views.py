@@ -6,10 +6,13 @@ import html
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from made_runs import run_of
 
 import ensembles as en
+from ensembles.comparison.report import Comparison, Group, Shift
+from ensembles.diagnosis.finding import Diagnosis, Finding, Where
 from ensembles.model.notebook_html import bars_svg
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.information import collect_information
@@ -71,6 +74,42 @@ def test_a_diagnosis_and_a_comparison_show_their_text(run: en.Run) -> None:
         shown = found._repr_html_()
         assert is_harmless(shown)
         assert str(found).split("\n")[0] in html.unescape(shown)
+
+
+def rectangles(shown: str) -> list[tuple[float, float]]:
+    """Left and right ends of the bars of a picture, as parts of its width."""
+    picture = ElementTree.fromstring(shown[shown.index("<svg") : shown.index("</svg>") + 6])
+    width = float(picture.get("width"))
+    bars = [(float(bar.get("x")), float(bar.get("width"))) for bar in picture.iter("rect")]
+    return [(left / width, (left + long) / width) for left, long in bars]
+
+
+def test_findings_show_their_gains() -> None:
+    def finding(name: str, gain_s: tuple[float, float] | None) -> Finding:
+        return Finding(name, "warning", 1.0, Where(), {}, (), "advice", gain_s, "title")
+
+    findings = (finding("<b>slow-target", (2.0, 4.0)), finding("imbalance", (1.0, 1.0)), finding("odd", None))
+    shown = Diagnosis("run", findings, (), ())._repr_html_()
+    assert is_harmless(shown)
+    (left, right), (other, end) = rectangles(shown)
+    assert (left, right) == pytest.approx((0.5, 1.0))
+    assert other == pytest.approx(0.25)
+    assert end - other < 0.01  # an interval of no length is still seen
+    assert "<svg" in findings[0]._repr_html_()
+    assert "<svg" not in findings[2]._repr_html_()
+    assert "<svg" not in Diagnosis("run", (), (), ())._repr_html_()
+
+
+def test_a_comparison_shows_its_ratios() -> None:
+    groups = [Group("a", 4, 10, 1.0), Group("b", 4, 10, 2.0)]
+    shifts = [Shift("b", 2.0, 1.0, 4.0)]
+    shown = Comparison("different", "reason", "write", None, groups, 0.1, 0.95, shifts)._repr_html_()
+    assert is_harmless(shown)
+    ((left, right),) = rectangles(shown)
+    assert left == pytest.approx(0.5, abs=1e-3)  # the ratio 1
+    assert right == pytest.approx(0.5 + 0.5 * np.log(4) / np.log(4.2), abs=1e-3)
+    empty = Comparison("inconclusive", "reason", "write", None, groups, 0.1, 0.95, [])
+    assert "<svg" not in empty._repr_html_()
 
 
 def test_bars_are_as_high_as_their_counts() -> None:

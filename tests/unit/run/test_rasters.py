@@ -14,11 +14,11 @@ from bokeh.models import ColumnDataSource
 
 import ensembles as en
 from ensembles import viz
-from ensembles.model.events import COLUMNS
+from ensembles.model.events import COLUMNS, Events
 from ensembles.passes.executors import ProcessExecutor
 from ensembles.run import rasters
 from ensembles.run.collect import collect
-from ensembles.run.rasters import WindowRaster, drawn_raster, expected_calls, kept_raster, window_raster
+from ensembles.run.rasters import drawn_raster, expected_calls, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.pyramid import LEVELS, Pyramid, pyramid_request
 from ensembles.summaries.raster import Raster, raster_request
@@ -72,15 +72,21 @@ def by_hand(events: en.Events, low: int, high: int, raster: Raster) -> np.ndarra
     return found
 
 
+def raster_of(data: Run | Events, low: int, high: int) -> Raster:
+    """What the trace diagram shows of a window of all tasks."""
+    rows = task_order.rows_of_tasks(data, "rank")
+    return task_order.window_of(data, Window(low, high, 0, TASKS - 1), rows)[0]
+
+
 def test_a_window_shows_the_parts_of_calls_in_it(trace: Path, read_rows: list[int]) -> None:
     events = en.open(trace).events
     read_rows.clear()
     low, high = (int(time) for time in np.quantile(events.start, [0.4, 0.402]))
-    raster = window_raster(en.open(trace), low, high)
+    raster = raster_of(en.open(trace), low, high)
     assert 0 < sum(read_rows) <= 4 * ROWS * TASKS < len(events) // 4
     np.testing.assert_array_equal(raster.time_ns.sum(axis=0), by_hand(events, low, high, raster))
     assert low <= raster.extent_ns[0] < raster.extent_ns[1] <= high
-    same = window_raster(events, low, high)
+    same = raster_of(events, low, high)
     np.testing.assert_array_equal(same.time_ns, raster.time_ns)
 
 
@@ -89,7 +95,7 @@ def test_a_wide_window_reads_no_event(trace: Path, read_rows: list[int]) -> None
     events = run.events
     read_rows.clear()
     low, high = (int(time) for time in np.quantile(events.start, [0.2, 0.6]))
-    raster = window_raster(run, low, high)
+    raster = raster_of(run, low, high)
     assert not read_rows
     cells = raster.time_ns.shape[2]
     assert rasters.LEAST_CELLS <= cells <= 8 * rasters.LEAST_CELLS
@@ -135,7 +141,7 @@ def test_worker_processes_give_the_same_sums(trace: Path) -> None:
     low, high = (int(time) for time in np.quantile(expected.events.start, [0.4, 0.402]))
     pairs = [
         (run.summarize(pyramid_request().make), expected.summarize(pyramid_request().make)),
-        (window_raster(run, low, high), window_raster(expected, low, high)),
+        (raster_of(run, low, high), raster_of(expected, low, high)),
     ]
     for found, known in pairs:
         for name, values in known.to_arrays().items():
@@ -230,8 +236,7 @@ def test_a_window_that_ends_before_it_begins_is_refused(trace: Path) -> None:
 
 def test_a_window_without_calls_is_empty(trace: Path) -> None:
     run: Run = en.open(trace)
-    raster = window_raster(run, 1 << 55, (1 << 55) + 10)
-    assert isinstance(raster, WindowRaster)
+    raster = raster_of(run, 1 << 55, (1 << 55) + 10)
     assert raster.extent_ns == (0, 0)
     viz.trace_diagram(run, window_s=(1e7, 2e7))
 

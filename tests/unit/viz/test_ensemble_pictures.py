@@ -14,7 +14,9 @@ from made_runs import run_of
 import ensembles as en
 from ensembles import viz
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
+from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
+from ensembles.viz.report_ensembles import shown_ensembles
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
@@ -149,6 +151,21 @@ def test_the_report_has_the_ensembles_in_which_time_was_spent(tmp_path: Path, mo
     assert size_bytes < 2.5e6
     if mode == "profile":
         assert "neither phases nor tasks" in text_of(page)
+
+
+def test_the_ensemble_on_which_most_time_was_spent_comes_first(tmp_path: Path) -> None:
+    pairs = [
+        (("pwrite", 0.1 * i, 1e-3, 4096), ("fsync", 0.1 * i + 0.01, 5e-2 + 1e-4 * i, 0)) for i in range(40)
+    ]
+    calls = [call for pair in pairs for call in pair]
+    run = run_of(tmp_path / "run", [calls] * 4)
+    table = run.summarize(lambda _: CallTable())
+    assert [shown.name for shown in shown_ensembles(run, table)] == ["fsync", "pwrite"]
+    # Opens that take less than the writes have no section.
+    calls = [("open", 0.001, 1e-4, 0), *[("pwrite", 0.01 * i, 1e-3, 4096) for i in range(1, 40)]]
+    run = run_of(tmp_path / "writes", [calls] * 4)
+    table = run.summarize(lambda _: CallTable())
+    assert [shown.name for shown in shown_ensembles(run, table)] == ["pwrite"]
 
 
 @pytest.mark.parametrize("tasks", ["4", "empty", "one"])

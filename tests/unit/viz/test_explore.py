@@ -39,6 +39,16 @@ def test_outside_of_jupyter_it_names_the_command(tmp_path: Path) -> None:
     assert len(explorer.marked) == 2
 
 
+def test_parameters_of_a_link_can_be_assigned(tmp_path: Path) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    explorer = viz.explore(run_of(tmp_path / "run", TASKS))
+    explorer.view = {"marked-durations": "0.1..0.6"}
+    assert [explorer.marked.calls[number].name for number in explorer.marked.call] == ["pwrite"]
+    assert explorer.view.durations_s == (0.1, 0.6)
+    with pytest.raises(TypeError, match="a View or the parameters of a link"):
+        explorer.view = 3
+
+
 def test_two_runs_are_beside_each_other(tmp_path: Path) -> None:
     pytest.importorskip("anywidget", reason="anywidget is not installed")
     explorer = viz.explore([run_of(tmp_path / name, TASKS) for name in ("one", "other")])

@@ -87,6 +87,13 @@ def test_a_link_restores_the_view(shown: Shown, view: View) -> None:
     assert document.select_one({"name": "link"}).data["query"] == [view.query()]
 
 
+def test_times_are_copied_without_the_noise_of_sums() -> None:
+    view = View(time_s=(0.1 + 0.2, 0.35756345700000003), offsets=(0, 1 << 20))
+    assert "--time 0.3..0.357563457 --offset 0..1048576" in view.command("run")
+    assert "time='0.3..0.357563457'" in view.python("run")
+    assert View.from_query(dict(parse_qsl(view.query()))).time_s == (0.3, 0.357563457)
+
+
 def test_a_range_of_durations_marks_who_and_when(shown: Shown) -> None:
     document, explorer = explore(shown)
     histogram = document.select_one({"name": "explorer_histogram"})

@@ -221,7 +221,7 @@ def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
 
 def test_access_map_has_the_bytes_of_each_offset(synthetic) -> None:
     picture = viz.access_map(synthetic)
-    assert labels(find(picture, "access_by_time")) == ["written: 160 MiB", "read: 160 MiB"]
+    assert labels(find(picture, "access_by_time")) == ["written by posix: 160 MiB", "read by posix: 160 MiB"]
     by_rank = find(picture, "access_by_rank")
     image = by_rank.renderers[0].data_source.data["image"][0]
     edges = np.linspace(by_rank.y_range.start, by_rank.y_range.end, len(image) + 1)
@@ -237,7 +237,7 @@ def test_access_map_has_the_bytes_of_each_offset(synthetic) -> None:
             ]
         ).all()
     events = viz.access_map(synthetic.select(op="write"))
-    assert labels(find(events, "access_by_rank")) == ["written: 160 MiB"]
+    assert labels(find(events, "access_by_rank")) == ["written by posix: 160 MiB"]
     with pytest.raises(EnsioError, match="has no file /no/such"):
         viz.access_map(synthetic, "/no/such")
 

@@ -221,6 +221,41 @@ def test_operations_are_counted_as_the_log_names_them(tmp_path: Path) -> None:
         assert sum(int(row[2].replace(",", "")) for row in kinds) == len(module.by_file["file"])
 
 
+def test_the_page_and_info_agree_on_the_bytes() -> None:
+    """HDF5 wrote what POSIX wrote, and POSIX wrote padding and metadata as well: neither is counted twice."""
+    import darshan
+
+    from ensembles.run.information import collect_information
+    from ensembles.viz.report_counters import counters_shown
+
+    (path,) = Path(darshan.__file__).parent.glob("examples/example_logs/sample-badost.darshan")
+    run = en.open(path)
+    information = collect_information(run)
+    facts = {name: value for name, value, _ in counters_shown(run.info, information).facts}
+    assert facts["written"] == bytes_text(information["bytes_written"])
+    # What a table leaves out is said below it.
+    tables = counters_shown(run.info).tables
+    assert tables["Files of most time"].note == "The first 15 of 2,051 rows."
+    assert tables["Storage targets"].note == "The first 15 of 24 rows."
+    assert tables["Ranks of most time"].note.startswith("The first 15 of 2,048 ranks.")
+
+
+def test_a_bound_is_not_drawn_as_a_measured_time() -> None:
+    from ensembles.model.counters import Counters
+    from ensembles.viz.counters import counter_pictures
+
+    log = en.open(
+        next(Path(__import__("darshan").__file__).parent.glob("examples/example_logs/example.darshan"))
+    )
+    counters: Counters = log.counters
+    figure = counter_pictures(counters)["counted_time"]
+    columns = next(r.data_source.data for r in figure.renderers if "slowest" in r.data_source.data)
+    modules = [module for module in counters.modules.values() if module.time_s > 0][::-1]
+    for module, drawn, text in zip(modules, columns["slowest"], columns["text"], strict=True):
+        assert np.isnan(drawn) == module.slowest_is_bound
+        assert text.startswith("at most ") == module.slowest_is_bound
+
+
 def test_data_by_file_system_are_those_of_pydarshans_records() -> None:
     import darshan
 

@@ -1,0 +1,142 @@
+"""Curves of a data rate over time, with their axis and hover box: of `viz.rate`, and of the explorer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJSHover,
+    DataRange1d,
+    HoverTool,
+    NumeralTickFormatter,
+    Range1d,
+)
+from bokeh.models.renderers import GlyphRenderer
+from bokeh.plotting import figure
+
+from ensembles.model.units import bytes_text
+from ensembles.summaries.rate import RateCurve
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure
+from ensembles.viz.style import COLOURS, byte_unit, time_hover
+
+_VALUE_JS = """
+    return Number.isNaN(value) ? 'none' : Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}/s`;
+"""
+
+
+def directions_of(curve: RateCurve) -> list[str]:
+    """Return the directions in which bytes moved, writes first."""
+    return [each for each in reversed(DIRECTIONS) if curve.total_bytes(each)]
+
+
+def unit_of(curve: RateCurve, directions: Sequence[str]) -> tuple[float, str]:
+    """Return size in bytes and name of the unit of an axis that holds these rates."""
+    tops = (float(curve.rate_bytes_per_s(each).max(initial=0.0)) for each in directions)
+    return byte_unit(max([*tops, 1024.0]))
+
+
+def rate_figure(title: str, height: int, x_range: Range1d, name: str) -> figure:
+    """Create a figure of rates; a zoom scales them to those in view."""
+    fig = new_figure(title, height, x_range=x_range, name=name, window_axis="x")
+    label_time_axis(fig)
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    return fig
+
+
+def say_nothing_moved(fig: figure) -> None:
+    """Complete a figure without a curve."""
+    fig.y_range = Range1d(start=0, end=1)
+    label_rates(fig, "MiB")
+    annotate_empty(fig, "no bytes were read or written")
+
+
+def label_rates(fig: figure, unit: str) -> None:
+    """Name the unit of the rates."""
+    fig.yaxis.axis_label = f"aggregate rate ({unit}/s)"
+
+
+def add_curve(
+    fig: figure, source: ColumnDataSource, direction: str, column: str
+) -> tuple[GlyphRenderer[Any], GlyphRenderer[Any]]:
+    """Draw area and line of a column of rates over the edges of its cells, ``left``.
+
+    Parameters
+    ----------
+    fig : figure
+    source : ColumnDataSource
+    direction : {"read", "write"}
+        Has the colour.
+    column : str
+
+    Returns
+    -------
+    GlyphRenderer, GlyphRenderer
+        Area and line.
+    """
+    colour = COLOURS[direction]
+    area = fig.varea_step(
+        x="left", y1=0, y2=column, source=source, step_mode="after", fill_color=colour, fill_alpha=0.4
+    )
+    line = fig.step(x="left", y=column, source=source, mode="after", line_color=colour, line_width=1.3)
+    return area, line
+
+
+def scale_to(fig: figure, lines: Sequence[GlyphRenderer[Any]]) -> None:
+    """Let the axis adapt to the visible curves, so that hiding a fast direction enlarges the slow one."""
+    fig.y_range = DataRange1d(start=0, only_visible=True, range_padding=0.08, renderers=list(lines))
+
+
+def add_rate_hover(
+    fig: figure, source: ColumnDataSource, top: float | str, columns: Mapping[str, str], unit: str
+) -> CustomJSHover:
+    """Add the box with the rates of a cell of time.
+
+    Parameters
+    ----------
+    fig : figure
+    source : ColumnDataSource
+        With the edges of the cells as ``left`` and ``right``.
+    top : float or str
+        Height of the cells under the mouse, or the column that has it.
+    columns : mapping of str to str
+        Column of each name.
+    unit : str
+
+    Returns
+    -------
+    CustomJSHover
+        Formats the rates; its argument ``unit`` may be changed.
+    """
+    target = fig.quad(
+        left="left", right="right", bottom=0, top=top, source=source, fill_alpha=0, line_alpha=0
+    )
+    rates = CustomJSHover(args={"unit": unit}, code=_VALUE_JS)
+    fig.add_tools(
+        HoverTool(
+            renderers=[target],
+            mode="vline",
+            point_policy="follow_mouse",
+            description="Values of the rate curves",
+            tooltips=[
+                ("time interval", "@left{0} – @right{0}"),
+                *((name, f"@{column}{{0}}") for name, column in columns.items()),
+            ],
+            formatters={
+                "@left": time_hover(),
+                "@right": time_hover(),
+                **{f"@{column}": rates for column in columns.values()},
+            },
+        )
+    )
+    return rates
+
+
+def legend_label(curve: RateCurve, direction: str) -> str:
+    """Return the bytes of a direction, and their mean rate while some moved."""
+    total = curve.total_bytes(direction)
+    active_s = curve.active_s(direction)
+    mean = f", {bytes_text(total / active_s)}/s while data moved" if active_s else ""
+    return f"{direction}: {bytes_text(total)}{mean}"
