@@ -119,8 +119,8 @@ def _text(found: Pattern, limit: int) -> str:
     if any(not loop.steps and loop.most_files > 1 for group in shown for loop in main_loops(group)):
         parts.append(
             _wrapped(
-                "Calls of several files do not repeat together. Those of one file may: --file NAME selects it "
-                "(ensio files lists the names)."
+                "Calls of several files do not repeat together. Those of one file may: --file NAME selects "
+                "it (ensio files lists the names)."
             )
         )
     return "\n\n".join(parts)

@@ -312,7 +312,7 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
         text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
         return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
     if part.what == SLOW:
-        # The limit moves with the slowest mode of each run: it is no time.
+        # The limit moves with the slowest mode of each run.
         limit = "are slow" if part.beyond is None else f"take more than {part.beyond:.3g} times as long as"
         mode = "" if part.beyond is None else " the slowest mode of their run"
         text = f"{share_text(after**2, 2)} of the calls {limit}{mode} instead of {share_text(before**2, 2)}"

@@ -100,7 +100,7 @@ def test_nights_of_few_calls_are_not_told_apart_by_single_slow_ones() -> None:
     verdicts = [judge([night() for _ in range(6)]).verdict for _ in range(100)]
     # Of nights alike less than 1 % give an alarm: three of a hundred come in one of 50 test runs.
     assert verdicts.count("ok") >= 98
-    # Half of the calls slow in three nights is no chance.
+    # Half of the calls are slow in three nights.
     slow = np.repeat([1.0, 8.0], 6)
     late = [drawn_record({"write": 9e-5 * slow * rng.lognormal(0, 0.25, 12)}) for _ in range(3)]
     found = judge([*(night() for _ in range(12)), *late])
