@@ -51,15 +51,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
     from ensembles.cli.phases_text import phases_text
+    from ensembles.diagnosis.run_length import run_length_s
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.collective_steps import step_table
+    from ensembles.structure.late_entry import late_entry
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import detect_phases
     from ensembles.structure.phases.outside import late_in_phase
     from ensembles.structure.phases.table import PhaseTable
     from ensembles.structure.phases.waiting import with_known_idle
+    from ensembles.summaries.collective_entries import CollectiveEntries
     from ensembles.summaries.collective_steps import CollectiveSteps
     from ensembles.summaries.collective_time import CollectiveTime
 
@@ -73,6 +76,7 @@ def execute(args: argparse.Namespace) -> int:
             "collective": SummaryRequest(ignoring_run(CollectiveTime)),
             "steps": SummaryRequest(ignoring_run(CollectiveSteps)),
             "io": SummaryRequest(partial(_io_of, phases), CriticalIo.columns),
+            "entries": SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns),
         },
         selection=wanted,
     )
@@ -89,6 +93,12 @@ def execute(args: argparse.Namespace) -> int:
     )
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
     result["collective_steps"] = None if steps is None else steps.to_json()
+    if run.info.has_all_events and _is_whole(selection):
+        ends = [(entry.start_s, entry.end_s) for entry in totals]
+        span_s = max(end for _, end in ends) - min(start for start, _ in ends) if ends else 0.0
+        enters = late_entry(found["entries"], run.tasks, run_length_s(run, span_s), run.info.clock_error_ns)
+        if enters is not None:
+            result["late_entry"] = enters.to_json()
     worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
     if worst is not None and worst.lost_s > 0 and _is_whole(selection):
         late = late_in_phase(found["io"], worst.phase)

@@ -90,7 +90,8 @@ def phases_text(
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
         ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
-        ``collective_steps``. ``lost_s`` is None if the run does not show that tasks wait for each other.
+        ``collective_steps``; ``late_entry`` if a task enters collective calls late. ``lost_s`` is None if
+        the run does not show that tasks wait for each other.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
 
@@ -123,6 +124,7 @@ def phases_text(
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
     parts += [
         _steps(result["collective_steps"]),
+        _late_entry(result.get("late_entry")),
         _without_io(result["without_io"], with_messages or bool(phases.message_steps)),
     ]
     return "\n\n".join(filter(None, parts))
@@ -166,6 +168,16 @@ def _steps(steps: dict[str, Any] | None) -> str:
             )
         )
     return "\n".join(lines)
+
+
+def _late_entry(late: dict[str, Any] | None) -> str:
+    """Say which task enters collective calls late."""
+    from ensembles.structure.late_entry import LateEntry
+
+    if late is None:
+        return ""
+    text = str(LateEntry(**late))
+    return wrapped(f"{text[0].upper()}{text[1:]}.")
 
 
 def _without_io(without_io: dict[str, Any] | None, has_messages: bool) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
+from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
@@ -44,6 +45,9 @@ from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahea
 from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.summary import ignoring_run
+from ensembles.structure.late_entry import late_entry
+from ensembles.summaries.collective_entries import CollectiveEntries
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -81,6 +85,8 @@ RULES: tuple[Rule, ...] = (
 )
 """All rules. Of those that explain the same calls, the more specific ones come first."""
 
+
+_ENTRIES = "collective-entries"
 
 NO_CALLS = (
     "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
@@ -160,6 +166,9 @@ class DiagnosisPass:
         self.requests: dict[str, SummaryRequest] = {
             name: need for rule in with_calls for name, need in rule.NEEDS.items()
         }
+        if SUMMARY in self.requests:
+            make = ignoring_run(CollectiveEntries)
+            self.requests[_ENTRIES] = SummaryRequest(make, CollectiveEntries.columns)
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -183,13 +192,15 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
-        unexplained_s = run_s = late_outside = None
+        unexplained_s = run_s = late_outside = enters_late = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             run_s = case.run_s
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
+            entries = summaries[_ENTRIES]
+            enters_late = late_entry(entries, run.tasks, run_s, run.info.clock_error_ns)
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)
@@ -205,4 +216,6 @@ class DiagnosisPass:
             hints=tuple(hints),
             run_s=run_s,
             late_outside=late_outside,
+            late_entry=enters_late,
+            above_storage=above_storage(run) if has_counters_only(run) else None,
         )

@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
 
-PLAIN, SIEVED, METADATA, READ_TO_WRITE = range(4)
+PLAIN, SIEVED, METADATA, READ_TO_WRITE, READ_IN_WRITE = range(5)
 """Kinds of calls. `SIEVED`: a read inside a write of MPI-IO, which then writes the same range. `METADATA`: a
-small transfer inside a call of HDF5 that moves no data. `READ_TO_WRITE`: a read inside ``H5Dwrite``."""
+small transfer inside a call of HDF5 that moves no data. `READ_TO_WRITE`: a read inside ``H5Dwrite``.
+`READ_IN_WRITE`: another read inside a write of a library."""
+
+NOT_READ_BY_PROGRAM = (SIEVED, READ_TO_WRITE, READ_IN_WRITE)
+"""Kinds of reads that a library makes in order to write."""
 
 MOST_METADATA_BYTES = 1 << 16
 
-_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE = 1, 2, 4, 8
+_MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = 1, 2, 4, 8, 16
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
+
+STORAGE = ("posix", "stdio")
+"""Layers whose calls reach the file system; those of other layers are libraries above it."""
 
 _SUMMED_COLUMNS = ("rank", "call", "file", "offset", "moved", "start", "duration")
 _FOUND = ("file", "phase", "rank", "call", "n", "bytes", "time_ns", "low", "start_ns", "high", "end_ns")
@@ -131,20 +138,32 @@ def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
     around = rows["around"]
     reads, transfers = posix & (op == _READ), posix & ((op == _READ) | (op == _WRITE))
     small = transfers & (rows["requested"] < MOST_METADATA_BYTES)
+    kind[reads & ((around & _LIBRARY_WRITE) != 0)] = READ_IN_WRITE
     kind[small & ((around & _HDF5) != 0) & ((around & _HDF5_DATA) == 0)] = METADATA
     kind[reads & ((around & _HDF5_WRITE) != 0)] = READ_TO_WRITE
     inside = np.flatnonzero(transfers & ((around & _MPI_WRITE) != 0))
-    if len(inside) > 1:
-        one, next_one = inside[:-1], inside[1:]
-        same = (
-            (rows["parent"][one] == rows["parent"][next_one]) & (op[one] == _READ) & (op[next_one] == _WRITE)
-        )
-        for name in ("file", "offset"):
-            same &= rows[name][one] == rows[name][next_one]
-        # A read at the end of the file returns less than is written.
-        same &= (rows["moved"][one] > 0) & (rows["requested"][one] >= rows["requested"][next_one])
-        kind[one[same]] = SIEVED
+    kind[inside[_written_again(rows, inside, op)]] = SIEVED
     return kind
+
+
+def _written_again(rows: Rows, inside: np.ndarray, op: np.ndarray) -> np.ndarray:
+    """Find reads whose range the next write of the same enclosing call writes: of the rows ``inside``.
+
+    At the end of a file, a read returns a part, and the rest is read by another one before the write.
+    """
+    count = len(inside)
+    writes = op[inside] == _WRITE
+    after = np.where(writes, np.arange(count), count)
+    after = np.minimum.accumulate(after[::-1])[::-1]
+    found = ~writes & (after < count)
+    one, write = inside[found], inside[after[found]]
+    same = (rows["parent"][one] == rows["parent"][write]) & (rows["file"][one] == rows["file"][write])
+    begin, ahead = rows["offset"][one], rows["offset"][write]
+    end, last = begin + rows["requested"][one], ahead + rows["requested"][write]
+    same &= ((begin == ahead) & (end >= last)) | ((begin >= ahead) & (end <= last))
+    again: np.ndarray = found
+    again[found] = same & (rows["moved"][one] > 0)
+    return again
 
 
 @of_calls
@@ -152,12 +171,13 @@ def _flags_of(calls: Sequence[Call]) -> np.ndarray:
     """Return what each function means for the calls inside it."""
 
     def flags(call: Call) -> int:
-        if call.layer == "mpiio":
-            return _MPI_WRITE * (call.op == "write")
-        if call.layer != "hdf5":
+        writes = call.op == "write"
+        if call.layer in STORAGE:
             return 0
+        if call.layer != "hdf5":
+            return _LIBRARY_WRITE * writes | _MPI_WRITE * (writes and call.layer == "mpiio")
         data = call.name.startswith("H5D") and call.op in ("read", "write")
-        return _HDF5 | _HDF5_DATA * data | _HDF5_WRITE * (data and call.op == "write")
+        return _HDF5 | _LIBRARY_WRITE * writes | _HDF5_DATA * data | _HDF5_WRITE * (data and writes)
 
     return np.array([flags(call) for call in calls], np.int64)
 
@@ -168,7 +188,7 @@ def _is_posix(calls: Sequence[Call]) -> np.ndarray:
 
 
 def share_of_rows(
-    case: Case, table: Rows, chosen: np.ndarray, weight: np.ndarray | None = None
+    case: Case, table: Rows, chosen: np.ndarray, weight: np.ndarray | None = None, of: str = "time_ns"
 ) -> np.ndarray:
     """Compute which share of the time of each row of a case lies in chosen rows of the table.
 
@@ -180,6 +200,8 @@ def share_of_rows(
     chosen : ndarray of bool, shape (m,)
     weight : ndarray of float64, shape (m,), optional
         Part of each chosen row that counts. Default: all.
+    of : {"time_ns", "n", "bytes"}
+        What is shared out.
 
     Returns
     -------
@@ -191,8 +213,8 @@ def share_of_rows(
     number = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
     theirs, mine = number[: len(chosen)], number[len(chosen) :]
     size = int(number.max(initial=0)) + 1
-    part = table["time_ns"] * (chosen if weight is None else chosen * weight)
-    whole = np.bincount(theirs, table["time_ns"], size)
+    part = table[of] * (chosen if weight is None else chosen * weight)
+    whole = np.bincount(theirs, table[of], size)
     share = np.divide(np.bincount(theirs, part, size), whole, out=np.zeros(size), where=whole > 0)
     found: np.ndarray = np.minimum(share, 1.0)[mine]
     return found

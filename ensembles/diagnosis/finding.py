@@ -12,6 +12,8 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
+    from ensembles.diagnosis.counted.above_storage import AboveStorage
+    from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.outside import LateOutside
 
 SEVERITIES = ("note", "warning", "critical")
@@ -283,6 +285,10 @@ class Diagnosis:
     late_outside : LateOutside or None
         The task for which others wait, where findings do not explain it and its time outside of I/O calls
         does.
+    late_entry : LateEntry or None
+        The task that enters collective calls late, if others wait for it for a notable time.
+    above_storage : AboveStorage or None
+        Of a log with counters only: time of libraries outside of storage calls, if it is notable.
     """
 
     run: str
@@ -294,6 +300,8 @@ class Diagnosis:
     hints: tuple[str, ...] = field(default=())
     run_s: float | None = None
     late_outside: LateOutside | None = None
+    late_entry: LateEntry | None = None
+    above_storage: AboveStorage | None = None
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
 
     def is_small(self, finding: Finding) -> bool:
@@ -311,6 +319,8 @@ class Diagnosis:
             "unexplained_s": self.unexplained_s,
             "run_s": self.run_s,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
+            **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
+            **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),

@@ -24,6 +24,11 @@ LEAST_CALLS = 8
 EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
 
+_NO_ANSWER = 0.05
+"""Part of the upper end of a gain up to which a best estimate that is no warning leaves open what to do."""
+
+_OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
+
 _DENSE = 0.7
 _FEW_TASKS = 2
 _LEAST_OTHERS = 4
@@ -111,8 +116,8 @@ def join_calls(
             within_targets(case, each, rate)
             for each, rate in zip((low, saved), TARGET_BYTES_PER_NS, strict=True)
         )
-    most_s = case.gain_s(high)
-    if case.gain_s(saved) <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
+    most_s, likely_s = case.gain_s(high), case.gain_s(saved)
+    if likely_s <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests"
@@ -120,6 +125,14 @@ def join_calls(
     total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
     each_s = float(np.average(fixed[1][rows], weights=rows_of["n"][rows])) * 1e-9
+    if likely_s <= _NO_ANSWER * most_s and likely_s < FROM_SHARE["warning"] * case.run_s <= most_s:
+        usual_s = float(np.average(mean_ns[rows], weights=rows_of["n"][rows])) * 1e-9
+        raise NotApplicable(
+            f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {total:,} calls of "
+            f"{bytes_text(round(size))} take {seconds_text(usual_s)} each; {seconds_text(each_s)} of it is "
+            "a cost of each call, and the rest may be the disk's for the same bytes in any order or size: "
+            f"record a run that {_OTHER_WAY.get(cause, 'makes larger requests')}"
+        )
     checks = (
         Check(
             "fixed-cost",

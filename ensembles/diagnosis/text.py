@@ -64,16 +64,21 @@ def screen_text(found: Diagnosis) -> str:
 
 def _unexplained(found: Diagnosis) -> str:
     """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left."""
+    if found.above_storage is not None:
+        return str(found.above_storage)
+    late, entry = found.late_outside, found.late_entry
+    is_told = late is not None and entry is not None and late.rank == entry.rank
+    enters = "" if entry is None or is_told else str(entry)
     left_s = found.unexplained_s
     if left_s is None or found.run_s is None or left_s < LEAST_UNEXPLAINED * found.run_s:
-        return ""
+        return enters
     text = f"waiting that no finding explains: {seconds_text(left_s)}"
-    if (late := found.late_outside) is not None:
+    if late is not None:
         text += (
             f"; rank {late.rank} is late because it was {seconds_text(late.outside_s)} outside of I/O calls, "
             f"the others {seconds_text(late.others_s)} in the median: look at its computation and messages"
         )
-    return text
+    return f"{text}; {enters}" if enters else text
 
 
 def _denominator(found: Diagnosis) -> str:

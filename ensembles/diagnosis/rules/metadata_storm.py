@@ -21,6 +21,9 @@ from ensembles.model.units import seconds_text, share_text
 _LOW, _LOW_OF_REMOVED = 0.75, 0.5
 """Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
 
+_FEW_LONG = 3.0
+"""Ratio of the mean to the median from which a mean describes no call."""
+
 ADVICE = (
     "ask once and keep the answer: open a file once and keep it open, let one task look a "
     "path up and broadcast the "
@@ -57,8 +60,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     return Remedy(
         rows,
         saved,
-        f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, take "
-        f"{seconds_text(each_s)} each",
+        f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
+        f"{_how_long(case, counted, each_s)}",
         KEEP_FILE if removes else ADVICE,
         checks,
         {"repeated": repeated, "mean_s": each_s},
@@ -66,6 +69,18 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         high,
         files,
         fewer=case.rows["n"] * share,
+    )
+
+
+def _how_long(case: Case, counted: np.ndarray, each_s: float) -> str:
+    """Say how long a call takes; where a few long ones make the mean, also what it usually takes."""
+    if not counted.any():
+        return f"take {seconds_text(each_s)} each"
+    usual_s = 1e-9 * float(np.average(case.quartile_ns(0.5)[counted], weights=case.rows["n"][counted]))
+    if each_s < _FEW_LONG * usual_s:
+        return f"take {seconds_text(each_s)} each"
+    return (
+        f"usually take {seconds_text(usual_s)} each; a few long ones raise the mean to {seconds_text(each_s)}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.sieving import ADVICE, find_counted
+from ensembles.diagnosis.counted.sieving import ADVICE, COLLECTIVE_ADVICE, find_counted
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -45,6 +45,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     calls = share_of_rows(case, table, mine & asks)
     own = calls * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / _MEMORY_BYTES_PER_NS, 0)
     waits = own * (case.layer == "mpiio")
+    collective = np.char.endswith([call.name for call in case.run.calls] or [""], "_all")[table["call"]]
+    asked_at_once = float(table["bytes"][mine & asks & collective].sum())
     names = tuple(case.run.files[number] for number in files.tolist())
     checks = (
         Check(
@@ -69,7 +71,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         reads + writes + 0.5 * waits,
         title,
-        ADVICE,
+        COLLECTIVE_ADVICE if 2 * asked_at_once > asked else ADVICE,
         checks,
         evidence,
         reads,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.file_uses import NOT_READ_BY_PROGRAM, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.reads_of_files import reads_of_files
 from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.model.units import share_text
 
 LEAST_REDUNDANCY = 2.0
@@ -25,8 +27,9 @@ ADVICE = (
 )
 
 
-def _find(case: Case) -> Remedy | None:
-    table = case.evidence.extents.columns()
+def _find(case: Case, uses: FileUses) -> Remedy | None:
+    uses_of_files = uses.table.columns()
+    table = reads_of_files(case, uses_of_files)
     if not len(table["bytes"]):
         return None
     width = table["high"] - table["low"]
@@ -54,7 +57,9 @@ def _find(case: Case) -> Remedy | None:
     )
     share = np.divide(again_of, read_of, out=np.zeros(len(read_of)), where=read_of > 0)
     rows = (case.op == "read") & np.isin(case.rows["rank"], ranks) & (case.rows["bytes"] > 0)
-    again = np.where(rows, share[case.rows["rank"]], 0.0)
+    asked = share_of_rows(case, uses_of_files, ~np.isin(uses_of_files["kind"], NOT_READ_BY_PROGRAM))
+    rows &= asked > 0
+    again = np.where(rows, share[case.rows["rank"]] * asked, 0.0)
     low, saved, high = (
         again * np.maximum(case.rows["time_ns"] - case.rows["bytes"] / rate, 0)
         for rate in MESSAGE_BYTES_PER_NS
@@ -81,4 +86,4 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule("redundant-reads", _find)
+rule = RuleWithSummary("redundant-reads", _find, "the calls of each phase and task")

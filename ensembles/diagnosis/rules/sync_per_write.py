@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.evidence_rule import EvidenceRule
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.sync_per_write import find_summed, how_often
+from ensembles.diagnosis.synced_files import to_synced_files
 from ensembles.model.units import seconds_text
 
 LEAST_SYNCS = 3
@@ -28,7 +30,7 @@ ADVICE = (
 )
 
 
-def _find(case: Case) -> Remedy | None:
+def _find(case: Case, uses: FileUses) -> Remedy | None:
     syncs = (case.op == "sync") & (case.layer == "posix")
     posix = case.run.counters.modules.get("POSIX") if case.run.counters is not None else None
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
@@ -38,11 +40,13 @@ def _find(case: Case) -> Remedy | None:
         )
     writes = (case.op == "write") & (case.layer == "posix")
     count = case.by_cell(np.where(syncs, case.rows["n"], 0))
-    written = case.by_cell(np.where(writes, case.rows["n"], 0))
+    # What goes to files that are never synced does not wait for these syncs.
+    synced = to_synced_files(case, uses)
+    written = case.by_cell(np.where(writes, case.rows["n"] * synced["n"], 0))
     least = LEAST_SYNCS if case.phases_are_steps else LEAST_SYNCS_WITHOUT_PHASES
     # A task that writes other things too (a header) syncs as often as the others.
     usual = _median_of_windows(written, (count >= least) & (written > 0))
-    moved = case.by_cell(np.where(writes, case.rows["bytes"], 0))
+    moved = case.by_cell(np.where(writes, case.rows["bytes"] * synced["bytes"], 0))
     few = (np.minimum(written, usual) <= MOST_WRITES * count) | (moved <= MOST_BYTES * count)
     often = (count >= least) & (written > 0) & few
     rows = syncs & case.of_cells(often)
@@ -93,4 +97,4 @@ def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.array(medians)[:, None]
 
 
-rule = EvidenceRule("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE))
+rule = RuleWithSummary("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE))

@@ -33,8 +33,11 @@ CALLS = {
     25: Call("readdir", "posix", "meta"),
     26: Call("mmap", "posix", "meta"),
     27: Call("unlink", "posix", "meta"),
+    28: Call("MPI_File_read_at_all", "mpiio", "read"),
+    29: Call("MPI_Allreduce", "mpisync", "wait"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
+_WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")
 _BEGIN = 10**12
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -92,7 +95,7 @@ def io_run(
             event["call"], event["depth"] = _NUMBERS[call.name], depth
             event["start"], event["duration"] = _BEGIN + round(start * 1e3), round(us * 1e3)
             event["requested"] = event["moved"] = call.size
-            event["offset"], event["file"] = call.offset, call.file if call.name != "MPI_Barrier" else 0
+            event["offset"], event["file"] = call.offset, 0 if call.name in _WITHOUT_FILE else call.file
         taken = np.zeros(len(samples) if rank == 0 else 0, SURROUNDINGS.dtype)
         for row, sample in zip(taken, samples, strict=False):
             row["ticks"] = _BEGIN + round(sample["us"] * 1e3)

@@ -95,7 +95,7 @@ def test_a_gain_is_by_how_much_the_last_arrivals_are_earlier(run):
     assert 0 < everything <= case.span_s
     # What the others save does not gain: the slowest task of each phase remains.
     arrival = case.by_cell(case.rows["time_ns"])
-    slowest = np.argmax(np.where(case.present, case._arrival, -1), axis=1)
+    slowest = np.argmax(np.where(case.present, case.model._arrival, -1), axis=1)
     others = case.task != slowest[case._window]
     assert case.gain_s(np.where(others, case.rows["time_ns"], 0.0)) == 0
     assert arrival.sum() == pytest.approx(case.rows["time_ns"].sum())
