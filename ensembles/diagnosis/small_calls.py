@@ -25,7 +25,7 @@ EXCHANGE_NS = (10_000, 3_000, 500)
 """What a piece costs that goes to another task first: sorting, a part of a message, and copies."""
 
 _NO_ANSWER = 0.05
-"""Part of the upper end of a gain up to which a best estimate that is no warning leaves open what to do."""
+"""Part of the upper end of a gain up to which a best estimate below 2 % of the run leaves open what to do."""
 
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
 

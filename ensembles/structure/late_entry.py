@@ -13,6 +13,9 @@ from ensembles.summaries.collective_entries import CollectiveEntries
 LEAST_SHARE = 0.01
 """Share of the run for which the others wait, from which the task is named."""
 
+LEAST_CALLS = 3
+"""Calls of a function by each task: what happens once is not a habit."""
+
 LEAST_RATIO = 2.0
 """Least ratio of its lateness to that of the next task: else tasks are late in turns, or several are."""
 
@@ -54,7 +57,7 @@ class LateEntry:
         return (
             f"rank {self.rank} enters collective calls later than the others, by "
             f"{seconds_text(self.late_s)} in all{most}{count_text(self.calls, 'call')} of {self.call}; they "
-            "wait for it inside: look at what it does before (computation, messages, I/O of its own)"
+            "wait for it inside: look at what it does before (computation, messages, other I/O)"
         )
 
 
@@ -63,8 +66,8 @@ def late_entry(
 ) -> LateEntry | None:
     """Find the task for which the others wait in collective calls.
 
-    Only functions count that all tasks of the run call equally often. Who enters late also leaves after less
-    time: a task that is late, and for which nobody waits, is not named.
+    Only functions count that all tasks of the run call equally often, `LEAST_CALLS` times or more. A task that
+    enters late also spends less time inside: one for which no other task waits is not named.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ def late_entry(
     Returns
     -------
     LateEntry or None
-        None: nobody is late by `LEAST_SHARE` of the run, several tasks are, or the calls cannot be compared.
+        None: no task is late by `LEAST_SHARE` of the run, several tasks are, or the calls cannot be compared.
     """
     rows = found.table.columns()
     if tasks < 2 or not len(rows["n"]):
@@ -88,7 +91,7 @@ def late_entry(
     for call in np.unique(rows["call"]).tolist():
         mine = rows["call"] == call
         count = rows["n"][mine]
-        if len(count) != tasks or (count != count[0]).any():
+        if len(count) != tasks or (count != count[0]).any() or count[0] < LEAST_CALLS:
             continue
         error = clock_error_ns * int(count[0])
         late = _beyond_others(rows["start_ns"][mine]) - error

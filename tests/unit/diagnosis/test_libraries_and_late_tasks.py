@@ -172,7 +172,7 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert json.loads(capsys.readouterr().out)["late_entry"] == found.to_json()["late_entry"]
 
 
-def test_without_a_late_task_nobody_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_late_task_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = io_run(tmp_path / "a", [steps(rank, -1, "MPI_File_write_at_all") for rank in range(4)])
     assert en.diagnose(run).late_entry is None
     assert main(["phases", run.path]) == 0
@@ -205,16 +205,18 @@ SECOND = 10**9
 @pytest.mark.parametrize(
     ("start", "duration", "rank"),
     [
-        ([[0, 10], [0, 10], [4, 13]], [[5, 4], [5, 4], [1, 1]], 2),
+        ([[0, 10, 20]] * 2 + [[4, 13, 20]], [[5, 4, 1]] * 2 + [[1, 1, 1]], 2),
         # It comes late, and the others did not wait for it.
-        ([[0, 10], [0, 10], [4, 13]], [[1, 1], [1, 1], [1, 1]], None),
+        ([[0, 10, 20]] * 2 + [[4, 13, 20]], [[1, 1, 1]] * 3, None),
         # Tasks are late in turns.
-        ([[0, 14], [4, 10], [0, 10]], [[5, 1], [1, 5], [5, 5]], None),
+        ([[0, 14, 20], [4, 10, 20], [0, 10, 20]], [[5, 1, 1], [1, 5, 1], [5, 5, 1]], None),
         # Calls of another number belong to other meetings.
-        ([[0, 10], [0, 10], [4]], [[5, 4], [5, 4], [1]], None),
-        ([[0, 10]], [[5, 5]], None),
+        ([[0, 10, 20], [0, 10, 20], [4, 13]], [[5, 4, 1], [5, 4, 1], [1, 1]], None),
+        # What happens twice is not a habit.
+        ([[0, 10]] * 2 + [[4, 13]], [[5, 4]] * 2 + [[1, 1]], None),
+        ([[0, 10, 20]], [[5, 5, 5]], None),
     ],
-    ids=["late", "nobody waits", "in turns", "other calls", "one task"],
+    ids=["late", "none waits", "in turns", "other calls", "twice", "one task"],
 )
 def test_only_a_task_for_which_others_wait_enters_late(start, duration, rank) -> None:
     found = late_entry(
@@ -229,7 +231,7 @@ def test_only_a_task_for_which_others_wait_enters_late(start, duration, rank) ->
 
 
 def test_what_clocks_may_be_wrong_by_is_not_lateness() -> None:
-    times = [[[0], [0], [SECOND]], [[SECOND + 1], [SECOND + 1], [1]]]
+    times = [[[0] * 3] * 2 + [[SECOND] * 3], [[SECOND + 1] * 3] * 2 + [[1] * 3]]
     assert late_entry(entries(*times), 3, 2.0, clock_error_ns=0) is not None
     assert late_entry(entries(*times), 3, 2.0, clock_error_ns=SECOND) is None
 
