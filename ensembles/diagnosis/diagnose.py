@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.counted.above_storage import above_storage
+from ensembles.diagnosis.enters_late import enters_late
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
@@ -46,7 +47,6 @@ from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.late_entry import late_entry
 from ensembles.summaries.collective_entries import CollectiveEntries
 
 if TYPE_CHECKING:
@@ -192,15 +192,14 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
-        unexplained_s = run_s = late_outside = enters_late = None
+        unexplained_s = run_s = late_outside = late_at_entry = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             run_s = case.run_s
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
-            entries = summaries[_ENTRIES]
-            enters_late = late_entry(entries, run.tasks, run_s, run.info.clock_error_ns)
+            late_at_entry = enters_late(case, summaries[_ENTRIES])
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)
@@ -216,6 +215,6 @@ class DiagnosisPass:
             hints=tuple(hints),
             run_s=run_s,
             late_outside=late_outside,
-            late_entry=enters_late,
+            late_entry=late_at_entry,
             above_storage=above_storage(run) if has_counters_only(run) else None,
         )

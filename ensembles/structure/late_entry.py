@@ -66,8 +66,8 @@ def late_entry(
 ) -> LateEntry | None:
     """Find the task for which the others wait in collective calls.
 
-    Only functions count that all tasks of the run call equally often, `LEAST_CALLS` times or more. A task that
-    enters late also spends less time inside: one for which no other task waits is not named.
+    Only functions count that all tasks of the run call equally often, `LEAST_CALLS` times or more. A task
+    that enters late also spends less time inside: one for which no other task waits is not named.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ _OF_FILES = frozenset(f"MPI_File_{name}" for name in ("open", "close", "set_size
 
 
 @of_calls
-def _is_meeting(calls: Sequence[Call]) -> np.ndarray:
+def is_meeting(calls: Sequence[Call]) -> np.ndarray:
     """Return which functions no task leaves before all have entered, as a rule: bool, shape (len(calls),)."""
 
     def meets(call: Call) -> bool:
@@ -61,7 +61,7 @@ class CollectiveEntries(Summary):
     def add(self, chunk: Events) -> None:
         """Add events."""
         self.names = self.names or tuple(call.name for call in chunk.calls)
-        meets = _is_meeting(chunk.calls)
+        meets = is_meeting(chunk.calls)
         if not meets.any():
             return
         at = np.flatnonzero(meets[chunk.call])

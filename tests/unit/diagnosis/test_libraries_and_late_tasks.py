@@ -172,6 +172,24 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert json.loads(capsys.readouterr().out)["late_entry"] == found.to_json()["late_entry"]
 
 
+def test_a_task_that_is_late_because_of_its_io_is_left_to_findings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(rank: int) -> list[Made]:
+        calls = []
+        for step in range(8):
+            calls.append(Made("pwrite", 30_000 if rank == 2 else 10_000, MIB, (4 * step + rank) * MIB))
+            calls.append(Made("MPI_Barrier", 100 if rank == 2 else 20_100))
+        return calls
+
+    run = io_run(tmp_path / "a", [slow(rank) for rank in range(4)])
+    found = en.diagnose(run)
+    assert "straggler-task" in {each.id for each in found.findings}
+    assert found.late_entry is None
+    assert main(["phases", run.path]) == 0
+    assert "Rank 2 enters collective calls later" in capsys.readouterr().out
+
+
 def test_without_a_late_task_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = io_run(tmp_path / "a", [steps(rank, -1, "MPI_File_write_at_all") for rank in range(4)])
     assert en.diagnose(run).late_entry is None
