@@ -516,3 +516,14 @@ def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(sh
     assert len(explorer._pictures.children) == len(whole._pictures.children)
     document.callbacks.trigger_event(DocumentReady())
     assert len(explorer.layout.children) == len(whole.layout.children)
+
+
+def test_the_slowest_call_of_a_rank_is_one_of_those_whose_time_is_summed(tmp_path: Path) -> None:
+    """An unlink of 60 ms inside MPI_File_delete is marked without the outer call, beside a stat of 2 ms."""
+    run = nested_run(tmp_path / "run")
+    view = View(filters={"layer": "posix"})
+    expected = {"rank": [0], "calls": [2], "time_s": [0.002], "slowest_s": [0.002]}
+    for calls in (Shown(run).calls(view), LargeRun(collected(run, tmp_path), in_background=False).calls(view)):
+        table = calls.by_rank()
+        assert {name: list(table[name]) for name in expected} == expected
+        assert calls.durations_ns[2] == 60_000_000
