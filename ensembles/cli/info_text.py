@@ -8,10 +8,10 @@ import textwrap
 from typing import Any
 
 from ensembles.cli.counters_text import counter_headline, counters_text
-from ensembles.cli.table import folded_table_text, table_text
-from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.model.wrapped import wrapped
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 

@@ -78,7 +78,7 @@ def _rate(text: str) -> float:
 
 
 def _text(found: Scaling) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.run.scaling import label_of
 
     rows = [

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_json, add_output, parse_count, parse_path, warn
 from ensembles.cli.pattern_args import find_pattern
-from ensembles.cli.wrapped import wrapped
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.workloads.simulation.scenarios import Scenario

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensembles.cli.table import folded_table_text
-from ensembles.cli.wrapped import wrapped
 from ensembles.comparison.hypothesis_tests import LEVEL, smallest_rank_p
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import folded_table_text
 from ensembles.model.units import seconds_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensembles.cli.table import folded_table_text, table_text
-from ensembles.cli.wrapped import wrapped
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison, Effect, Move, Shift

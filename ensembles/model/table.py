@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ensembles.cli.wrapped import WIDTH
+from ensembles.model.wrapped import WIDTH
 
 
 def table_text(
@@ -61,7 +61,7 @@ def folded_table_text(
 
     Examples
     --------
-    >>> from ensembles.cli.table import folded_table_text
+    >>> from ensembles.model.table import folded_table_text
     >>> print(folded_table_text(["run", "x" * 50, "y" * 50], [["a", 1, 2]]).count("run"))
     2
     """
