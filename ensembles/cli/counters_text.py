@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from ensembles.cli.table import table_text
+from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.structure.counters import main_interface
 
@@ -129,7 +129,7 @@ def file_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return table_text(headers, table) + _more(len(rows), of)
+    return folded_table_text(headers, table, together=(3, 4)) + _more(len(rows), of)
 
 
 def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
@@ -163,7 +163,7 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         for row in rows
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "with shared files")
-    return table_text(headers, table) + _more(len(rows), of)
+    return folded_table_text(headers, table, together=(3, 4)) + _more(len(rows), of)
 
 
 def _line(label: str, text: str) -> str:
@@ -219,7 +219,7 @@ def _interface_table(modules: dict[str, dict[str, Any]]) -> str:
         for name, module in modules.items()
     ]
     headers = ("interface (module)", "read", "write", "metadata", "mean task", "slowest task", "rate")
-    return table_text(headers, rows) if rows else ""
+    return folded_table_text(headers, rows, together=(3, 3)) if rows else ""
 
 
 def _module_text(name: str, module: dict[str, Any], tasks: int) -> str:

@@ -109,7 +109,7 @@ def _read(args: argparse.Namespace, path: str) -> dict[str, Any]:
 
 
 def _text(made: dict[str, Any], limit: int) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, count_text
 
     files = ", ".join(

@@ -8,10 +8,10 @@ import textwrap
 from typing import Any
 
 from ensembles.cli.counters_text import counter_headline, counters_text
-from ensembles.cli.table import table_text
-from ensembles.cli.wrapped import wrapped
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.model.wrapped import wrapped
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 
@@ -97,7 +97,7 @@ def _what_ran(information: dict[str, Any]) -> str:
         version = " ".join(information["mpi_version"].split())
         lines.append(_line("MPI", textwrap.shorten(version, _WIDTH - _LABEL, placeholder=" ...")))
     for label, text in storage_lines(information["filesystems"], information["hints"]):
-        lines += [_line(label, text)] if label == "files on" else _wrapped(label, text)
+        lines += _wrapped(label, text)
     start = information["start"].replace("T", " ")[:19]
     lines.append(_line("start", f"{start} UTC"))
     counts = [count_text(information["tasks"], "task"), count_text(information["threads"], "thread")]
@@ -262,7 +262,8 @@ def _call_table(information: dict[str, Any]) -> str:
         return ""
     is_nested = any(call["exclusive_time_s"] != call["time_s"] for _, call in calls)
     time = "exclusive time" if is_nested else "time"
-    text = table_text(("I/O call", "count", "bytes", time, "share", "mean", "longest"), rows)
+    headers = ("I/O call", "count", "bytes", time, "share", "mean", "longest")
+    text = folded_table_text(headers, rows, together=(4, 2))
     failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
     if failed:
         text += "\n" + textwrap.fill(f"failed calls: {', '.join(failed)}", _WIDTH, subsequent_indent="  ")

@@ -16,10 +16,10 @@ from ensembles.cli.options import (
     add_scale_arguments,
     parse_count,
 )
-from ensembles.cli.table import table_text
-from ensembles.cli.wrapped import with_wrapped_lines, wrapped
 from ensembles.model.errors import EnsioError
+from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.wrapped import with_wrapped_lines, wrapped
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble

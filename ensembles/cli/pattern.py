@@ -143,7 +143,7 @@ def _group_text(group: TaskGroup, tasks: int) -> str:
 
 
 def _files_text(files: tuple[FileGroup, ...], limit: int) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, count_text, size_text
 
     rows = [

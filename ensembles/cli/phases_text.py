@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensembles.cli.table import table_text
-from ensembles.cli.wrapped import WIDTH, wrapped
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.wrapped import WIDTH, wrapped
 from ensembles.structure.phases.waiting import NOT_MEETING
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from ensembles.cli.options import (
     selection_from_args,
     warn,
 )
-from ensembles.cli.wrapped import WIDTH, wrapped
 from ensembles.model.units import share_text
+from ensembles.model.wrapped import WIDTH, wrapped
 
 if TYPE_CHECKING:
     from ensembles.run.rates import RunRates
@@ -86,7 +86,7 @@ def _bursts_text(rates: RunRates, op: str) -> str:
 
 
 def _text(rates: Rates) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, count_text, seconds_text
     from ensembles.structure.rates import LEAST_CALLS
 

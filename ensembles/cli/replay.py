@@ -20,8 +20,8 @@ from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
 from ensembles.cli.options import add_json, add_new_run_directory, parse_path, warn
 from ensembles.cli.pattern_args import add_pattern_arguments, planned
 from ensembles.cli.run import find_preload_library
-from ensembles.cli.table import table_text
 from ensembles.model.errors import EnsioError
+from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
 from ensembles.recorder.run_directory import new_run_directory, shown
 

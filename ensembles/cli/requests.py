@@ -87,7 +87,7 @@ def _size(text: str) -> int:
 
 
 def _text(found: Sequence[RequestTotals], limit: int, counted: Sequence[dict[str, Any]] = ()) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, seconds_text, size_text
 
     if not found:
@@ -137,7 +137,7 @@ def _text(found: Sequence[RequestTotals], limit: int, counted: Sequence[dict[str
 
 def _counted_text(counted: Sequence[dict[str, Any]], limit: int) -> str:
     """Format what counters say of reads and writes together."""
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import size_text
 
     rows = [

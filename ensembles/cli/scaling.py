@@ -78,7 +78,7 @@ def _rate(text: str) -> float:
 
 
 def _text(found: Scaling) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.run.scaling import label_of
 
     rows = [
@@ -97,7 +97,7 @@ def _text(found: Scaling) -> str:
     ]
     counted = label_of(found.by, found.direction)
     each = f"a {counted.removesuffix('s')}"
-    headers = ("layer", "files", counted, "runs", "median", "spread", each, "efficiency", "of maximum")
+    headers = ("layer", "files", counted, "runs", "median", "spread", each, "efficiency", "of max.")
     direction = "written" if found.direction == "write" else "read"
     source = "the highest of these runs" if found.maximum_is_measured else "as given"
     head = f"Rates of bytes {direction}, while files were open"

@@ -12,6 +12,7 @@ from ensembles.cli.options import add_json, add_output, parse_count, parse_path,
 from ensembles.cli.pattern_args import find_pattern
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.workloads.simulation.scenarios import Scenario
@@ -81,11 +82,14 @@ def _list(args: argparse.Namespace, scenarios: list[Scenario]) -> int:
         ]
         print(json.dumps({"scenarios": entries}, indent=2))
         return 0
-    from tabulate import tabulate
-
-    rows = [(s.name, s.cause or "none", s.pattern, s.model, s.title) for s in scenarios]
-    print(tabulate(rows, ("scenario", "cause", "pattern", "model", "description"), disable_numparse=True))
+    print("\n\n".join(map(_described, scenarios)))
     return 0
+
+
+def _described(scenario: Scenario) -> str:
+    """Return a name above its sentence, which is too long for a table, and above what it is made of."""
+    made_of = f"cause {scenario.cause or 'none'} · pattern {scenario.pattern} · model {scenario.model}"
+    return "\n".join([scenario.name, wrapped(scenario.title, "  ", "  "), wrapped(made_of, "  ", "  ")])
 
 
 def _chosen(args: argparse.Namespace, scenarios: list[Scenario]) -> list[Scenario]:

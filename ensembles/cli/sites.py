@@ -162,7 +162,7 @@ def _without_site(run: Run, without: int, every: int) -> str:
 
 
 def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, count_text, seconds_text
 
     if not sites:

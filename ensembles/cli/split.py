@@ -14,7 +14,7 @@ from ensembles.cli.options import (
     parse_level,
     warn,
 )
-from ensembles.cli.wrapped import with_wrapped_lines
+from ensembles.model.wrapped import with_wrapped_lines
 
 NAME = "split"
 HELP = "predict the phase time if each call is split into k smaller calls, with an interval"

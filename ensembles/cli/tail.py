@@ -16,8 +16,8 @@ from ensembles.cli.options import (
     parse_count,
     parse_level,
 )
-from ensembles.cli.wrapped import with_wrapped_lines
 from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.wrapped import with_wrapped_lines
 
 if TYPE_CHECKING:
     from ensembles.statistics.extremes.backtest import Backtest

@@ -115,7 +115,7 @@ def _text(
     waits: bool,
     head: str,
 ) -> str:
-    from ensembles.cli.table import table_text
+    from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, seconds_text
 
     def bytes_cell(value: int | None) -> str:

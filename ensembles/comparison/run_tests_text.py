@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
 from ensembles.comparison.hypothesis_tests import LEVEL, smallest_rank_p
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import folded_table_text
 from ensembles.model.units import seconds_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison
     from ensembles.comparison.run_tests import RunTest
 
-_WIDTH = 96
 _MOST_ROWS = 20
 _LABELS = {"io_time_s": "time in I/O, all tasks", "wait_time_s": "waiting, all tasks", "span_s": "span"}
 
@@ -28,6 +27,11 @@ def without_common_folder(names: Sequence[str]) -> list[str]:
     while common < len(first) and all(folders[common : common + 1] == [first[common]] for folders in others):
         common += 1
     return [sanitize_text("/".join(name.split("/")[common:])) for name in names]
+
+
+def two_lines(name: str) -> str:
+    """Break the name of a group, for the head of a column: ``run-1`` above ``and 4 more``."""
+    return re.sub(r" (?=and [\d,]+ more$)", "\n", name)
 
 
 def run_tests_text(found: Comparison) -> str:
@@ -50,8 +54,8 @@ def run_tests_text(found: Comparison) -> str:
         )
         for test in shown
     ]
-    headers = ("medians of runs", *names, "Shapiro p", "p", "Holm p", "effect")
-    table: str = tabulate(rows, headers, "simple", disable_numparse=True)
+    headers = ("medians of runs", *map(two_lines, names), "Shapiro p", "p", "Holm p", "effect")
+    table = folded_table_text(headers, rows, range(len(headers)), (len(names), 4))
     sizes = " + ".join(str(group.runs) for group in tests[0].groups)
     effect = "Cliff's delta" if tests[0].epsilon_squared is None else "epsilon squared"
     about = (
@@ -64,7 +68,7 @@ def run_tests_text(found: Comparison) -> str:
             f". With {sizes} runs no p is below {smallest:.2g}, however far apart they are: verdicts are by "
             "the t tests below"
         )
-    lines = textwrap.wrap(about, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    lines = [wrapped(about, "  ", "  ")]
     if tests[0].epsilon_squared is not None:
         lines += _pair_lines(shown, names)
     more = len(tests) - len(shown)
@@ -99,9 +103,13 @@ def _pair_lines(shown: Sequence[RunTest], names: Sequence[str]) -> list[str]:
     for test in of_io:
         lines.append(f"  Dunn's test of {_LABELS[test.what]}, with Holm's correction:")
         lines += [
-            f"    {short[pair.groups[0]]} and {short[pair.groups[1]]}: p {pair.holm_p:.2g}, median "
-            f"difference {'-' if pair.difference_s < 0 else '+'}{seconds_text(abs(pair.difference_s))}, "
-            f"Cliff's delta {pair.cliffs_delta:+.2f}"
+            wrapped(
+                f"{short[pair.groups[0]]} and {short[pair.groups[1]]}: p {pair.holm_p:.2g}, median "
+                f"difference {'-' if pair.difference_s < 0 else '+'}{seconds_text(abs(pair.difference_s))}, "
+                f"Cliff's delta {pair.cliffs_delta:+.2f}",
+                "    ",
+                "      ",
+            )
             for pair in test.pairs
         ]
     return lines

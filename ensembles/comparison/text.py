@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
-from ensembles.comparison.run_tests_text import run_tests_text, without_common_folder
+from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
-    from ensembles.comparison.report import Comparison, Effect, Move
+    from ensembles.comparison.report import Comparison, Effect, Move, Shift
 
-_WIDTH = 96
 _MOST_HEADLINES = 4
 
 
 def comparison_text(found: Comparison) -> str:
-    """Return verdict, moves, groups, parts and tests as text, if possible within 96 columns."""
+    """Return verdict, moves, groups, parts and tests as text, if possible within 80 columns."""
     what = " ".join(name for name in (found.layer, found.op) if name)
     what = f"{what}: " if what else ""
     direction = f", {found.direction}" if found.direction else ""
     parts = ["\n".join([f"{what}{found.verdict.upper()}{direction}", *_filled(found.reason)])]
     if found.moved:
-        parts.append("\n".join(f"  {_move(move, len(found.groups) > 2)}" for move in found.moved))
+        moves = (_move(move, len(found.groups) > 2) for move in found.moved)
+        parts.append("\n".join(wrapped(move, "  ", "    ") for move in moves))
     parts.append(_groups(found))
     if found.parts:
         parts.append(_parts(found))
@@ -39,7 +38,7 @@ def comparison_text(found: Comparison) -> str:
 
 
 def _filled(text: str) -> list[str]:
-    return textwrap.wrap(sanitize_text(text), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return wrapped(sanitize_text(text), "  ", "  ").split("\n")
 
 
 def _move(move: Move, name_group: bool) -> str:
@@ -87,26 +86,28 @@ def _groups(found: Comparison) -> str:
         median = seconds_text(group.median_s) if group.median_s is not None else ""
         rows.append((name, f"{group.runs:,}", f"{group.calls:,}", median, text))
     headers = ("", "runs", "calls", "median", "relative to the first")
-    table: str = tabulate(
-        rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * 3, "left")
-    )
-    return table
+    return folded_table_text(headers, rows, (0, 4))
 
 
 def _parts(found: Comparison) -> str:
-    rows = []
-    for part in found.parts:
-        for effect in part.effects:
-            moved = _effect_text(effect).split(", from")[0]
-            group = [sanitize_text(effect.group)] if len(found.groups) > 2 else []
+    """Tabulate the parts; of more than two groups, in a table for each group but the first."""
+    tables = []
+    several = len(found.groups) > 2
+    for number in range(len(found.groups) - 1):
+        rows = []
+        for part in found.parts:
+            if number >= len(part.effects):
+                continue
+            effect = part.effects[number]
+            moved = _effect_text(effect).split(", from")[0].replace(" % of the calls", " %")
             p = "" if effect.adjusted_p is None else f"{effect.adjusted_p:.2g}"
             rank = found.tests["parts"][part.name]["rank_holm_p"]
             rank_p = "" if rank is None or not math.isfinite(rank) else f"{rank:.2g}"
-            rows.append((part.name, seconds_text(part.t_s), *group, moved, p, rank_p, part.verdict))
-    group = ["group"] if len(found.groups) > 2 else []
-    headers = ("part", "at", *group, "moved by", "p", "rank p", "")
-    table: str = tabulate(rows, headers, "simple", disable_numparse=True)
-    return table
+            rows.append((part.name, seconds_text(part.t_s), moved, p, rank_p, part.verdict))
+        headers = ("part", "at", "moved by", "p", "rank p", "")
+        title = f"{sanitize_text(found.groups[number + 1].name)}:\n" if several else ""
+        tables.append(title + folded_table_text(headers, rows, (0, 1, 2, 3, 4, 5), (2, 2, 1)))
+    return "\n\n".join(tables)
 
 
 def _tests(found: Comparison) -> str:
@@ -115,8 +116,8 @@ def _tests(found: Comparison) -> str:
     lines = [
         f"p: t test with {sizes} {tests['units']} as units, adjusted for "
         f"{count_text(tests['adjusted_for'], 'tested part')}; rank p: "
-        f"{tests['rank_test']} on these units,",
-        f"adjusted alike, at least {tests['smallest_p']:.2g} for one part",
+        f"{tests['rank_test']} on these units, adjusted alike, at least "
+        f"{tests['smallest_p']:.2g} for one part",
     ]
     lines += _dunn(found)
     for between in found.distances["between"]:
@@ -131,7 +132,7 @@ def _tests(found: Comparison) -> str:
             f"largest between runs of one group: {within['kolmogorov_smirnov']:.3f}, "
             f"{within['wasserstein_octaves']:.3f} octaves"
         )
-    return "\n".join("  " + line for line in lines)
+    return "\n".join(wrapped(line, "  ", "  ") for line in lines)
 
 
 def _modes(found: Comparison) -> str:
@@ -146,8 +147,7 @@ def _modes(found: Comparison) -> str:
         for mode in found.modes
     ]
     headers = ("mode at", "share", "place, run to run", "share, run to run", "seen in runs")
-    table: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=["right"] * 5)
-    return table
+    return table_text(headers, rows, left=0)
 
 
 def _dunn(found: Comparison) -> list[str]:
@@ -163,7 +163,7 @@ def _dunn(found: Comparison) -> list[str]:
         for pair in pairs[most.name]
         if math.isfinite(pair["p"])
     ]
-    return textwrap.wrap(f"Dunn's test of {most.name}: {'; '.join(told)}", _WIDTH - 2) if told else []
+    return [f"Dunn's test of {most.name}: {'; '.join(told)}"] if told else []
 
 
 _LABELS = {
@@ -193,11 +193,8 @@ def totals_text(found: Sequence[Comparison]) -> str:
         rows.append((_LABELS[total.what], *values, *ratios))
     names = without_common_folder([group.name for group in found[0].groups])
     what = "a run, mean" if any(group.runs > 1 for group in found[0].groups) else "a run"
-    headers = (what, *names, *("ratio" for _ in totals[0].ratios))
-    table: str = tabulate(
-        rows, headers, "simple", disable_numparse=True, colalign=("left", *["right"] * (len(headers) - 1))
-    )
-    return table
+    headers = (what, *map(two_lines, names), *("ratio" for _ in totals[0].ratios))
+    return folded_table_text(headers, rows, together=(len(names), len(totals[0].ratios)))
 
 
 def _total(what: str, value: float) -> str:
@@ -209,7 +206,8 @@ def _total(what: str, value: float) -> str:
 def comparisons_text(found: Sequence[Comparison]) -> str:
     """Return the comparisons of several kinds of calls: totals, verdicts, then the first one in full."""
     first = found[0]
-    parts = [_headlines(found), totals_text(found), run_tests_text(first)]
+    headlines = "\n".join(wrapped(line, indent="  ") for line in _headlines(found).split("\n"))
+    parts = [headlines, totals_text(found), run_tests_text(first)]
     if len(found) > 1:
         parts.append(_verdicts(found))
         parts.append("In detail (other kinds of calls: --op, --layer):")
@@ -236,7 +234,9 @@ def _headline(found: Comparison) -> str:
         told = " and ".join(f"{value:,.6g}" for value in calls.typical[1:])
         return f"{what}: {told} calls a run instead of {calls.typical[0]:,.6g}"
     shift = found.shift
-    ratio = "" if shift is None or shift.median_ratio is None else f" (median × {shift.median_ratio:.3g})"
+    of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
+    known = shift is not None and shift.median_ratio is not None
+    ratio = f" (median{of} × {shift.median_ratio:.3g})" if shift is not None and known else ""
     if found.moved and shift is not None and not shift.is_certain:
         ratio = f" ({_move(found.moved[0], len(found.groups) > 2)})"
     direction = f", {found.direction}" if found.direction else ""
@@ -244,33 +244,83 @@ def _headline(found: Comparison) -> str:
 
 
 def _verdicts(found: Sequence[Comparison]) -> str:
+    several = len(found[0].groups) > 2
+    parts = [_rows_of_groups(found) if several else _rows_of_kinds(found)]
+    said = [line for one in found if (line := _what_moved(one, several))]
+    if said:
+        parts.append("\n".join(said))
+    tested = next((one.tests["adjusted_for"] for one in found if one.tests), 0)
+    if tested:
+        about = (
+            f"p: of the part that moved most, adjusted for {count_text(tested, 'tested part')} of all kinds "
+            "of calls; it decides. An interval is for its ratio alone, so it may exclude 1 where p is large. "
+            "To ask about one kind only, name it beforehand: --op"
+        )
+        parts.append("\n".join(_filled(about)))
+    return "\n\n".join(parts)
+
+
+def _values_of_groups(one: Comparison) -> tuple[list[str], list[str]]:
+    """Return numbers of calls and times a run; empty if there are no totals."""
+    totals = {total.what: total for total in one.totals}
+    if not totals:
+        return [], []
+    calls = [f"{value:,.6g}" for value in totals["calls"].typical]
+    return calls, [seconds_text(value) for value in (one.blocked or totals["time_s"]).typical]
+
+
+def _kind(one: Comparison) -> str:
+    return " ".join(name for name in (one.layer, one.op) if name)
+
+
+def _verdict_and_p(one: Comparison) -> tuple[str, str]:
+    verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict
+    return verdict, f"{one.tests['p']:.2g}" if one.tests else ""
+
+
+def _rows_of_kinds(found: Sequence[Comparison]) -> str:
+    """Tabulate two groups: a row for each kind of calls."""
     rows = []
     for one in found:
-        shift = one.shift
-        ratio = "" if shift is None or shift.median_ratio is None else f"× {shift.median_ratio:.3g}"
-        if shift is not None and shift.low is not None:
-            ratio += f" ({shift.low:.3g} to {shift.high:.3g})"
-        totals = {total.what: total for total in one.totals}
-        calls, time_s = ("", "")
-        if totals:
-            calls = " → ".join(f"{value:,.6g}" for value in totals["calls"].typical)
-            calls = f"{totals['calls'].typical[0]:,.6g}" if totals["calls"].differs is False else calls
-            time_s = " → ".join(seconds_text(value) for value in (one.blocked or totals["time_s"]).typical)
-        moves = list(dict.fromkeys(_move(move, len(one.groups) > 2) for move in one.moved))
-        moved = moves[0] + (f" and {len(moves) - 1} more" if len(moves) > 1 else "") if moves else ""
-        verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict
-        p = f"{one.tests['p']:.2g}" if one.tests else ""
-        rows.append((one.layer, one.op, calls, time_s, verdict, p, ratio, moved))
-    headers = ("layer", "op", "calls a run", "time a run", "", "p", "median", "what moved")
-    table: str = tabulate(
-        rows, headers, "simple", disable_numparse=True, colalign=("left", "left", "right", "right")
-    )
-    tested = next((one.tests["adjusted_for"] for one in found if one.tests), 0)
-    if not tested:
-        return table
-    about = (
-        f"p: of the part that moved most, adjusted for {count_text(tested, 'tested part')} of all kinds of "
-        "calls; it decides. An interval is for its ratio alone, so it may exclude 1 where p is large. To ask "
-        "about one kind only, name it beforehand: --op"
-    )
-    return "\n".join([table, "", *_filled(about)])
+        calls, times = _values_of_groups(one)
+        same = one.totals and next(t for t in one.totals if t.what == "calls").differs is False
+        told = calls[0] if same else " → ".join(calls)
+        rows.append((_kind(one), told, " → ".join(times), *_verdict_and_p(one)))
+    headers = ("calls", "calls a run", "time a run", "", "p")
+    return folded_table_text(headers, rows, (0, 3, 4), (2, 2))
+
+
+def _rows_of_groups(found: Sequence[Comparison]) -> str:
+    """Tabulate more than two groups: for each kind of calls a row for each group."""
+    names = without_common_folder([group.name for group in found[0].groups])
+    rows = []
+    for one in found:
+        calls, times = _values_of_groups(one)
+        ratios = {shift.group: _ratio_text(shift) for shift in one.shifts}
+        rows.append((_kind(one), "", "", ""))
+        for at, (name, group) in enumerate(zip(names, one.groups, strict=True)):
+            cells = (calls[at], times[at]) if calls else ("", "")
+            rows.append((f"· {name}", *cells, ratios.get(group.name, "")))
+    headers = ("calls, group", "calls a run", "time a run", "median, to the first")
+    return table_text(headers, rows, (0, 3))
+
+
+def _ratio_text(shift: Shift) -> str:
+    if shift.median_ratio is None:
+        return ""
+    interval = "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
+    return f"× {shift.median_ratio:.3g}{interval}"
+
+
+def _what_moved(one: Comparison, several: bool) -> str:
+    """Return a line on the ratio of medians and on what moved; of several groups, on the verdict too."""
+    told = []
+    if several:
+        verdict, p = _verdict_and_p(one)
+        told.append(f"{verdict} (p {p})" if p else verdict)
+    elif one.shift is not None and (ratio := _ratio_text(one.shift)):
+        told.append(f"median {ratio}")
+    moves = list(dict.fromkeys(_move(move, several) for move in one.moved))
+    if moves:
+        told.append(moves[0] + (f" and {len(moves) - 1} more" if len(moves) > 1 else ""))
+    return wrapped(f"{_kind(one)}: {'; '.join(told)}", "  ", "    ") if told else ""

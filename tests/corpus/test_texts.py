@@ -79,13 +79,25 @@ def test_every_number_of_a_comparison_is_in_its_json(line: str) -> None:
     assert not missing, f"{missing} in\n{text.out}"
 
 
-@pytest.mark.parametrize("command", ["phases", "rate"])
+def _too_wide(text: str) -> list[str]:
+    """Return the lines of more than 80 columns without the name of a file, and not of a table of files."""
+    name = re.compile(r"\S/\S|^\(no file\)|^[- ]*$")
+    return [line for line in text.splitlines() if len(line) > 80 and not name.search(line)]
+
+
+@pytest.mark.parametrize("command", [command for command in TEXTS if command != "sites"])
 @pytest.mark.parametrize("run", CASES)
-def test_tables_have_at_most_80_columns(run: Declared, command: str) -> None:
+def test_lines_have_at_most_80_columns(run: Declared, command: str) -> None:
     told, text = _answers(f"{command} {run.name}")
     if command == "phases" and told.exit == 0 and any(entry["name"] for entry in told.out["phases"]):
         return  # names that the program gave
-    assert not [line for line in text.out.splitlines() if len(line) > 80]
+    assert not _too_wide(text.out)
+
+
+@pytest.mark.parametrize("line", [*COMPARED, "scenarios list --json"])
+def test_lines_of_several_runs_have_at_most_80_columns(line: str) -> None:
+    _, text = _answers(line.removesuffix(" --json"))
+    assert not _too_wide(text.out)
 
 
 def test_numbers_are_found_and_compared() -> None:

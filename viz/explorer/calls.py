@@ -274,8 +274,8 @@ class HeldCalls(Calls):
         -------
         dict
             ``rank``, ``calls``, ``time_s`` and ``slowest_s`` of at most 50 ranks. Calls inside others count
-            as calls, but add no time. Calls that wait for other tasks are left out, unless there are no
-            others.
+            as calls, but add no time, and are not the slowest. Calls that wait for other tasks are left out,
+            unless there are no others.
         """
         return cast(dict[str, np.ndarray], self._once("by rank", self._by_rank))
 
@@ -296,7 +296,7 @@ class HeldCalls(Calls):
             ranks,
             np.diff(np.append(first, len(duration))),
             np.add.reduceat(outermost, first),
-            np.maximum.reduceat(duration, first),
+            np.maximum.reduceat(outermost, first),
         )
 
     def slowest(self) -> dict[str, Any]:

@@ -253,7 +253,7 @@ class LargeRun(Shown):
                 rank_table=table_of(sums),
                 slowest_table=slowest_columns(group["longest"].events),
                 least_ns=sums.least_ns,
-                longest_ns=int(sums.slowest_ns.max()),
+                longest_ns=sums.longest_ns,
                 offsets=None if self._map is None else group["offsets"],
                 path="" if self._map is None else self._map.path,
                 reading="",
@@ -446,7 +446,11 @@ def _within(ranges: Any, first: int, last: int) -> tuple[tuple[int, int], ...]:
 
 
 def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
-    """Return the table of ranks from the sums of the run by rank and function."""
+    """Return the table of ranks from the sums of the run by rank and function.
+
+    The sums do not know which calls are inside others: of whole runs, the longest of all is an outermost one,
+    because a call lasts at least as long as one inside it.
+    """
     is_io = np.array([not call.waits_for_tasks for call in table.calls], bool)[table.call]
     mine = np.flatnonzero(is_io) if is_io.any() else np.arange(len(table.rank))
     if not len(mine):
@@ -454,7 +458,8 @@ def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
     rank = table.rank[mine]
     first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
     sums = [np.add.reduceat(values[mine], first) for values in (table.count, table.time_ns - table.inner_ns)]
-    return rank_columns(rank[first], sums[0], sums[1], np.maximum.reduceat(table.max_ns[mine], first))
+    slowest_ns = np.minimum(np.maximum.reduceat(table.max_ns[mine], first), sums[1])
+    return rank_columns(rank[first], sums[0], sums[1], slowest_ns)
 
 
 def can_be_summed(run: Run) -> bool:

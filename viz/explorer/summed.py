@@ -49,10 +49,10 @@ class RankSums(Summary):
     Attributes
     ----------
     calls, time_ns, slowest_ns : ndarray of int64, shape (2, tasks)
-        Number of calls, their time without those inside others, and the longest of them: of calls that do not
-        wait for other tasks, and of those that do. -1: there is no longest one.
-    least_ns, first_ns, end_ns : int
-        Shortest duration, first start and last end.
+        Number of calls, their time without those inside others, and the longest not inside another (0: all
+        are): of calls that do not wait for other tasks, and of those that do. -1: there are no calls.
+    least_ns, longest_ns, first_ns, end_ns : int
+        Shortest and longest duration of all calls (-1: there are none), first start and last end.
     """
 
     columns = ("rank", "call", "depth", "start", "duration")
@@ -61,13 +61,14 @@ class RankSums(Summary):
     def __init__(self, tasks: int) -> None:
         self.calls, self.time_ns = (np.zeros((2, max(tasks, 1)), np.int64) for _ in range(2))
         self.slowest_ns = np.full((2, max(tasks, 1)), -1, np.int64)
-        self.least_ns, self.first_ns, self.end_ns = _NONE, _NONE, -_NONE
+        self.least_ns, self.longest_ns, self.first_ns, self.end_ns = _NONE, -1, _NONE, -_NONE
 
     def add(self, chunk: Events) -> None:
         """Add events."""
         if not len(chunk):
             return
         self.least_ns = min(self.least_ns, int(chunk.duration.min()))
+        self.longest_ns = max(self.longest_ns, int(chunk.duration.max()))
         self.first_ns = min(self.first_ns, int(chunk.start.min()))
         self.end_ns = max(self.end_ns, int((chunk.start + chunk.duration).max()))
         waits = ~is_io_of_calls(chunk.calls)[chunk.call]
@@ -85,7 +86,7 @@ class RankSums(Summary):
         ranks = rank[first]
         np.add.at(self.calls[kind], ranks, np.diff(np.append(first, len(rank))))
         np.add.at(self.time_ns[kind], ranks, np.add.reduceat(outermost, first))
-        np.maximum.at(self.slowest_ns[kind], ranks, np.maximum.reduceat(duration, first))
+        np.maximum.at(self.slowest_ns[kind], ranks, np.maximum.reduceat(outermost, first))
 
     def merge(self, other: RankSums) -> None:
         """Add a summary of other events of the same run."""
@@ -97,6 +98,7 @@ class RankSums(Summary):
             min(self.first_ns, other.first_ns),
         )
         self.end_ns = max(self.end_ns, other.end_ns)
+        self.longest_ns = max(self.longest_ns, other.longest_ns)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``calls``, ``time_ns`` and ``slowest_ns``."""
@@ -323,7 +325,7 @@ def of_group(found: Any, offsets: MapOf | None, tasks: int, **others: Any) -> Su
         slowest_columns(found["longest"].events),
         (len(some), int(some[0]), int(some[-1])) if len(some) else (0, 0, 0),
         sums.least_ns,
-        int(sums.slowest_ns.max()),
+        sums.longest_ns,
         (sums.first_ns, sums.end_ns),
         None if offsets is None else found["offsets"],
         "" if offsets is None else offsets.path,

@@ -127,7 +127,7 @@ class Split:
             for one in self.splits
         ]
         interval = f"{self.level * 100:g} % interval"
-        head = ("calls", "median", interval, "mean", "speedup", "upper bound", "spread")
+        head = ("calls", "median", interval, "mean", "speedup", "at most", "spread")
         lags = self.dependence.lags
         by_phase = self.dependence.of_phase
         alike = f"{by_phase:.2f} by phase, {lags[0]:.2f} by task" if len(lags) else "unknown"
@@ -138,7 +138,7 @@ class Split:
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
-                "upper bound: speedup if every task took the mean time of a call; spread:",
+                "at most: speedup if every task took the mean time of a call; spread:",
                 "coefficient of variation of the time of one task.",
                 f"Correlation of calls: {alike}.",
                 *(f"{one.calls} calls: {one.refused}." for one in self.splits if one.refused),

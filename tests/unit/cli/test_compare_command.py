@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -331,6 +332,12 @@ def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "Kruskal-Wallis test, the run as unit (5 + 5 + 5)" in text
     assert "Dunn's test of time in I/O, all tasks, with Holm's correction:" in text
+    assert max(len(line) for line in text.splitlines() if "/" not in line) <= 80
+    rows = re.findall(r"^· \S.*?  +[\d,]+  +\S+ \S+(?:  × (\S+) .*)?$", text, re.M)
+    kinds = {(one["layer"], one["op"]): one for one in found["ops"]}
+    assert len(rows) == 3 * len(kinds)  # each group has its own ratio of medians
+    shifts = [shift["median_ratio"] for one in kinds.values() for shift in one["shifts"]]
+    assert [float(row) for row in rows if row] == pytest.approx(shifts, rel=5e-3)
 
 
 def test_single_runs_have_no_test_on_runs(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ensembles.cli.wrapped import WIDTH, with_wrapped_lines
+from ensembles.model.wrapped import WIDTH, with_wrapped_lines
 from ensembles.workloads.synthetic import synthetic_run
 
 ESCAPE = "\x1b["

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 from bokeh.events import ButtonClick, SelectionGeometry
+from made_darshan_logs import traced_log
 from made_runs import run_of
 
 import ensembles
@@ -19,6 +20,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.summed import RankSums, table_of
 from ensembles.viz.explorer.view import View
 
 TASKS = [
@@ -516,3 +518,16 @@ def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(sh
     assert len(explorer._pictures.children) == len(whole._pictures.children)
     document.callbacks.trigger_event(DocumentReady())
     assert len(explorer.layout.children) == len(whole.layout.children)
+
+
+def test_the_slowest_call_of_a_rank_is_one_of_those_whose_time_is_summed(tmp_path: Path) -> None:
+    """Rank 0 writes only inside calls of MPI-IO; rank 1 has calls of 0.5 and 0.0625 s outside of them."""
+    run = ensembles.open(traced_log().write(tmp_path / "a.darshan"))
+    calls = Shown(run).calls(View(filters={"layer": "posix"}))
+    sums = RankSums(2)
+    sums.add(run.select(layer="posix"))
+    for table in (calls.by_rank(), table_of(sums)):
+        assert table["rank"].tolist() == [1, 0]
+        assert table["time_s"].tolist() == [0.5625, 0]
+        assert table["slowest_s"].tolist() == [0.5, 0]
+    assert calls.durations_ns[2] == sums.longest_ns == 500_000_000

@@ -31,7 +31,7 @@ def wrapped(text: str, first: str = "", indent: str = "") -> str:
 
     Examples
     --------
-    >>> from ensembles.cli.wrapped import wrapped
+    >>> from ensembles.model.wrapped import wrapped
     >>> print(wrapped("x" * 75 + " 1.05 ms", indent="  "))
     xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
       1.05 ms
@@ -57,7 +57,7 @@ def with_wrapped_lines(text: str) -> str:
 
     Examples
     --------
-    >>> from ensembles.cli.wrapped import with_wrapped_lines
+    >>> from ensembles.model.wrapped import with_wrapped_lines
     >>> print(with_wrapped_lines("  where  " + "in many words " * 6))
       where  in many words in many words in many words in many words in many words
              in many words
