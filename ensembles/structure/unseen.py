@@ -1,4 +1,4 @@
-"""I/O that is not recorded: inside shared libraries of a relinked program, and without calls that move data."""
+"""I/O that is not recorded: inside shared libraries of a relinked program, or without calls."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
 
     The kernel counts what it fetches from storage for a process, and what the process makes dirty, apart from
     what its calls return and take. Data of libaio and io_uring, and pages of mapped files, are in the former
-    only. Read calls on cached files are in the latter only, so less may be told than there is.
+    only. Read calls on cached files are in the latter only, so that the rest may be larger.
 
     Parameters
     ----------
@@ -123,6 +123,6 @@ def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
     if not found:
         return ""
     return (
-        f"the processes {'; they '.join(found)}: the rest went through asynchronous I/O of the kernel (libaio, "
-        "io_uring), mapped files or read-ahead, which are not recorded"
+        f"the processes {'; they '.join(found)}: the rest went through asynchronous I/O of the kernel "
+        "(libaio, io_uring), mapped files or read-ahead, which are not recorded"
     )

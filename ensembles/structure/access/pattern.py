@@ -243,7 +243,7 @@ def main_order(orders: np.ndarray) -> str:
     name = max(heads, key=lambda each: heads[each])
     if name == "random" and sequential >= MAIN_SHARE * (whole - first):
         return "sequential"
-    # One jump a stream, such as back to a header, is no other distance each time.
+    # One jump a stream, such as back to a header, is not another distance each time.
     if name == "random" and count <= first and sequential > count:
         return "sequential"
     return name if heads[name] >= MAIN_SHARE * count else "mixed"
