@@ -1,4 +1,4 @@
-"""What whole runs say: times that differ between groups by rank tests, and where durations of a pair differ."""
+"""What whole runs say: times that differ between groups by rank tests, and how two single runs differ."""
 
 from __future__ import annotations
 
