@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -263,12 +262,6 @@ def _most(
 
 def _call_before(run: Run, phases: Phases, number: int, task: int, moment_s: float) -> CriticalCall | None:
     """Return the I/O call of a task in a phase that returned last before a moment."""
-    from ensembles.run.selection import Selection
-
-    until = Selection(ranks=((task, task),), times_s=((0.0, moment_s),)).for_run(run)
-    table = run.summarize(partial(_table_of, phases), selection=until)
+    table = PhaseTable(phases)
+    table.add(run.select(rank=task, time=f"0..{moment_s!r}"))
     return next((entry.last_call for entry in table.totals() if entry.phase == number), None)
-
-
-def _table_of(phases: Phases, _: Run) -> PhaseTable:
-    return PhaseTable(phases)
