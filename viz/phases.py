@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,12 @@ from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import Summary
 from ensembles.run.run import Run
+from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.viz.figures import (
@@ -73,7 +77,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     >>> figure.title.text
     '12 phases'
     """
-    totals, sentence = _totals(data)
+    totals, sentence, inside = _totals(data)
     is_known = not any(math.isnan(row.lost_s) for row in totals)
     shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]
     shown.sort(key=lambda row: row.phase)
@@ -115,13 +119,19 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         else NOT_MEETING.partition(":")[0] + ": processes without MPI and without barriers."
     )
     subtitle(fig, waited)
+    if inside is not None and inside.share is not None:
+        subtitle(
+            fig,
+            f"They waited {share_text(inside.share)} in collective calls of MPI before their last I/O call "
+            "of a phase; this time is in the coloured parts.",
+        )
     _draw(fig, shown)
     return fig
 
 
-def _totals(data: Any) -> tuple[list[PhaseTotals], str]:
+def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None]:
     if isinstance(data, Sequence) and all(isinstance(row, PhaseTotals) for row in data):
-        return list(data), ""
+        return list(data), "", None
     if not isinstance(data, Run):
         raise TypeError(f"a run or a list of PhaseTotals is needed, not {type(data).__name__}")
     if not data.info.keeps_all_calls or data.phases is None:
@@ -129,12 +139,21 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str]:
             f"{data.path} {data.info.how_it_was_recorded}, and phases need them: "
             f"{data.info.how_to_keep_calls}"
         )
-    totals = with_known_idle(data, data.phases, data.summarize(partial(_table_of, data.phases)).totals())
-    return [row for row in totals if row.calls], data.phases.sentence
+    phases = data.phases
+    wanted = {"table": PhaseTable, "waits": InnerWaits, "io": CriticalIo}
+    found = data.summarize(
+        {
+            name: SummaryRequest(partial(_of_phases, kind, phases), kind.columns)
+            for name, kind in wanted.items()
+        }
+    )
+    totals = with_known_idle(data, phases, found["table"].totals())
+    inside = waiting_inside(data, phases, totals, found["waits"], found["io"])
+    return [row for row in totals if row.calls], phases.sentence, inside
 
 
-def _table_of(found: Phases, _: Any) -> PhaseTable:
-    return PhaseTable(found)
+def _of_phases(kind: Callable[[Phases], Summary], found: Phases, _: Any) -> Summary:
+    return kind(found)
 
 
 def _name(row: PhaseTotals) -> str:

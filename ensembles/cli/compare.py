@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=failure,
         default=None,
         help="exit with status 1: difference: if the verdict is different; slower: if something certainly "
-        "takes longer; slower=10%%: by that or more",
+        "takes longer, or whole runs of groups are longer in I/O; slower=10%%: by that or more",
     )
     parser.add_argument(
         "--fail-on-difference",
@@ -111,11 +111,19 @@ def failure(text: str) -> float:
     )
 
 
-def fails(found: Sequence[Comparison], fail_on: float) -> bool:
-    """Return whether the comparisons fail: `fail_on` is 0 for any difference, else a least factor."""
+def fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> bool:
+    """Return whether the comparisons fail: `fail_on` is 0 for any difference, else a least factor.
+
+    Slower is also a group whose runs certainly spend more time in I/O, unless filters select some of it.
+    """
+    from ensembles.comparison.whole_runs import changes_of_runs
+
     different = [comparison for comparison in found if comparison.verdict == "different"]
     if not fail_on:
         return bool(different)
+    changes = changes_of_runs(found[0].run_tests, found[0].level) if of_whole_runs else []
+    if any(change.what == "io_time_s" and change.ratio > 1 and change.ratio >= fail_on for change in changes):
+        return True
     return any(
         comparison.direction != "faster" and comparison.slowdown > 1 and comparison.slowdown >= fail_on
         for comparison in different
@@ -145,4 +153,5 @@ def execute(args: argparse.Namespace) -> int:
         print_coloured(comparisons_text(found))
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
         warn(f"note: {note}")
-    return int(args.fail_on is not None and fails(found, args.fail_on))
+    is_whole = selection == type(selection)()
+    return int(args.fail_on is not None and fails(found, args.fail_on, is_whole))

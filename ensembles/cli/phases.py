@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.inner_waits import InnerWaits
     from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 
 NAME = "phases"
@@ -59,6 +60,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.late_entry import late_entry
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import detect_phases
+    from ensembles.structure.phases.inner_waits import InnerWaits, waiting_inside
     from ensembles.structure.phases.outside import late_in_phase
     from ensembles.structure.phases.table import PhaseTable
     from ensembles.structure.phases.waiting import with_known_idle
@@ -77,6 +79,7 @@ def execute(args: argparse.Namespace) -> int:
             "steps": SummaryRequest(ignoring_run(CollectiveSteps)),
             "io": SummaryRequest(partial(_io_of, phases), CriticalIo.columns),
             "entries": SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns),
+            "waits": SummaryRequest(partial(_waits_of, phases), InnerWaits.columns),
         },
         selection=wanted,
     )
@@ -104,6 +107,10 @@ def execute(args: argparse.Namespace) -> int:
         late = late_in_phase(found["io"], worst.phase)
         if late is not None:
             result["late_outside"] = late.to_json()
+    if run.info.has_all_events and _is_whole(selection):
+        inside = waiting_inside(run, phases, totals, found["waits"], found["io"])
+        if inside is not None:
+            result["waiting_inside"] = inside.to_json()
     result["without_io"] = phases.steps_without_io() if _is_whole(selection) else None
     if args.json:
         print(json.dumps(result, indent=2))
@@ -132,6 +139,12 @@ def _io_of(phases: Phases, _: Run) -> CriticalIo:
     from ensembles.structure.phases.critical_path import CriticalIo
 
     return CriticalIo(phases)
+
+
+def _waits_of(phases: Phases, _: Run) -> InnerWaits:
+    from ensembles.structure.phases.inner_waits import InnerWaits
+
+    return InnerWaits(phases)
 
 
 def within(number: int, ranges: tuple[tuple[int, int], ...] | None) -> bool:

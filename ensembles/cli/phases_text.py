@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LEAST_LAST = 8
 _FEWEST_FOLDED = 2
+_RIGHT_AFTER = 0.01
+"""Share of the waiting below which the time from a call to the late entry is not told."""
 
 
 def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
@@ -90,8 +92,8 @@ def phases_text(
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
         ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
-        ``collective_steps``; ``late_entry`` if a task enters collective calls late. ``lost_s`` is None if
-        the run does not show that tasks wait for each other.
+        ``collective_steps``; ``late_entry`` if a task enters collective calls late, and ``waiting_inside`` if
+        tasks wait inside phases. ``lost_s`` is None if the run does not show that tasks wait for each other.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
 
@@ -119,6 +121,7 @@ def phases_text(
         shown = sum(1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit])
         parts.append(f"{count_text(len(totals) - shown, 'more phase')} not shown: raise --limit to see them")
     parts.append(_imbalance(phases, totals, result))
+    parts.append(_inside(result.get("waiting_inside")))
     sentence = collective_sentence(result["collective"])
     if sentence:
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
@@ -309,4 +312,35 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
                 f"{seconds_text(late['others_s'])} in the median."
             )
         lines.append(wrapped(text))
+    return "\n".join(lines)
+
+
+def _inside(waiting: dict[str, Any] | None) -> str:
+    """Say how long tasks waited inside phases, and for which of them most."""
+    if waiting is None:
+        return ""
+    if waiting["time_s"] is None:
+        return wrapped(
+            "How long tasks waited in MPI inside phases is not known, as there are too many calls."
+        )
+    lines = [
+        wrapped(
+            "Waiting inside phases (in collective calls of MPI, before a task's last I/O call of the phase), "
+            f"which is not in the idle time: {seconds_text(waiting['time_s'])} summed over tasks, "
+            f"{share_text(waiting['share'])} of task time."
+        )
+    ]
+    most = waiting["most"]
+    if most is not None:
+        text = (
+            f"Most in phase {most['phase']}, {seconds_text(most['time_s'])} in one {most['call']}: rank "
+            f"{most['last_task']} came last"
+        )
+        last = most["last_call"]
+        if last is not None:
+            on = f" on {sanitize_text(os.path.basename(last['file']))}" if last["file"] else ""
+            later_s = most["start_s"] - last["start_s"] - last["duration_s"]
+            after = "right" if later_s < _RIGHT_AFTER * most["time_s"] else seconds_text(later_s)
+            text += f", {after} after its {last['call']} ({seconds_text(last['duration_s'])}){on}"
+        lines.append(wrapped(f"{text}."))
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
 from ensembles.comparison.totals import ComparedSums, Total, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, MARGIN, MIXED, SLOWER
+from ensembles.comparison.whole_runs import quantile_ratios
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
@@ -271,6 +272,11 @@ def compare_read_runs(
         samples, unit = _samples_of(read, (layer, op), single)
         kinds.append(Kind(samples, op, layer, unit))
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
+    if len(groups) == 2 and single:
+        found = [
+            replace(one, quantiles=quantile_ratios(*(sample for (sample,) in kind.groups)))
+            for one, kind in zip(found, kinds, strict=True)
+        ]
     found += [_only_in_some(read, key, names, margin, level) for key in [*alone, *replaced]]
     run_totals, moved_bytes = totals_of_runs([[run.sums for run in group] for group in groups], margin, level)
     run_tests = compute_run_tests(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ensembles.comparison.run_tests import RunTest
 from ensembles.comparison.totals import Total
+from ensembles.comparison.whole_runs import QuantileRatio
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
@@ -213,6 +214,9 @@ class Comparison:
         of each group. Durations of posts are not compared with those of blocking calls. Else empty.
     blocked : Total or None
         Of such calls: ``blocked_time_s``, the time in them and in the waits of their layer.
+    quantiles : list of QuantileRatio
+        Of two groups of one run each: ratios of the quantiles of the durations, without a test. Else empty,
+        and not in JSON.
     groups : list of Group
     margin, level : float
         As given to `ensembles.compare`.
@@ -253,6 +257,7 @@ class Comparison:
     run_tests: list[RunTest] = field(default_factory=list)
     posts: list[float] = field(default_factory=list)
     blocked: Total | None = None
+    quantiles: list[QuantileRatio] = field(default_factory=list)
 
     @property
     def slowdown(self) -> float:
@@ -283,7 +288,9 @@ class Comparison:
         if shift is None:
             found["shift"] = {"median_ratio": None, "low": None, "high": None}
         return found | {
-            one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name not in found
+            one.name: _plain(getattr(self, one.name))
+            for one in fields(self)
+            if one.name not in found and (one.name != "quantiles" or self.quantiles)
         }
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.comparison.hypothesis_tests import LEVEL, smallest_rank_p
+from ensembles.comparison.whole_runs import RUN_LABELS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text
 from ensembles.model.units import seconds_text
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from ensembles.comparison.run_tests import RunTest
 
 _MOST_ROWS = 20
-_LABELS = {"io_time_s": "time in I/O, all tasks", "wait_time_s": "waiting, all tasks", "span_s": "span"}
 
 
 def without_common_folder(names: Sequence[str]) -> list[str]:
@@ -81,7 +81,7 @@ def _label(test: RunTest) -> str:
     """Name a time: phases have wall time in other commands, and here the time in I/O."""
     if test.scope == "step":
         return f"I/O of {test.what}, all tasks"
-    return _LABELS.get(test.what, test.what)
+    return RUN_LABELS.get(test.what, test.what)
 
 
 def _normality(test: RunTest) -> str:
@@ -101,7 +101,7 @@ def _pair_lines(shown: Sequence[RunTest], names: Sequence[str]) -> list[str]:
     lines = []
     short = dict(zip((group.name for group in shown[0].groups), names, strict=True))
     for test in of_io:
-        lines.append(f"  Dunn's test of {_LABELS[test.what]}, with Holm's correction:")
+        lines.append(f"  Dunn's test of {RUN_LABELS[test.what]}, with Holm's correction:")
         lines += [
             wrapped(
                 f"{short[pair.groups[0]]} and {short[pair.groups[1]]}: p {pair.holm_p:.2g}, median "

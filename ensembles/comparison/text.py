@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
+from ensembles.comparison.whole_runs import RUN_LABELS, pair_headline, whole_runs_headline
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
@@ -173,9 +174,7 @@ _LABELS = {
     "bytes_written": "bytes written",
     "files": "files",
     "phases": "phases",
-    "io_time_s": "time in I/O, all tasks",
-    "wait_time_s": "waiting, all tasks",
-    "span_s": "span",
+    **RUN_LABELS,
 }
 
 
@@ -216,6 +215,12 @@ def comparisons_text(found: Sequence[Comparison]) -> str:
 
 
 def _headlines(found: Sequence[Comparison]) -> str:
+    """Return what whole runs say, and the strongest finding or all kinds of which there are other numbers."""
+    lines = (whole_runs_headline(found[0]), _of_calls(found), pair_headline(found[0]))
+    return "\n".join(filter(None, lines))
+
+
+def _of_calls(found: Sequence[Comparison]) -> str:
     """Return the strongest finding, or all kinds of calls of which there is another number."""
     if not found[0].counts_differ or found[0].blocked is not None:
         return _headline(found[0])

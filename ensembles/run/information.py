@@ -49,7 +49,8 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = _unseen(run, found)
-    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns)
+    around = _surroundings(run)
+    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns) + _outside_of_calls(around)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -102,7 +103,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "slowest_call": _slowest(table),
         "regions": _regions(found.regions, run.info.has_all_events),
         "file_facts": run.info.file_facts,
-        **_surroundings(run),
+        **around,
         **counters_json(run.info),
     }
 
@@ -131,6 +132,13 @@ def _unseen(run: Run, found: RunSums) -> list[str]:
         excluded_calls=run.info.excluded_calls,
         nodes=len(run.info.hosts),
     )
+    return [sentence] if sentence else []
+
+
+def _outside_of_calls(around: dict[str, Any]) -> list[str]:
+    from ensembles.structure.unseen import outside_of_calls_sentence
+
+    sentence = outside_of_calls_sentence(around["surroundings"]["process"]) if around else ""
     return [sentence] if sentence else []
 
 

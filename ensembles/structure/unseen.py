@@ -1,8 +1,9 @@
-"""I/O of a relinked program inside shared libraries, which no link option reaches."""
+"""I/O that is not recorded: inside shared libraries of a relinked program, or without calls."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ensembles.model.metadata import UnseenIo
 from ensembles.model.units import bytes_text
@@ -16,6 +17,8 @@ _OF_IO = re.compile(
 )
 """Libraries whose purpose is I/O, and run-time libraries of languages."""
 _MOST_NAMED = 8
+_LEAST_OUTSIDE = 8 << 20
+"""Bytes without calls below which loading a program and libraries may be the reason."""
 
 
 def unseen_sentence(
@@ -75,4 +78,51 @@ def unseen_sentence(
         f"the program {'; it '.join(found)}: the recorder is linked into it and does not see what shared "
         f"libraries do (loaded: {names}); start it with ensio run, or link these libraries "
         "statically"
+    )
+
+
+def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
+    """Describe what the processes moved from and to storage without calls of the kind of read and write.
+
+    The kernel counts what it fetches from storage for a process, and what the process makes dirty, apart from
+    what its calls return and take. Data of libaio and io_uring, and pages of mapped files, are in the former
+    only. Read calls on cached files are in the latter only, so that the rest may be larger.
+
+    Parameters
+    ----------
+    process : mapping of str to int
+        Increases of the kernel's counters (`SurroundingsTotals.process`).
+
+    Returns
+    -------
+    str
+        Empty unless 8 MiB or more were moved so, and no less than by calls.
+
+    Examples
+    --------
+    >>> from ensembles.structure.unseen import outside_of_calls_sentence
+    >>> process = {"read_by_calls": 4096, "read_bytes": 64 << 20, "written_by_calls": 4096, "write_bytes": 0}
+    >>> outside_of_calls_sentence(process).split(",")[0]
+    'the processes fetched 64.0 MiB from storage'
+    """
+    found = []
+    for words, moved, by_calls in (
+        (
+            "fetched {} from storage, and read calls returned {} in all",
+            process.get("read_bytes", 0),
+            process.get("read_by_calls", 0),
+        ),
+        (
+            "made {} of files dirty, and write calls took {} in all",
+            process.get("write_bytes", 0) - process.get("cancelled_write_bytes", 0),
+            process.get("written_by_calls", 0),
+        ),
+    ):
+        if moved - by_calls >= max(_LEAST_OUTSIDE, by_calls):
+            found.append(words.format(bytes_text(moved), bytes_text(by_calls)))
+    if not found:
+        return ""
+    return (
+        f"the processes {'; they '.join(found)}: the rest went through asynchronous I/O of the kernel "
+        "(libaio, io_uring), mapped files or read-ahead, which are not recorded"
     )

@@ -223,6 +223,11 @@ def main_order(orders: np.ndarray) -> str:
     >>> from ensembles.structure.access.pattern import main_order
     >>> main_order(np.array([90, 9, 0, 0, 1, 0])), main_order(np.array([99, 0, 0, 0, 1, 0]))
     ('strided', 'sequential')
+
+    A header that each of four tasks writes last is one jump back:
+
+    >>> main_order(np.array([32, 0, 0, 4, 4, 0]))
+    'sequential'
     """
     sequential, strided, repeated, random, first, unknown = orders.tolist()
     whole = sum(orders.tolist())
@@ -237,6 +242,9 @@ def main_order(orders: np.ndarray) -> str:
         return "sequential" if sequential else "single"
     name = max(heads, key=lambda each: heads[each])
     if name == "random" and sequential >= MAIN_SHARE * (whole - first):
+        return "sequential"
+    # One jump a stream, such as back to a header, is not another distance each time.
+    if name == "random" and count <= first and sequential > count:
         return "sequential"
     return name if heads[name] >= MAIN_SHARE * count else "mixed"
 

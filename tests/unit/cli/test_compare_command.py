@@ -158,6 +158,65 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
     assert ", median difference " in " ".join(text.split())
 
 
+def write_few_calls(path, seed, factor):
+    """Five writes: 25 of a group are too few for a verdict on their durations."""
+    events = made_events(5, seed=seed)
+    events["call"] = NUMBER["write"]
+    # The calls stay in the order of completion, and times of runs of both groups do not overlap.
+    events["start"] = 10**9 + 10**8 * np.arange(5)
+    events["duration"] = np.rint(1e6 * factor * np.random.default_rng(seed).uniform(0.8, 1.2, 5))
+    spool(path / "0.spool", [events], files={1: "/data/a"}, rank=0)
+    return path
+
+
+def test_what_tests_on_whole_runs_find_is_the_headline_and_fails(tmp_path):
+    fast = [write_few_calls(tmp_path / f"fast{i}", i, 1.0) for i in range(5)]
+    slow = [write_few_calls(tmp_path / f"slow{i}", 10 + i, 2.0) for i in range(5)]
+    done = ensio(*fast, "--with", *slow, "--fail-on", "slower=10%")
+    found = result(*fast, "--with", *slow)
+    assert found["verdict"] == "inconclusive"
+    test = next(one for one in found["run_tests"] if one["what"] == "io_time_s" and one["scope"] == "run")
+    # 5 + 5 runs that do not overlap: two of 252 orders; Holm: at most three times tested.
+    assert test["p"] == pytest.approx(2 / 252)
+    assert test["holm_p"] <= 6 / 252 + 1e-12
+    before, after = (np.median([total_io_s(path) for path in group]) for group in (fast, slow))
+    words = " ".join(done.stdout.split())
+    assert words.startswith("whole runs differ in the median: time in I/O × ")
+    assert f"time in I/O × {after / before:.3g} (Holm p {test['holm_p']:.2g})" in words
+    assert done.returncode == 1
+    assert ensio(*slow, "--with", *fast, "--fail-on", "slower").returncode == 0
+    assert ensio(*fast, "--with", *slow, "--fail-on", "slower=200%").returncode == 0
+    # A filter asks about these calls, not about the whole run.
+    assert ensio(*fast, "--with", *slow, "--op", "write", "--fail-on", "slower=10%").returncode == 0
+
+
+def total_io_s(path):
+    return en.open(path).events.duration.sum() * 1e-9
+
+
+def test_of_single_runs_the_headline_says_where_the_durations_differ(tmp_path):
+    """The median stays; the slowest tenth takes 20 times as long."""
+    paths = []
+    for number, factor in enumerate((1, 20)):
+        events = made_events(100, seed=7)
+        events["call"] = NUMBER["write"]
+        events["start"] = 10**9 + 10**8 * np.arange(100)
+        durations = np.random.default_rng(number).uniform(0.95e6, 1.05e6, 100)
+        durations[np.random.default_rng(3).permutation(100)[:10]] *= factor
+        events["duration"] = np.rint(durations)
+        paths.append(tmp_path / f"run{number}")
+        spool(paths[-1] / "0.spool", [events], files={1: "/data/a"}, rank=0)
+    found = result(*paths)
+    quantiles = {entry["level"]: entry["ratio"] for entry in found["quantiles"]}
+    assert quantiles[0.95] == pytest.approx(20, rel=0.1)
+    assert quantiles[0.5] == pytest.approx(1, rel=0.05)
+    words = " ".join(ensio(*paths).stdout.split("\n\n")[0].split())
+    if found["verdict"] == "inconclusive":
+        ratio = total_io_s(paths[1]) / total_io_s(paths[0])
+        assert f"one run each, without a test: time in I/O × {ratio:.3g}" in words
+        assert "differ most at their 95 % quantile" in words
+
+
 def test_another_number_of_calls_is_the_headline_without_any_test(runs):
     """As of fsyncs after every write: one run per group is enough to see that they differ."""
     done = ensio(runs["a0"], runs["f0"])

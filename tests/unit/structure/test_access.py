@@ -255,3 +255,19 @@ def test_the_files_of_a_single_task_are_not_those_of_each_task():
     loop = LoopPattern(1, (), "sequential", (), None, 4096, "private", 238)
     assert files_text(loop, 2, 1) == files_text(loop, 1, 1) == "238 files"
     assert files_text(loop, 4, 4) == files_text(loop, 4, 2) == "238 files for each task"
+
+
+def test_variables_one_behind_the_other_and_a_header_last_are_sequential():
+    """HACC-IO, a file for each task: nine variables, then the header at 0; it was called random."""
+    tasks = [
+        [("write", (24 << 20) + 80_000 * n, 80_000, task) for n in range(9)] + [("write", 0, 64, task)]
+        for task in range(1, 5)
+    ]
+    (group,) = pattern(*tasks).files
+    assert group.order == "sequential"
+
+
+def test_several_jumps_in_a_file_stay_random():
+    offsets = [0, 1, 2, 3, 40, 41, 42, 43, 17, 18, 19, 29, 30]
+    (group,) = pattern([("write", offset * MIB, MIB) for offset in offsets]).files
+    assert group.order == "random"

@@ -1,0 +1,267 @@
+"""Waiting inside phases: in collective calls of MPI, before the last I/O call of a task in the phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensembles.model.events import Call, Events, of_calls
+from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.phases.messages import MESSAGE_LAYER
+from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.table import CriticalCall, PhaseTable, PhaseTotals
+from ensembles.summaries.active_time import MOST_EXACT
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+LEAST_SHARE = 0.01
+"""Share of the time of tasks from which on waiting inside phases is told."""
+
+_NS_PER_S = 1e9
+
+
+@of_calls
+def _is_waiting(calls: Sequence[Call]) -> np.ndarray:
+    return np.array([call.waits_for_tasks and call.layer != MESSAGE_LAYER for call in calls], bool)
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """The collective call inside a phase in which tasks waited longest in all.
+
+    Attributes
+    ----------
+    phase : int
+    name : str or None
+        Name that the program gave the phase.
+    call : str
+        Function of MPI.
+    time_s : float
+        Time that tasks waited in it, summed over tasks.
+    start_s : float
+        Entry of the last task since the origin of the run.
+    last_task : int
+        That task.
+    last_call : CriticalCall or None
+        Its last I/O call of the phase before; None: there is none.
+    """
+
+    phase: int
+    name: str | None
+    call: str
+    time_s: float
+    start_s: float
+    last_task: int
+    last_call: CriticalCall | None
+
+
+@dataclass(frozen=True)
+class WaitingInside:
+    """Time that tasks waited inside phases.
+
+    Attributes
+    ----------
+    time_s : float or None
+        Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks;
+        none of it is in `PhaseTotals.lost_s`. None: there are too many such calls.
+    share : float or None
+        The same as a share of the time of the tasks in the phases.
+    most : Meeting or None
+        Where most of it was; None: no such call was met by several tasks.
+    """
+
+    time_s: float | None
+    share: float | None
+    most: Meeting | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+
+class InnerWaits(Summary):
+    """A mergeable summary: the collective calls of MPI that begin in a phase, 48 bytes each.
+
+    Calls inside others do not count, nor those of the layer mpimsg, in which tasks exchange data. Up to
+    `MOST_EXACT` calls are held.
+
+    Parameters
+    ----------
+    phases : Phases
+        Phases of the whole run.
+    """
+
+    columns = ("rank", "thread", "call", "depth", "start", "duration")
+    requires = ANY_ORDER
+    results = ("_names", "_count", "_parts")
+
+    def __init__(self, phases: Phases) -> None:
+        self._phases = phases
+        self._names: tuple[str, ...] = ()
+        self._count = 0
+        self._parts: list[np.ndarray] = []
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        self._names = self._names or tuple(call.name for call in chunk.calls)
+        waiting = _is_waiting(chunk.calls)
+        if not waiting.any():
+            return
+        mine = np.flatnonzero(waiting[chunk.call] & (chunk.depth == 0))
+        if not len(mine):
+            return
+        waits = chunk[mine]
+        phase = self._phases.phase_index(waits)
+        columns = (phase, waits.rank, waits.thread, waits.call, waits.start, waits.end)
+        self._hold([np.stack([column.astype(np.int64) for column in columns])[:, phase > 0]])
+
+    def _hold(self, parts: list[np.ndarray]) -> None:
+        self._count += sum(part.shape[1] for part in parts)
+        self._parts = [*self._parts, *parts] if self.is_complete else []
+
+    def merge(self, other: InnerWaits) -> None:
+        """Add the calls of another part of the run."""
+        self._names = self._names or other._names
+        self._parts += other._parts
+        self._count += other._count
+        if not self.is_complete:
+            self._parts = []
+
+    def condense(self) -> None:
+        """Join the parts."""
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts, axis=1)]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all calls are held."""
+        return self._count <= MOST_EXACT
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``phase``, ``rank``, ``thread``, ``call``, ``start_ns`` and ``end_ns``."""
+        self.condense()
+        rows = self._parts[0] if self._parts else np.empty((6, 0), np.int64)
+        return dict(zip(("phase", "rank", "thread", "call", "start_ns", "end_ns"), rows, strict=True))
+
+    def inside(self, io: CriticalIo) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Compute how long each call waits inside its phase.
+
+        Parameters
+        ----------
+        io : CriticalIo
+            The I/O of the same run and phases.
+
+        Returns
+        -------
+        rows : dict of str to ndarray
+            As `to_arrays`.
+        waited_ns : ndarray of int64, shape (n,)
+            Time from the first I/O call of the phase to the last of the thread that lies in the call.
+        """
+        rows, spans = self.to_arrays(), io.to_arrays()
+        names = ("phase", "rank", "thread")
+        spans_by_thread = np.stack([spans[name] for name in names])
+        waits_by_thread = np.stack([rows[name] for name in names])
+        both = np.concatenate([spans_by_thread, waits_by_thread], axis=1)
+        _, key = np.unique(both, axis=1, return_inverse=True)
+        key = key.reshape(-1)
+        of_spans, of_waits = key[: len(spans["phase"])], key[len(spans["phase"]) :]
+        last_ns = np.full(int(key.max(initial=0)) + 1, np.iinfo(np.int64).min)
+        np.maximum.at(last_ns, of_spans, spans["end_ns"])
+        first_ns = np.full(self._phases.count + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first_ns, spans["phase"], spans["start_ns"])
+        begin = np.maximum(rows["start_ns"], first_ns[rows["phase"]])
+        # A call that ends after the last I/O of its thread is the wait at the end of the phase.
+        is_before = rows["end_ns"] <= last_ns[of_waits]
+        waited_ns: np.ndarray = np.where(is_before, np.maximum(rows["end_ns"] - begin, 0), 0)
+        return rows, waited_ns
+
+    def name_of(self, call: int) -> str:
+        """Return the name of a function."""
+        return self._names[call]
+
+
+def waiting_inside(
+    run: Run, phases: Phases, totals: Sequence[PhaseTotals], waits: InnerWaits, io: CriticalIo
+) -> WaitingInside | None:
+    """Tell how long tasks waited inside phases, and for which task most.
+
+    Parameters
+    ----------
+    run : Run
+    phases : Phases
+    totals : sequence of PhaseTotals
+        Of all phases.
+    waits, io : InnerWaits, CriticalIo
+        Of the whole run.
+
+    Returns
+    -------
+    WaitingInside or None
+        None: less than `LEAST_SHARE` of the time of the tasks.
+    """
+    if not waits.is_complete:
+        return WaitingInside(None, None, None)
+    rows, waited_ns = waits.inside(io)
+    whole_s = sum(entry.time_s * entry.tasks for entry in totals if entry.calls)
+    time_s = float(waited_ns.sum()) / _NS_PER_S
+    if not whole_s or time_s < LEAST_SHARE * whole_s:
+        return None
+    return WaitingInside(time_s, time_s / whole_s, _most(run, phases, waits, rows, waited_ns))
+
+
+def _most(
+    run: Run, phases: Phases, waits: InnerWaits, rows: dict[str, np.ndarray], waited_ns: np.ndarray
+) -> Meeting | None:
+    """Find the meeting in which tasks waited longest in all.
+
+    The n-th calls of a function by the tasks of a phase belong together if the task that leaves last is still
+    in its call when the last one enters. Of calls of several communicators they may not.
+    """
+    order = np.lexsort((rows["start_ns"], rows["rank"], rows["call"], rows["phase"]))
+    phase, rank, call, start, end = (
+        rows[name][order] for name in ("phase", "rank", "call", "start_ns", "end_ns")
+    )
+    waited_ns = waited_ns[order]
+    keys = np.stack([phase, call, rank])
+    first = np.flatnonzero(np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0)))
+    ordinal = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
+    _, group = np.unique(np.stack([phase, call, ordinal]), axis=1, return_inverse=True)
+    group = group.reshape(-1)
+    size = int(group.max()) + 1
+    entered, left = np.full(size, np.iinfo(np.int64).min), np.full(size, np.iinfo(np.int64).min)
+    np.maximum.at(entered, group, start)
+    np.maximum.at(left, group, end)
+    members = np.bincount(group, minlength=size)
+    # Only the time until the last one enters is waiting for it.
+    waiting_ns = np.minimum(waited_ns, np.maximum(entered[group] - start, 0)).astype(np.float64)
+    of_group = np.bincount(group, waiting_ns, minlength=size)
+    of_group[(members < 2) | (left + run.info.clock_error_ns < entered)] = 0.0
+    best = int(np.argmax(of_group))
+    if not of_group[best] > 0:
+        return None
+    mine = np.flatnonzero(group == best)
+    last = mine[np.argmax(start[mine])]
+    number, task, moment_s = int(phase[last]), int(rank[last]), int(start[last]) / _NS_PER_S
+    names = phases.names
+    return Meeting(
+        number,
+        None if names is None else names[number - 1],
+        waits.name_of(int(call[last])),
+        float(of_group[best]) / _NS_PER_S,
+        moment_s,
+        task,
+        _call_before(run, phases, number, task, moment_s),
+    )
+
+
+def _call_before(run: Run, phases: Phases, number: int, task: int, moment_s: float) -> CriticalCall | None:
+    """Return the I/O call of a task in a phase that returned last before a moment."""
+    table = PhaseTable(phases)
+    table.add(run.select(rank=task, time=f"0..{moment_s!r}"))
+    return next((entry.last_call for entry in table.totals() if entry.phase == number), None)
