@@ -129,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
     _prepare_output()
+    collection = gc.get_threshold()
     if len(named) == 1 and named[0] not in _STARTING_PROGRAMS:
         _use_one_blas_thread()
         gc.set_threshold(*_COLLECTION)
@@ -155,6 +156,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    finally:
+        gc.set_threshold(*collection)  # callers of this function live on
 
 
 def _use_one_blas_thread() -> None:
