@@ -25,6 +25,7 @@ from ensembles.structure.phases.barriers import Barriers
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
+from ensembles.structure.phases.inner_waits import InnerWaits
 from ensembles.structure.phases.messages import MessageStarts
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import _StartCounts
@@ -34,6 +35,7 @@ from ensembles.summaries.active_time import ActiveTime
 from ensembles.summaries.bysite import BySite, SitesByDuration
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.collective_entries import CollectiveEntries
 from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.summaries.collective_time import CollectiveTime
 from ensembles.summaries.duration_cube import DurationCube
@@ -105,6 +107,7 @@ MADE = {
     CallTable: CallTable,
     CellSummary: partial(CellSummary, CALLS, FILES),
     CollectiveSteps: CollectiveSteps,
+    CollectiveEntries: CollectiveEntries,
     CollectiveTime: CollectiveTime,
     CountsOfSeveral: lambda: CountsOfSeveral([PhaseCounts(CUTS), PhaseCounts(CUTS, keep_odd=True)]),
     CriticalIo: partial(CriticalIo, PHASES),
@@ -112,6 +115,7 @@ MADE = {
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
     FileUses: partial(FileUses, PHASES),
+    InnerWaits: partial(InnerWaits, PHASES),
     IoUnion: IoUnion,
     GapOccupancy: partial(GapOccupancy, CUTS - 50_000_000, CUTS),
     LayerTimes: LayerTimes,
