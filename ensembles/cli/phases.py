@@ -88,15 +88,12 @@ def execute(args: argparse.Namespace) -> int:
     totals = with_known_idle(run, phases, totals)
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
     collective = found["collective"].to_json() if run.info.has_all_events and not selection.phases else None
-    # Of some calls only, the steps of collective calls are not known.
-    steps = (
-        step_table(found["steps"], run.info.clock_error_ns)
-        if run.info.has_all_events and _is_whole(selection)
-        else None
-    )
+    # Of some calls only, the steps of collective calls and waits are not known.
+    has_all = run.info.has_all_events and _is_whole(selection)
+    steps = step_table(found["steps"], run.info.clock_error_ns) if has_all else None
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
     result["collective_steps"] = None if steps is None else steps.to_json()
-    if run.info.has_all_events and _is_whole(selection):
+    if has_all:
         ends = [(entry.start_s, entry.end_s) for entry in totals]
         span_s = max(end for _, end in ends) - min(start for start, _ in ends) if ends else 0.0
         enters = late_entry(found["entries"], run.tasks, run_length_s(run, span_s), run.info.clock_error_ns)
@@ -107,7 +104,7 @@ def execute(args: argparse.Namespace) -> int:
         late = late_in_phase(found["io"], worst.phase)
         if late is not None:
             result["late_outside"] = late.to_json()
-    if run.info.has_all_events and _is_whole(selection):
+    if has_all:
         inside = waiting_inside(run, phases, totals, found["waits"], found["io"])
         if inside is not None:
             result["waiting_inside"] = inside.to_json()

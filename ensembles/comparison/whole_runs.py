@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ensembles.comparison.run_tests import RunTest
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Quantiles of which the ratio of two runs is told."""
+"""Quantiles of which the ratio of two runs is given."""
 
 _WIDTH = 96
 

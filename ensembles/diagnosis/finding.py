@@ -354,7 +354,7 @@ LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
 
 LEAST_LOOP = 0.05
-"""Part of the upper end of a gain from which the loop around the calls is told."""
+"""Part of the upper end of a gain from which the loop around the calls is stated."""
 
 MOST_FILES, MOST_SPANS = 5, 128
 MOST_FILES_SHOWN, MOST_SPANS_SHOWN = 2, 6

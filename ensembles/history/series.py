@@ -184,7 +184,8 @@ def _parts_of_kind(records: Sequence[RunRecord], layer: str, op: str) -> list[Co
         mode_s, last_mode = max(places, key=lambda each: each[0])
         roots = _roots_of_slow_shares(kept, made, tail.t_s, last_mode)
         grain = _SLOW_GRAIN * float(np.nanmean(roots))
-        share = Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain, beyond=tail.t_s / mode_s)
+        beyond = tail.t_s / mode_s if mode_s else None
+        share = Part(SLOW, SLOW, layer, op, tail.t_s, grain=grain, beyond=beyond)
         columns.append((share, roots, 0.25 / np.maximum(calls, 1)))
     return columns
 

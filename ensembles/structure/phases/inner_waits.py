@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_SHARE = 0.01
-"""Share of the time of tasks from which on waiting inside phases is told."""
+"""Share of the time of tasks from which on waiting inside phases is stated."""
 
 _NS_PER_S = 1e9
 
