@@ -62,6 +62,7 @@ def _text(found: RunOrdinals, limit: int) -> str:
     from tabulate import tabulate
 
     from ensembles.model.units import count_text, seconds_text
+    from ensembles.model.wrapped import wrapped
 
     totals, unit = found.totals, "/MiB" if found.per == "MiB" else ""
     scope = "in each phase" if found.within == "phase" else "on each file"
@@ -81,5 +82,5 @@ def _text(found: RunOrdinals, limit: int) -> str:
     if len(totals) > limit:
         more = count_text(len(totals) - limit, "more row")
         parts.append(f"not shown: {more}, up to ordinal {totals[-1].to:,}; raise --limit to see them")
-    parts.append(f"Trend: {found.trend}.")
+    parts.append(wrapped(f"Trend: {found.trend}."))
     return "\n\n".join(parts)

@@ -142,16 +142,17 @@ def _counted_text(counted: Sequence[dict[str, Any]], limit: int) -> str:
 
     rows = [
         (
-            entry["layer"],
-            _part(entry["misaligned"], entry["count"]),
-            ", ".join(size_text(size) for size in entry["alignment_bytes"]),
-            ", ".join(f"{size_text(e['bytes'])} × {e['count']:,}" for e in entry["common_sizes"][:limit]),
+            entry["layer"] if number == 0 else "",
+            _part(entry["misaligned"], entry["count"]) if number == 0 else "",
+            ", ".join(size_text(bytes_) for bytes_ in entry["alignment_bytes"]) if number == 0 else "",
+            *((size_text(size["bytes"]), f"{size['count']:,}") if size else ("", "")),
         )
         for entry in counted
+        for number, size in enumerate(entry["common_sizes"][:limit] or [None])
     ]
-    headers = ("API", "misaligned", "to", "common sizes")
+    headers = ("API", "misaligned", "to", "common size", "count")
     text = table_text(headers, rows, left=1)
-    return f"Reads and writes together, as counted (at least: four sizes of each file are kept)\n\n{text}"
+    return f"Reads and writes together, as counted (at least: four sizes of a file are kept)\n\n{text}"
 
 
 def _part(count: int | None, whole: int | None) -> str:

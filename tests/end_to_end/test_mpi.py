@@ -191,7 +191,7 @@ def test_waits_for_messages_are_summed_and_not_events(recorder, flavour, mode):
 def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, job_file):
     """Their slots stay empty in the spool; the job file closes up, and the spools go."""
     program = compiled(preload, "messages", "mpicc.openmpi")
-    command = ["mpiexec.openmpi", "-n", "2", program, "10000"]
+    command = ["mpiexec.openmpi", "-n", "2", program, str(5 * WRITES)]
     sizes = {}
     for stored in ("0", "1"):
         preload.run = preload.folder / f"run{stored}"
@@ -203,12 +203,12 @@ def test_many_waits_leave_no_gap_in_the_events_around_them(preload, tmp_path, jo
         assert run.notes == []
         for rank in (0, 1):
             writes = run.select(call="write", rank=str(rank), file="*/data.*")
-            assert writes.moved.tolist() == [i % 3 + 1 for i in range(2000)]
+            assert writes.moved.tolist() == [i % 3 + 1 for i in range(WRITES)]
             assert (writes.start[1:] >= writes.end[:-1]).all()
-            assert len(run.select(call="MPI_Wait", rank=str(rank))) == (20_000 if stored == "1" else 0)
+            assert len(run.select(call="MPI_Wait", rank=str(rank))) == (10 * WRITES if stored == "1" else 0)
         told = collect_information(run)
-        assert told["calls"]["MPI_Wait"]["count"] == 40_000
-        assert told["calls"]["write"]["count"] >= 4000
+        assert told["calls"]["MPI_Wait"]["count"] == 20 * WRITES
+        assert told["calls"]["write"]["count"] >= 2 * WRITES
     assert job_file == "0" or sizes["0"] < sizes["1"] / 3
 
 

@@ -141,7 +141,8 @@ def fit_trend(
     p_by_rank, rising = _by_rank(by_rank, before, behind)
     share = "" if rising is None else f", in {share_text(rising)} of the tasks"
     how_much = f"{rise:.3g} times as long at the end{share}"
-    sentence = f"gets slower from ordinal {from_:,} to {to:,}: {how_much} (p = {p:.2g})"
+    where = f"from ordinal {from_:,} to {to:,}" if to > from_ else f"at ordinal {to:,}"
+    sentence = f"gets slower {where}: {how_much} (p = {p:.2g})"
     return Trend(True, from_, to, rise, p, p_by_rank, rising, sentence)
 
 
