@@ -64,6 +64,7 @@ def test_the_two_commands_of_dev_come_first_in_their_order():
     assert [line.split("#")[0].split() for line in LINES[:2]] == [["./dev", "demo"], ["./dev", "test"]]
 
 
+@pytest.mark.long  # builds all once more; test_linking.py installs the build, test_packaging.py the package
 def test_installed_prefix_and_package_work_without_the_sources(tmp_path, environment):
     assert len(INSTALL) == 2
     sources, prefix, packages = tmp_path / "sources", tmp_path / "prefix", tmp_path / "venv"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import executed
 from made_spools import made_events, spool
 
 import ensembles as en
@@ -82,10 +82,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", "compare", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "Traceback" not in done.stderr
-    return done
+    return executed("compare", *arguments)
 
 
 def result(*arguments: str | Path) -> dict:
@@ -338,8 +335,7 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
             paths.append(tmp_path / f"{size}-{number}")
             options = ["--block-size", size, "--seed", 4 * len(size) + number, "-o", paths[-1]]
             simulate = ["simulate", "ior", "--fs", "franklin", "--mode", "profile", "--tasks", 64, *options]
-            command = [sys.executable, "-m", "ensembles.cli.main", *map(str, simulate)]
-            subprocess.run(command, check=True, capture_output=True, timeout=600)
+            executed(*simulate).check_returncode()
     found = result(*sides["32MiB"], "--with", *sides["512MiB"], "--op", "write")
     assert (found["verdict"], found["tests"]["units"]) == ("different", "runs")
     assert [group["calls"] for group in found["groups"]] == [1280, 1280]
@@ -368,12 +364,10 @@ def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
         ]
         for g, (name, factor) in enumerate((("fast", 1.0), ("slow", 1.6), ("alike", 1.0)))
     ]
-    command = [sys.executable, "-m", "ensembles.cli.main", "compare", *map(str, groups[0])]
+    command = ["compare", *groups[0]]
     for group in groups[1:]:
-        command += ["--with", *map(str, group)]
-    found = json.loads(
-        subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout
-    )
+        command += ["--with", *group]
+    found = json.loads(executed(*command, "--json").stdout)
     tests = {(test["scope"], test["what"]): test for test in found["run_tests"]}
     assert {"io_time_s", "span_s"} <= {what for scope, what in tests if scope == "run"}
     assert [what for scope, what in tests if scope == "step"] == [f"phase {k}" for k in range(1, 5)]
@@ -388,7 +382,7 @@ def test_three_groups_of_five_small_runs_have_p_values(tmp_path: Path) -> None:
     assert [group["median_s"] for group in of_io["groups"]] == pytest.approx(np.median(io_s, axis=1))
     in_steps_s = sum(test["groups"][1]["high_s"] for (scope, _), test in tests.items() if scope == "step")
     assert in_steps_s >= max(io_s[1]) * (1 - 1e-9)
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = executed(*command).stdout
     assert "Kruskal-Wallis test, the run as unit (5 + 5 + 5)" in text
     assert "Dunn's test of time in I/O, all tasks, with Holm's correction:" in text
     assert max(len(line) for line in text.splitlines() if "/" not in line) <= 80

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from commands_here import executed
 
 sys.path.append(str(Path(__file__).parents[1] / "history"))
 
@@ -26,15 +26,10 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def history(folder: Path, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "ensembles.cli.main", "history", *words],
-        cwd=folder,
-        env=os.environ | {"ENSIO_HISTORY": "runs.db"},
-        capture_output=True,
-        text=True,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENSIO_HISTORY", "runs.db")
+        done = executed("history", *words, folder=folder)
     assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
     return done
 
 

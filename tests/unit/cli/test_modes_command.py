@@ -1,10 +1,9 @@
 """``ensio modes``, started as a person starts it."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from commands_here import executed
 
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -16,8 +15,7 @@ FAIR_SHARE_S = 1 / 64
 
 
 def ensio(*arguments):
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return executed(*arguments)
 
 
 @pytest.fixture(scope="module")

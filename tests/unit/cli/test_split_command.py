@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 
 import numpy as np
 import pytest
+from commands_here import executed
 
 import ensembles as en
 from ensembles.statistics.sums.split import predict_split
@@ -15,8 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def ensio(*arguments) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return executed(*arguments)
 
 
 @pytest.fixture(scope="module")

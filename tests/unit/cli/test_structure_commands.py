@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from commands_here import executed
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, EVENT
@@ -25,8 +25,7 @@ MIB = 1 << 20
 
 
 def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return executed(*arguments)
 
 
 def told(*arguments: str | Path) -> dict:

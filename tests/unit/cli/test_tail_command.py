@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -22,8 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return executed(*arguments)
 
 
 def test_json_tells_the_slowest_of_n_and_equation_1(folder: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands_here import executed
 from matrices import FileSystem, Matrices, run_matrices, write_run
 
 import ensembles as en
@@ -24,8 +24,7 @@ FAULTY = FileSystem(fault=1.0)
 
 
 def ensio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ensembles.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return executed(*arguments)
 
 
 def told(*arguments: str | Path) -> dict:

@@ -1,0 +1,30 @@
+"""``ensio`` in the process of the tests, as starting Python and importing NumPy takes most of a command's time.
+
+Tests of start, signals, pipes and environments start a process of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+from pathlib import Path
+
+from ensembles.cli.main import main
+
+
+def executed(*words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Execute a command, in a folder if one is named; an exception is the test's failure."""
+    arguments = [str(word) for word in words]
+    out, told = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with (
+        contextlib.chdir(folder or "."),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(told),
+    ):
+        try:
+            code = main(arguments)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+    texts = [stream.buffer.getvalue().decode() for stream in (out, told)]
+    return subprocess.CompletedProcess(arguments, code, *texts)
