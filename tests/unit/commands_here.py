@@ -1,4 +1,4 @@
-"""``ensio`` in the process of the tests, as starting Python and importing NumPy takes most of a command's time.
+"""``ensio`` in the process of the tests: to start Python and import NumPy is most of a short command.
 
 Tests of start, signals, pipes and environments start a process of their own.
 """
