@@ -23,7 +23,7 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.several import of_several
-from ensembles.viz.style import COLOURS, byte_unit, shade, time_hover
+from ensembles.viz.style import COLOURS, SERIES, byte_unit, shade, time_hover
 
 
 class _Line(NamedTuple):
@@ -138,13 +138,12 @@ def _moved(table: SurroundingsTable) -> list[_Line]:
 
 def _pressure_figure(table: SurroundingsTable, x_range: Range1d) -> figure | None:
     lines = []
-    for name, label, dash in (
-        ("some_us", "some task waited for I/O", "solid"),
-        ("full_us", "all tasks that were not idle waited", "dashed"),
-        ("cgroup_some_us", "some task of the job's cgroup waited", "dotted"),
+    for name, label, dash, colour in (
+        ("some_us", "some task waited for I/O", "solid", "#555555"),
+        ("full_us", "all tasks that were not idle waited", "dashed", SERIES[3]),
+        ("cgroup_some_us", "some task of the job's cgroup waited", "dotted", COLOURS["metadata"]),
     ):
         nodes = max(count_sampled(table, name), 1)
-        colour = COLOURS["metadata"] if name.startswith("cgroup") else "#555555"
         line = _rate_line(table, name, label, colour, 1e-6 / nodes, dash)
         lines += [line._replace(value=np.minimum(line.value, 1.0))] if line is not None else []
     if not lines:

@@ -331,9 +331,13 @@ class RunReading:
         """
         ranks = self.source.ranks()
         if ranks is None and not self._run.info.has_all_events:
+            counters = self._run.info.counters
             raise EnsioError(
-                f"{self._run.path} holds no data by rank: if an older ensio wrote it, collect the run again; "
-                "the sums that another tool made over all ranks cannot be divided"
+                f"{self._run.path} holds no data by rank: if an older ensio wrote it, collect the run again"
+                if counters is None
+                else f"{self._run.path} holds {counters.tool}'s counters, whose sums over all ranks cannot be "
+                "divided: ensio info and ensio report show what is known of ranks, and Python has it in "
+                "run.counters"
             )
         if ranks is None:
             ranks = self._run.summarize(empty_ranks)

@@ -115,6 +115,11 @@ def totals_by_file(run: Run | Events, by: Order = "time", **filters: Unpack[Filt
     """Compute the totals of each file of a run, or of events; see `ensembles.run.run.Run.by_file`."""
     if isinstance(run, Events):
         return files_from_sums(run, _totals_of_events(run, "file", filters), by)
+    if run.counters is not None and not run.info.has_all_events:
+        raise EnsioError(
+            f"{run.path} holds {run.counters.tool}'s counters, not calls: ensio info and ensio report show its "
+            "tables of files, and Python has them in run.counters"
+        )
     if not run.info.has_all_events:
         raise EnsioError(
             f"{run.path} does not keep every call as an event, and its sums do not know files: record the "
