@@ -1,6 +1,6 @@
 """``ensio`` in the process of the tests: to start Python and import NumPy is most of a short command.
 
-Tests of start, signals, pipes and environments start a process of their own.
+Tests of start, signals, pipes and environments start another process.
 """
 
 from __future__ import annotations
