@@ -335,7 +335,7 @@ class RunReading:
             raise EnsioError(
                 f"{self._run.path} holds no data by rank: if an older ensio wrote it, collect the run again"
                 if counters is None
-                else f"{self._run.path} holds {counters.tool}'s counters, whose sums over all ranks cannot be "
+                else f"{self._run.path} holds {counters.tool}'s counters, and sums over ranks cannot be "
                 "divided: ensio info and ensio report show what is known of ranks, and Python has it in "
                 "run.counters"
             )
