@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, DataRange1d, HoverTool, NumeralTickFormatter
+from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, NumeralTickFormatter
 from bokeh.plotting import figure
 
 from ensembles.model.counters import Counters, HeatMap, ModuleCounters
@@ -139,6 +139,7 @@ def _time_by_rank(module: ModuleCounters) -> figure:
         )
         below = top
     fig.xaxis.axis_label = "rank"
+    fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
     fig.yaxis.axis_label = "time (s)"
     fig.y_range = DataRange1d(start=0)
     return _with_legend(fig)

@@ -117,8 +117,8 @@ def totals_by_file(run: Run | Events, by: Order = "time", **filters: Unpack[Filt
         return files_from_sums(run, _totals_of_events(run, "file", filters), by)
     if run.counters is not None and not run.info.has_all_events:
         raise EnsioError(
-            f"{run.path} holds {run.counters.tool}'s counters, not calls: ensio info and ensio report show its "
-            "tables of files, and Python has them in run.counters"
+            f"{run.path} holds {run.counters.tool}'s counters, not calls: ensio info and ensio report show "
+            "its tables of files, and Python has them in run.counters"
         )
     if not run.info.has_all_events:
         raise EnsioError(

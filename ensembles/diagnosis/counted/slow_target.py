@@ -65,7 +65,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
             "as-many-bytes",
             True,
             f"{count[worst]:,} files of about the same size lie on it, with "
-            f"{load[worst] / np.median(load):.3g} times the bytes of the other targets",
+            f"{load[worst] / np.median(load):.2f} times as many bytes as on the other targets (median)",
         ),
     )
     return counted_finding(
