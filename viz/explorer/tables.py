@@ -57,8 +57,8 @@ SLOWEST: Sequence[Column] = (
 RANKS: Sequence[Column] = (
     ("rank", "rank", None, 60),
     ("calls", "calls", "0,0", 70),
-    ("time_s", "time, outermost", LASTED, 110),
-    ("slowest_s", "slowest of these", LASTED, 110),
+    ("time_s", "time in calls", LASTED, 95),
+    ("slowest_s", "slowest", LASTED, 85),
 )
 FINDINGS: Sequence[Column] = (
     ("id", "finding", TEXT, 130),
