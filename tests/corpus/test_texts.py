@@ -12,7 +12,7 @@ from .answers import ANSWERS, NotThereError
 from .declared import RUNS, SEVERAL, Declared
 from .invariants import sentences_have_no_internal_values
 from .numbers import Known, numbers_in
-from .test_frozen import FIRST_OF_TAG, QUICK
+from .test_frozen import FIRST_OF_TAG, marks_of
 
 TEXTS: dict[str, tuple[str, ...]] = {
     "info": (),
@@ -31,11 +31,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
 }
 """Commands whose texts have the numbers of their JSON, and constants that their texts state besides."""
 
-CASES = [
-    pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.slow)
-    for one in RUNS
-    if "large" not in one.tags
-]
+CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS if "large" not in one.tags]
 
 
 AXIS = re.compile(r"^(?:[ \d+]+\n)?.*\n(?=  Number of calls by )", re.M)

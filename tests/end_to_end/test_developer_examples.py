@@ -125,6 +125,7 @@ def test_example_in_python_works(tree, name):
     run(name, tree, BUILD)
 
 
+@pytest.mark.long  # builds the recorder once more
 @pytest.mark.parametrize("name", IN_C)
 def test_example_in_c_works(built_tree, name):
     run(name, built_tree, built_tree / "build")

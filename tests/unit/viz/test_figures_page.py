@@ -89,7 +89,7 @@ needs_browser = pytest.mark.skipif(
 
 @pytest.mark.slow
 @needs_browser
-@pytest.mark.parametrize("width", [700, 1400])
+@pytest.mark.parametrize("width", [700, pytest.param(1400, marks=pytest.mark.long)])
 def test_all_pictures_are_drawn_without_an_error_and_fit(pictures: dict, tmp_path: Path, width: int) -> None:
     from bokeh.resources import Resources
 

@@ -262,7 +262,7 @@ def test_an_index_that_lies_is_refused_when_its_events_are_read(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(
     name=st.sampled_from(("rank", "row", "first_start", "last_start", "max_end")),
     place=st.floats(0, 1, exclude_max=True),
