@@ -20,9 +20,11 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> subprocess.Com
     """Replays the pattern of a fingerprint and compares.
 
     With `romio_hints` the library is ROMIO, for the program as for the pattern: without collective buffering
-    and data sieving it makes a system call for each piece of a data type.
+    and data sieving it makes a system call for each piece of a data type. `layers` are those that both recorded.
     """
     environment = dict(ENVIRONMENT)
+    if "layers" in kept:
+        environment["ENSIO_LAYERS"] = kept["layers"]
     if "romio_hints" in kept:
         hints = folder / "hints"
         hints.write_text("".join(f"{key} {value}\n" for key, value in kept["romio_hints"].items()))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
-from ensembles.workloads.patterns.calls import EXCHANGE, FileState
+from ensembles.workloads.patterns.calls import ALONE, EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.pattern import Operation, evaluate_count
 
@@ -526,6 +526,10 @@ def _state_told(state: FileState, before: frozenset[FileState]) -> str:
         return "whose transfers are collective there"
     if state is FileState.DATASET:
         return "whose dataset is still open there"
+    if state is FileState.ALONE:
+        return "which it opened alone"
+    if before == ALONE:
+        return "which all tasks opened together"
     opens = FileState.CLOSED in before
     return "which is already open there" if opens else "whose dataset is not open there"
 

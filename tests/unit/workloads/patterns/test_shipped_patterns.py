@@ -412,11 +412,11 @@ def test_benchio_blocks_are_those_of_an_array():
 def test_twophase_has_one_aggregator_below_a_stripe_and_all_tasks_send_to_it():
     plan = plan_of("twophase", paper=True)
     assert [step.phase for step in plan.steps] == [
-        "open",
         "1-ranges",
         "2-counts",
         "3-offsets",
         "4-data",
+        "open",
         "5-write",
         "close",
     ]
