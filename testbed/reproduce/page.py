@@ -36,8 +36,8 @@ nothing.
 
 _FITTED = """## What is fitted
 
-Keys of the files in `testbed/models` and `testbed/tapioca/machines`, where a comment says to what each is fitted,
-and rules of a model.
+Keys of the files in `testbed/models` and `testbed/tapioca/machines`, where a comment says to what each is
+fitted, and rules of a model.
 
 """
 

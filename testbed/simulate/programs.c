@@ -83,8 +83,7 @@ PROGRAM(mpiio_sync, {ENTER(MPI_File_sync), DELAY, CALLS(EVERYBODY, fsync, SYNC, 
 PROGRAM(mpiio_set_size, {ENTER(MPI_File_set_size), DELAY, BARRIER(PLAIN), CALLS(ROOT, ftruncate, META, FILE),
                          BARRIER(PLAIN), LEAVE, END})
 PROGRAM(mpiio_sync_alone, {ENTER(MPI_File_sync), DELAY, CALLS(EVERYBODY, fsync, SYNC, FILE), LEAVE, END})
-PROGRAM(mpiio_set_size_alone,
-        {ENTER(MPI_File_set_size), DELAY, CALLS(EVERYBODY, ftruncate, META, FILE), LEAVE, END})
+PROGRAM(mpiio_set_size_alone, {ENTER(MPI_File_set_size), DELAY, CALLS(EVERYBODY, ftruncate, META, FILE), LEAVE, END})
 
 PROGRAM(hdf5_create, {ENTER(H5Fcreate), DELAY, MPI_OPEN, LEAVE, END})
 PROGRAM(hdf5_open, {ENTER(H5Fopen), DELAY, MPI_OPEN, SMALL_READ(FIRST), BARRIER(PLAIN), LEAVE, END})

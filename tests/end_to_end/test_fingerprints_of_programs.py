@@ -20,7 +20,8 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> subprocess.Com
     """Replays the pattern of a fingerprint and compares.
 
     With `romio_hints` the library is ROMIO, for the program as for the pattern: without collective buffering
-    and data sieving it makes a system call for each piece of a data type. `layers` are those that both recorded.
+    and data sieving it makes a system call for each piece of a data type. `layers` are those that both
+    recorded.
     """
     environment = dict(ENVIRONMENT)
     if "layers" in kept:

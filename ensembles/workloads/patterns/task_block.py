@@ -109,12 +109,11 @@ class BlockState:
         # If no turn leaves a trace, all further turns can be expanded at once.
         stays = all((self.state[key] == state).all() for key, state in before.items())
         if stays and _seeks_before_each(group):
-            yield _in_turns([*self._moved_where_sought(*group, names, step, turns[1:])])
+            seek, move = group
+            yield _in_turns(self._moved_where_sought(seek, move, names, step, turns[1:]))
             return
         if stays and not any(_depends_on_turn(operation) for operation in group):
-            yield _in_turns(
-                [self._made(operation, names, step, turns[1:], False) for operation in group]
-            )
+            yield _in_turns([self._made(operation, names, step, turns[1:], False) for operation in group])
             return
         for call in turns[1:]:
             for operation in group:

@@ -60,7 +60,7 @@ WHOLE = {
     ),
     "twophase": ({"tasks": 7}, ["twophase.dat"]),
 }
-# As counted in a run of the kernel of GCRM: head of the file, six datasets with one node of their index, the last group.
+# As in runs of the kernel of GCRM: head of the file, six datasets with a node of their index, last group.
 GCRM_METADATA = 800 + 6 * (3368 + 3136) + 328
 GCRM_HEAD = 96
 # Those that leave gaps: how many bytes of the file are written.
@@ -300,7 +300,7 @@ def test_leaves_of_the_index_of_gcrm_lie_where_hdf5_puts_them(tmp_path, phase, d
     of_phase = [plan.steps[step].phase == f"metadata-of-{phase}" for step in writes[:, 1]]
     nodes = np.sort(writes[of_phase & (writes[:, 5] == GCRM_NODE), 4])
     between = np.diff(nodes[: len(nodes) // 3]) // plan.parameters["record_bytes"]  # of three datasets
-    # The first node becomes the root of the index: its leaf is written anew, behind 65 records like the second.
+    # The first node becomes the root of the index: its leaf is copied behind 65 records, like the second.
     assert (by_hdf5[0], between[0]) == (0, 65)
     np.testing.assert_array_equal(between[between > 0][1:], by_hdf5[1:])
     # With aligned records, the metadata have separate blocks.
