@@ -55,12 +55,16 @@ def test_a_pattern_with_another_parameter_differs(tmp_path):
     assert "the whole run: 40 and 20 calls of write" in done.stdout
 
 
-def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path):
+@pytest.mark.parametrize(
+    ("pattern", "options", "filters"),
+    [("gcrm", [], []), ("hacc", ["--tasks", "2", "--set", "shrink=1000"], ["--layer", "mpiio"])],
+)
+def test_simulated_and_replayed_patterns_make_the_same_calls(tmp_path, pattern, options, filters):
     real, virtual = tmp_path / "real", tmp_path / "virtual"
-    replay = [ENSIO, "replay", "gcrm", "--directory", tmp_path, "-o", real]
-    simulate = [ENSIO, "simulate", "gcrm", "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
+    replay = [ENSIO, "replay", pattern, *options, "--directory", tmp_path, "-o", real]
+    simulate = [ENSIO, "simulate", pattern, *options, "--fs", "healthy", "--sizes", "laptop", "-o", virtual]
     for command in (replay, simulate):
         subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True, timeout=600)
-    command = [ENSIO, "fingerprint", real, "--against", virtual]
+    command = [ENSIO, "fingerprint", real, *filters, "--against", virtual]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
