@@ -37,7 +37,17 @@ def compared(folder: Path, kept: dict, path: Path, *more: str) -> subprocess.Com
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("path", FINGERPRINTS, ids=lambda path: path.stem)
+# These repeat replays of others, with other calls of the same run.
+MORE = ("gcrm-tasks", "ior-mpiio-tasks")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem in MORE else ())
+        for path in FINGERPRINTS
+    ],
+)
 def test_a_pattern_makes_the_calls_of_its_program(tmp_path, path):
     kept = json.loads(path.read_text())
     assert kept["program"]

@@ -1,5 +1,6 @@
 """The shipped patterns: what the publications say of these workloads, counted apart from the expansion."""
 
+import functools
 import json
 import re
 from collections import Counter
@@ -78,6 +79,12 @@ GAPS = {
 
 def plan_of(name, overrides=None, **how):
     return expand(read_pattern(PATTERNS / f"{name}.toml"), overrides, **how)
+
+
+@functools.cache
+def published(name):
+    """The plan of a pattern at its published size."""
+    return plan_of(name, paper=True)
 
 
 def calls_named(plan, *names):
@@ -217,7 +224,7 @@ def test_madbench_goes_through_other_layers_with_the_same_calls(layer):
     ],
 )
 def test_gcrm_is_the_ladder_of_figure_6(name, writers, alignment, metadata):
-    plan = plan_of(name, paper=True)
+    plan = published(name)
     assert plan.tasks == writers
     rows = calls_named(plan, "posix.write")
     records = rows[rows[:, 5] == 1_600_000]
@@ -256,7 +263,7 @@ def metadata_calls(plan, call):
 def test_gcrm_makes_as_many_writes_of_metadata_as_its_kernel():
     counted = gcrm_counts("gcrm-records-1.8.3")
     with_later_hdf5 = gcrm_counts("gcrm-metadata")
-    plan = plan_of("gcrm", paper=True)
+    plan = published("gcrm")
     writes = metadata_calls(plan, "posix.write")
     of_phase = Counter(plan.steps[step].phase for step in writes[:, 1])
     # The first half has datasets of one chunk of each task. The kernel closes its file, with two writes.
@@ -304,7 +311,7 @@ def test_leaves_of_the_index_of_gcrm_lie_where_hdf5_puts_them(tmp_path, phase, d
     assert (by_hdf5[0], between[0]) == (0, 65)
     np.testing.assert_array_equal(between[between > 0][1:], by_hdf5[1:])
     # With aligned records, the metadata have separate blocks.
-    aligned = metadata_calls(plan_of("gcrm-aligned", paper=True), "posix.write")
+    aligned = metadata_calls(published("gcrm-aligned"), "posix.write")
     assert len(np.unique(aligned[:, 4] // MIB)) * 200 < len(aligned)
 
 
