@@ -32,6 +32,8 @@ HELP = "show or compare which calls a run made, with their sizes, offsets and or
 _MOST_DIFFERENCES = 12
 _ROWS = 20
 _FORMAT = "ensio fingerprint 1"
+_WITHOUT_FILE = {"mpisync", "mpimsg"}
+"""Layers whose calls have no file; they count if the user selects one of these layers."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,17 +85,18 @@ def _fingerprint_of(args: argparse.Namespace, path: str) -> dict[str, Any]:
     phases = None if args.whole else detect_phases(run)
     chosen = selection.for_run(run)
     nested = bool(selection.layers)
-    found = run.summarize(partial(_empty, phases, nested), selection=chosen)
+    without_file = bool(selection.layers and _WITHOUT_FILE.intersection(selection.layers))
+    found = run.summarize(partial(_empty, phases, nested, without_file), selection=chosen)
     refuse_nothing(run, chosen, found.entries[0].calls.total())
     for note in run.notes:
         warn(f"note: {note}")
     return {"format": _FORMAT, "run": path, "complete": not run.notes, "notes": run.notes, **found.to_json()}
 
 
-def _empty(phases: Phases | None, nested: bool, _: Run) -> Fingerprint:
+def _empty(phases: Phases | None, nested: bool, without_file: bool, _: Run) -> Fingerprint:
     from ensembles.structure.fingerprint import Fingerprint
 
-    return Fingerprint(phases, nested)
+    return Fingerprint(phases, nested, without_file)
 
 
 def _read(args: argparse.Namespace, path: str) -> dict[str, Any]:

@@ -79,6 +79,8 @@ class Fingerprint(Summary):
         Phases of the run. None: the whole run only.
     nested : bool
         Count calls inside others too, for example of a layer below MPI-IO.
+    without_file : bool
+        Count calls without a file too: messages and other calls of MPI.
 
     Attributes
     ----------
@@ -100,15 +102,18 @@ class Fingerprint(Summary):
     columns = ("rank", "thread", "start", "call", "depth", "file", "offset", "requested")
     requires = BY_RANK
 
-    def __init__(self, phases: Phases | None = None, nested: bool = False) -> None:
+    def __init__(
+        self, phases: Phases | None = None, nested: bool = False, without_file: bool = False
+    ) -> None:
         self.entries: dict[int, PhaseFingerprint] = {WHOLE: PhaseFingerprint()}
         self.files: Counter[int] = Counter()
         self._phases = phases
         self._nested = nested
+        self._without_file = without_file
 
     def add(self, chunk: Events) -> None:
-        """Add all calls of some tasks: of these, the calls on files count, and only the outermost."""
-        chunk = chunk[(chunk.file > 0) & ((chunk.depth == 0) | self._nested)]
+        """Add all calls of some tasks: by default, the calls on files count, and only the outermost."""
+        chunk = chunk[((chunk.file > 0) | self._without_file) & ((chunk.depth == 0) | self._nested)]
         if not len(chunk):
             return
         order = order_by_start(chunk)
@@ -247,7 +252,15 @@ def _files_text(files: list[dict[str, int]]) -> str:
 
 
 def _in_order_of_use(file: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the files of a task in the order of their first use, and the place of each call's file in it."""
+    """Return the files of a task in the order of their first use, and the place of each call's file in it.
+
+    Calls without a file have the place -1.
+    """
+    if not file.all():
+        files, known = _in_order_of_use(file[file > 0])
+        every = np.full(len(file), -1, np.int64)
+        every[file > 0] = known
+        return files, every
     files, first, place = np.unique(file, return_index=True, return_inverse=True)
     by_use = np.argsort(first)
     rank = np.empty(len(files), np.int64)

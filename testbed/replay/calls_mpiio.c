@@ -1,4 +1,4 @@
-/* The calls of MPI-IO. Files are opened by all tasks together.
+/* The calls of MPI-IO. Files are opened by all tasks together, or by a task alone.
  *
  * Several pieces of a file, in one box or more, are moved by one call on a view of the file. Setting a view is
  * collective, so a collective call on a file with such pieces in any task sets a view in all tasks. If the calls of
@@ -29,7 +29,7 @@ struct mpiio_file {
     int has_view;                       /* that view is set */
     int64_t tile;                       /* its extent: after so many bytes the pieces come again; 0: not known yet */
     const struct plan_operation *first; /* of the collective calls of this task */
-    MPI_File all;                       /* opened by all tasks */
+    MPI_File all;                       /* opened by all tasks, or by this task alone with open_alone */
     MPI_File own;                       /* opened by this task alone, if it needs that */
     MPI_Offset position;                /* position of this task in `all`, which setting a view resets */
 };
@@ -225,12 +225,11 @@ static int open_on(struct call_target *target, MPI_Comm comm, MPI_Info info, MPI
                          MPI_File_open(comm, target->file->path, MPI_MODE_RDWR | MPI_MODE_CREATE, info, handle));
 }
 
-static int make_open(struct call_target *target, long count)
+static int open_for(struct call_target *target, MPI_Comm comm)
 {
     struct mpiio_file *file = target->file->mpiio;
     MPI_Info info = hints_for_mpiio(target->plan);
-    (void)count;
-    int is_good = open_on(target, MPI_COMM_WORLD, info, &file->all);
+    int is_good = open_on(target, comm, info, &file->all);
     if (is_good && file->wants_own)
         is_good = open_on(target, MPI_COMM_SELF, info, &file->own);
     if (info != MPI_INFO_NULL)
@@ -239,6 +238,18 @@ static int make_open(struct call_target *target, long count)
     file->has_view = 0;
     file->position = 0;
     return is_good ? 0 : -1;
+}
+
+static int make_open(struct call_target *target, long count)
+{
+    (void)count;
+    return open_for(target, MPI_COMM_WORLD);
+}
+
+static int make_open_alone(struct call_target *target, long count)
+{
+    (void)count;
+    return open_for(target, MPI_COMM_SELF);
 }
 
 static int make_close(struct call_target *target, long count)
@@ -373,7 +384,9 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
 
 static const struct call calls[] = {
     {.name = "open", .make = make_open, .on = NAMED_FILE},
+    {.name = "open_alone", .make = make_open_alone, .on = NAMED_FILE},
     {.name = "close", .make = make_close, .on = OPEN_FILE},
+    {.name = "close_alone", .make = make_close, .on = OPEN_FILE},
     {.name = "read_at", .make = make_read_at, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "write_at", .make = make_write_at, .data = &data_written, .on = OPEN_FILE, .in_boxes = 1},
     {.name = "read_at_all", .make = make_read_at_all, .data = &data_read, .on = OPEN_FILE, .in_boxes = 1},
@@ -384,7 +397,9 @@ static const struct call calls[] = {
     {.name = "write", .make = make_write, .data = &data_written, .on = OPEN_FILE},
     {.name = "seek", .make = make_seek, .on = OPEN_FILE},
     {.name = "sync", .make = make_sync, .on = OPEN_FILE},
+    {.name = "sync_alone", .make = make_sync, .on = OPEN_FILE},
     {.name = "set_size", .make = make_set_size, .on = OPEN_FILE},
+    {.name = "set_size_alone", .make = make_set_size, .on = OPEN_FILE},
     {.name = NULL},
 };
 

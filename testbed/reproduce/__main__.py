@@ -22,7 +22,7 @@ from tabulate import tabulate
 
 from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import HEADERS, Figure, rows_of, summary
-from testbed.reproduce.fitted import told
+from testbed.reproduce.fitted import listed, told
 from testbed.reproduce.not_reproduced import NOT_REPRODUCED, OUTSIDE
 from testbed.reproduce.page import kept, write_page
 from testbed.reproduce.runs import Runs
@@ -87,6 +87,10 @@ def main() -> int:
     print()
     sentences = [*summary(rows), *told([kept(row) for row in rows])]
     print("\n".join(sentences))
+    named = list(listed([row.name[0] for row in rows]))
+    print("\nFitted:")
+    for sentence in named:
+        print(textwrap.fill(sentence, 100, initial_indent="  ", subsequent_indent="      "))
     outside = [row.name for row in rows if not row.met]
     print("\nNot reproduced:")
     missed = [(*name, OUTSIDE.get(name, "no reason is known")) for name in outside]
@@ -94,7 +98,7 @@ def main() -> int:
     for case, what, why in missed:
         print(textwrap.fill(f"{case}: {what}: {why}", 100, initial_indent="  ", subsequent_indent="      "))
     if args.write:
-        write_page(rows, sentences, missed, seeds)
+        write_page(rows, sentences, named, missed, seeds)
     return 0 if set(outside) <= set(OUTSIDE) else 1
 
 

@@ -86,6 +86,22 @@ FITS = (
 )
 
 
+def listed(cases: Sequence[str]) -> Iterator[str]:
+    """Name what is fitted, in a sentence for each machine.
+
+    Parameters
+    ----------
+    cases : sequence of str
+        Machines without one of these cases are left out.
+    """
+    for fit in FITS:
+        if not set(fit.cases).intersection(cases):
+            continue
+        named = [f"{', '.join(keys)} of {name}" for name, keys in fit.numbers.items()]
+        named += [f"that {rule}" for rule in fit.rules]
+        yield f"{fit.machines}: {'; '.join(named) or 'nothing'}"
+
+
 def told(rows: Sequence[Kept]) -> Iterator[str]:
     """Say for each machine how many numbers are fitted, and how many rows come out with them.
 

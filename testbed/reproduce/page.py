@@ -20,7 +20,7 @@ _HEAD = """# Numbers of the papers and of simulated runs
 number of a paper, the median of the simulated ones, and the range of 90 % of the seeds or more, from the
 value of one seed to that of another. It is met if the median is within the tolerance. That is ± 30 %,
 unless the row has another. Some numbers are in a paper in words only, such as "narrower" or "similar".
-Their tolerance excludes the contrary.
+Their tolerance excludes the contrary. The model of TAPIOCA draws nothing, so that its rows have no range.
 
 | kind | meaning |
 |---|---|
@@ -31,6 +31,13 @@ Their tolerance excludes the contrary.
 A number that another row has in other units has no row. Rates of IOR with two, four and eight calls are
 compared as decreases of the phase time. Within 30 % of each rate is also that splitting a call changes
 nothing.
+
+"""
+
+_FITTED = """## What is fitted
+
+Keys of the files in `testbed/models` and `testbed/tapioca/machines`, where a comment says to what each is
+fitted, and rules of a model.
 
 """
 
@@ -56,7 +63,11 @@ def kept(row: Row) -> Kept:
 
 
 def write_page(
-    rows: Sequence[Row], sentences: Sequence[str], missed: Sequence[tuple[str, str, str]], seeds: range
+    rows: Sequence[Row],
+    sentences: Sequence[str],
+    named: Sequence[str],
+    missed: Sequence[tuple[str, str, str]],
+    seeds: range,
 ) -> None:
     """Write the page.
 
@@ -65,6 +76,8 @@ def write_page(
     rows : sequence of Row
     sentences : sequence of str
         Sums of the rows.
+    named : sequence of str
+        What is fitted.
     missed : sequence of tuple of str
         What is not reproduced: case, what, reason.
     seeds : range
@@ -74,6 +87,7 @@ def write_page(
     parts = [
         _HEAD.format(seeds=len(seeds)) + "\n".join(table),
         "## Sums\n\n" + "\n".join(f"* {sentence}" for sentence in sentences),
+        _FITTED + "\n".join(f"* {sentence}" for sentence in named),
         "## Not reproduced\n\n" + "\n".join(f"* {case}, {what}: {why}" for case, what, why in missed),
     ]
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

@@ -68,6 +68,8 @@ PROGRAM(stdio_fflush, {ENTER(fflush), DELAY, FLUSH, LEAVE, END})
 
 PROGRAM(mpiio_open, {MPI_OPEN, END})
 PROGRAM(mpiio_close, {MPI_CLOSE, END})
+PROGRAM(mpiio_open_alone, {ENTER(MPI_File_open), DELAY, CALLS(EVERYBODY, open, OPEN, FILE), LEAVE, END})
+PROGRAM(mpiio_close_alone, {ENTER(MPI_File_close), DELAY, CALLS(EVERYBODY, close, CLOSE, FILE), LEAVE, END})
 PROGRAM(mpiio_read_at, {ALONE(MPI_File_read_at, pread, READ), END})
 PROGRAM(mpiio_write_at, {ALONE(MPI_File_write_at, pwrite, WRITE), END})
 PROGRAM(mpiio_read, {ALONE(MPI_File_read, pread, READ), END})
@@ -80,6 +82,8 @@ PROGRAM(mpiio_seek, LOCAL(MPI_File_seek))
 PROGRAM(mpiio_sync, {ENTER(MPI_File_sync), DELAY, CALLS(EVERYBODY, fsync, SYNC, FILE), BARRIER(PLAIN), LEAVE, END})
 PROGRAM(mpiio_set_size, {ENTER(MPI_File_set_size), DELAY, BARRIER(PLAIN), CALLS(ROOT, ftruncate, META, FILE),
                          BARRIER(PLAIN), LEAVE, END})
+PROGRAM(mpiio_sync_alone, {ENTER(MPI_File_sync), DELAY, CALLS(EVERYBODY, fsync, SYNC, FILE), LEAVE, END})
+PROGRAM(mpiio_set_size_alone, {ENTER(MPI_File_set_size), DELAY, CALLS(EVERYBODY, ftruncate, META, FILE), LEAVE, END})
 
 PROGRAM(hdf5_create, {ENTER(H5Fcreate), DELAY, MPI_OPEN, LEAVE, END})
 PROGRAM(hdf5_open, {ENTER(H5Fopen), DELAY, MPI_OPEN, SMALL_READ(FIRST), BARRIER(PLAIN), LEAVE, END})
@@ -124,6 +128,7 @@ static const struct program programs[] = {
     ALL(hdf5, write_all),      ONE(hdf5, read),         ALL(hdf5, read_all),      ALL(hdf5, flush),
     ALL(hdf5, metadata),       ALL(mpi, barrier),       ALL(mpi, allgather),      ALL(mpi, allreduce),
     ONE(mpi, exchange),        ONE(task, compute),      ALL(mpiio, read_all),     ALL(mpiio, write_all),
+    ONE(mpiio, open_alone),    ONE(mpiio, close_alone), ONE(mpiio, sync_alone),   ONE(mpiio, set_size_alone),
 };
 
 const struct program *program_named(const char *call)

@@ -7,7 +7,7 @@ import pytest
 
 from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import Figure, Row, near, rows_of, summary
-from testbed.reproduce.fitted import FITS, told
+from testbed.reproduce.fitted import FITS, listed, told
 from testbed.reproduce.not_reproduced import OUTSIDE
 from testbed.reproduce.page import PAGE, Kept, kept, rows_of_page
 from testbed.reproduce.runs import Runs
@@ -39,6 +39,8 @@ def test_the_page_counts_the_fitted_numbers_and_the_rows_that_they_explain():
     assert {row.case for row in rows} == {case for fit in FITS for case in fit.cases}
     text = PAGE.read_text()
     assert all(f"* {sentence}\n" in text for sentence in told(rows))
+    assert all(f"* {sentence}\n" in text for sentence in listed([row.case for row in rows]))
+    assert all(key in text for fit in FITS for keys in fit.numbers.values() for key in keys)
     predicted = [row.is_met for row in rows if row.kind == "predicted"]
     assert f"* predicted: {sum(predicted)} of {len(predicted)} within tolerance" in text
     assert all(f"* {row.case}, {row.what}: " in text for row in rows if not row.is_met)

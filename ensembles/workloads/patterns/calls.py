@@ -15,6 +15,7 @@ class FileState(IntEnum):
     DATASET = 2  # file and its dataset (HDF5) or variable (NetCDF) are open
     INDEPENDENT = 3  # PnetCDF: the same, and transfers are independent
     POSTED = 4  # PnetCDF: requests are not complete
+    ALONE = 5  # MPI-IO: the task opened the file by itself
 
 
 ANY = frozenset(FileState)
@@ -23,6 +24,7 @@ OPEN = frozenset({FileState.OPEN})
 DATASET = frozenset({FileState.DATASET})
 INDEPENDENT = frozenset({FileState.INDEPENDENT})
 POSTED = frozenset({FileState.POSTED})
+ALONE = frozenset({FileState.ALONE})
 
 
 @dataclass(frozen=True)
@@ -164,17 +166,21 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
     "mpiio": {
         "open": _opening(collective=True),
         "close": _closing(collective=True),
-        "seek": _SEEK,
-        "read": _READ,
-        "write": _WRITE,
-        "read_at": _in_boxes(_IN_PIECES_READ),
-        "write_at": _in_boxes(_IN_PIECES_WRITE),
+        "open_alone": _in(CLOSED, _opening(), FileState.ALONE),
+        "close_alone": _in(ALONE, CallKind(), FileState.CLOSED),
+        "seek": _in(OPEN | ALONE, _SEEK),
+        "read": _in(OPEN | ALONE, _READ),
+        "write": _in(OPEN | ALONE, _WRITE),
+        "read_at": _in(OPEN | ALONE, _in_boxes(_IN_PIECES_READ)),
+        "write_at": _in(OPEN | ALONE, _in_boxes(_IN_PIECES_WRITE)),
         "read_at_all": _in_boxes(_ALL_READ),
         "write_at_all": _in_boxes(_ALL_WRITE),
         "read_all": _in_boxes(_ALL_READ),
         "write_all": _in_boxes(_ALL_WRITE),
         "sync": _TOGETHER,
+        "sync_alone": CallKind(before=ALONE),
         "set_size": CallKind(_SIZE, 0, collective=True, same_size=True),
+        "set_size_alone": CallKind(_SIZE, 0, before=ALONE),
     },
     "hdf5": {
         "create": _opening(collective=True),
@@ -204,7 +210,7 @@ FILE_CALLS: Mapping[str, Mapping[str, CallKind]] = {
 }
 
 COLLECTIVELY_OPENED = ("mpiio", "hdf5", "netcdf", "pnetcdf")
-"""Layers whose files all tasks open together."""
+"""Layers whose files all tasks open together, but for calls of MPI-IO that say otherwise."""
 
 MAKES_ROOM = ("hdf5.dataset_create", "netcdf.variable_create", "pnetcdf.variable_create")
 """Calls that determine the length of a file by their size."""

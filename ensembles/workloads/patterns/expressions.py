@@ -315,6 +315,21 @@ def _square_root(*values: Number) -> Number:
     return math.isqrt(values[0])
 
 
+def _picked(*values: Number) -> Number:
+    """The value with a number, from 0 on; the last one for higher numbers."""
+    number, *choices = values
+    if not choices:
+        raise _ExpressionProblem("pick takes a number and the values that it chooses from")
+    if np.any(np.less(number, 0)):
+        raise _ExpressionProblem("pick has no value with a number below 0")
+    if isinstance(number, int):
+        return choices[min(number, len(choices) - 1)]
+    chosen = choices[-1]
+    for place, choice in enumerate(choices[:-1]):
+        chosen = np.where(number == place, choice, chosen)
+    return np.asarray(np.broadcast_to(chosen, number.shape), dtype=np.int64)
+
+
 _MOST_FACTORED = 1 << 32
 _MOST_AXES = 8
 
@@ -323,6 +338,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     "max": _largest_of,
     "dims": _dimension,
     "isqrt": _square_root,
+    "pick": _picked,
 }
 
 

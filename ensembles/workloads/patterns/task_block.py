@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
-from ensembles.workloads.patterns.calls import EXCHANGE, FileState
+from ensembles.workloads.patterns.calls import ALONE, EXCHANGE, FileState
 from ensembles.workloads.patterns.expressions import Expression, Number
 from ensembles.workloads.patterns.pattern import Operation, evaluate_count
 
@@ -108,16 +108,30 @@ class BlockState:
             yield self._made(operation, names, step, range(1))
         # If no turn leaves a trace, all further turns can be expanded at once.
         stays = all((self.state[key] == state).all() for key, state in before.items())
+        if stays and _seeks_before_each(group):
+            seek, move = group
+            yield _in_turns(self._moved_where_sought(seek, move, names, step, turns[1:]))
+            return
         if stays and not any(_depends_on_turn(operation) for operation in group):
-            made = [self._made(operation, names, step, turns[1:], False) for operation in group]
-            part = np.concatenate(made, axis=1)
-            number = np.concatenate([_numbers_of_calls(each) for each in made])
-            place = np.repeat(np.arange(len(made)), [each.shape[1] for each in made])
-            yield part[:, np.lexsort((place, number, part[_RANK]))]
+            yield _in_turns([self._made(operation, names, step, turns[1:], False) for operation in group])
             return
         for call in turns[1:]:
             for operation in group:
                 yield self._made(operation, names, step, range(call, call + 1))
+
+    def _moved_where_sought(
+        self, seek: Operation, move: Operation, names: Mapping[str, Number], step: int, calls: range
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return seeks, and transfers that each begin where the seek before it went."""
+        sought = self._made(seek, names, step, calls, False)
+        moved = self._made(move, names, step, calls, False)
+        moved[_OFFSET] = sought[_OFFSET]
+        too_far = moved[_OFFSET] > _MOST_BYTES - moved[_BYTES]
+        what = "the file would have 2**63 bytes or more"
+        _refuse_where(too_far, moved[_BYTES], moved, move.values["size"], what)
+        assert move.file is not None
+        self.position[move.file][moved[_RANK] - self.first] = moved[_OFFSET] + moved[_BYTES]
+        return sought, moved
 
     def _refuse_posted(self, step: int) -> None:
         """Reject requests that are not complete at the end of a step, when their memory is used again."""
@@ -383,6 +397,22 @@ def _turns(group: list[Operation], names: Mapping[str, Number]) -> range | None:
     return range(counts[0])
 
 
+def _seeks_before_each(group: Sequence[Operation]) -> bool:
+    """Whether the operations are seeks and transfers at the position, of the same tasks in the same turns."""
+    if len(group) != 2 or group[0].file != group[1].file or group[0].when.text != group[1].when.text:
+        return False
+    return group[0].kind.sets_position and group[1].kind.moves_position
+
+
+def _in_turns(made: Sequence[np.ndarray]) -> np.ndarray:
+    """Order the calls of several operations: the first of each, then the second of each."""
+    part = np.concatenate(made, axis=1)
+    number = np.concatenate([_numbers_of_calls(each) for each in made])
+    place = np.repeat(np.arange(len(made)), [each.shape[1] for each in made])
+    ordered: np.ndarray = part[:, np.lexsort((place, number, part[_RANK]))]
+    return ordered
+
+
 def _depends_on_turn(operation: Operation) -> bool:
     """Whether a call depends on those before it by more than their number, or is not made in each turn."""
     kind = operation.kind
@@ -495,6 +525,10 @@ def _state_told(state: FileState, before: frozenset[FileState]) -> str:
         return "whose transfers are collective there"
     if state is FileState.DATASET:
         return "whose dataset is still open there"
+    if state is FileState.ALONE:
+        return "which it opened alone"
+    if before == ALONE:
+        return "which all tasks opened together"
     opens = FileState.CLOSED in before
     return "which is already open there" if opens else "whose dataset is not open there"
 

@@ -52,7 +52,7 @@ def test_sizes_are_the_papers_where_a_command_wants_them_and_otherwise_a_laptops
 
 
 def test_layer_replaces_the_patterns_own():
-    assert "mpiio.write_at" in plan_of("gcrm", "--layer", "mpiio").calls
+    assert "mpiio.seek" in plan_of("gcrm", "--layer", "mpiio").calls
 
 
 @pytest.mark.parametrize(

@@ -154,3 +154,29 @@ def test_a_file_that_is_no_fingerprint_is_refused(run_directory, tmp_path, capsy
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "other.json" in said
+
+
+def test_calls_without_a_file_count_on_request():
+    """Messages between calls on the files: their order counts, and they are on no file."""
+    calls = [*CALLS, Call("MPI_Isend", "mpimsg", "wait")]
+    plain = rows()
+    sent = np.tile([0, 0, 1, 0], 2) > 0
+    mixed = rows(
+        call=np.where(sent, len(CALLS), plain["call"]),
+        file=np.where(sent, 0, plain["file"]),
+        offset=np.where(sent, -1, plain["offset"]),
+    )
+
+    def found(columns, without_file):
+        made = Fingerprint(without_file=without_file)
+        made.add(make_events(columns, calls, PATHS, order_by="end"))
+        return made.to_json()
+
+    assert found(mixed, True)["whole"]["calls"]["MPI_Isend"] == 2
+    assert "MPI_Isend" not in found(mixed, False)["whole"]["calls"]
+    assert found(mixed, True)["files"] == found(mixed, False)["files"] == of(plain)["files"]
+    later = {**mixed, "start": np.where(sent, mixed["start"] + 110, mixed["start"])}
+    assert differences(found(mixed, True), found(later, True)) == [
+        "the whole run: the same calls in another order"
+    ]
+    assert differences(found(mixed, False), found(later, False)) == []

@@ -1,5 +1,6 @@
 """Operations whose calls take turns."""
 
+import numpy as np
 import pytest
 
 from ensembles.model.errors import EnsioError
@@ -104,3 +105,29 @@ def test_impossible_turns_are_refused(expanded, old, new, message):
     assert old in TEXT
     with pytest.raises(EnsioError, match=message):
         expanded(TEXT.replace(old, new)).column("call")
+
+
+def test_each_write_begins_where_the_seek_before_it_went(expanded):
+    """A later write without a seek goes on where the last of them ended."""
+    every = TEXT.replace('when = "rank == 0 or call != 1"\n', "")
+    further = every + '\n[[phases.operations]]\ncall = "write"\nfile = "data"\nsize = 7\n'
+    plan = expanded(further)
+    for rank in range(2):
+        own = plan.column("rank") == rank
+        names = np.array([plan.calls[call] for call in plan.column("call")[own]])
+        offset, size = plan.column("offset")[own], plan.column("bytes")[own]
+        writes = np.flatnonzero(names == "posix.write")
+        expected = []
+        for repetition in range(2):
+            begins = [1000 * repetition + 100 * rank + 10 * call for call in range(3)]
+            expected += [*zip(begins, [1, 2, 3], strict=True), (begins[-1] + 3, 7)]
+        assert list(zip(offset[writes].tolist(), size[writes].tolist(), strict=True)) == expected
+        sought = np.flatnonzero(names == "posix.lseek")
+        assert [writes[i] - sought[i - i // 4] for i in range(8) if i % 4 < 3] == [1] * 6
+
+
+def test_a_write_beyond_the_largest_file_is_refused(expanded):
+    every = TEXT.replace('when = "rank == 0 or call != 1"\n', "")
+    far = every.replace('"1000 * repetition + 100 * rank + 10 * call"', '"9223372036854775804 + call"')
+    with pytest.raises(EnsioError, match=r"2\*\*63 bytes or more"):
+        expanded(far)

@@ -36,6 +36,20 @@ def test_a_number_is_an_expression():
     assert value(4096) == 4096
 
 
+def test_pick_chooses_by_number_and_keeps_the_last_for_higher_ones():
+    assert [value("pick(call, 5, 7, 9)", call=call) for call in range(5)] == [5, 7, 9, 9, 9]
+    call = np.array([3, 0, 1, 2], dtype=np.int64)
+    np.testing.assert_array_equal(value("pick(call, 5, 10 * call, 9)", call=call), [9, 5, 10, 9])
+    np.testing.assert_array_equal(value("pick(call, 4)", call=call), [4, 4, 4, 4])
+    np.testing.assert_array_equal(value("pick(1, 4, call)", call=call), call)
+
+
+@pytest.mark.parametrize("text", ["pick(3)", "pick(call - 1, 3, 4)"])
+def test_pick_refuses_what_has_no_value(text):
+    with pytest.raises(EnsioError, match="pick"):
+        value(text, call=np.arange(3, dtype=np.int64))
+
+
 def test_arrays_give_a_value_for_each_task():
     rank = np.arange(4, dtype=np.int64)
     np.testing.assert_array_equal(value("rank * 10 + (rank % 2 == 0)", rank=rank), [1, 10, 21, 30])
