@@ -16,7 +16,7 @@ from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_CALLS = 64
 _LEAST_TO_DATA = 0.5
-"""Requests, and their ratio to calls that move data, below which they must take a notable time."""
+"""Requests, and their ratio to calls that move data, below which other tasks must wait for a notable time."""
 
 ADVICE = (
     "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
@@ -49,7 +49,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
     are_few = count < LEAST_CALLS or count < _LEAST_TO_DATA * transfers
-    if are_few and busiest_s < FROM_SHARE["warning"] * case.run_s:
+    if are_few and (len(case.ranks) < 2 or busiest_s < FROM_SHARE["warning"] * case.run_s):
         return None
     tasks = len(np.unique(table["rank"][chosen]))
     size = float(table["bytes"][chosen].sum()) / count
