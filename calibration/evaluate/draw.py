@@ -115,7 +115,7 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
     """
     rng = np.random.default_rng([seed, 17])
     kind = str(rng.choice(["records", "collective", "madbench"], p=[0.8, 0.12, 0.08]))
-    # From numbers of its own, so that a seed draws the other programs as it did without HDF5.
+    # From separate numbers, so that a seed draws the other programs as it did without HDF5.
     of_hdf5 = np.random.default_rng([seed, 23])
     if of_hdf5.random() < _HDF5_SHARE:
         kind, rng = "hdf5", of_hdf5

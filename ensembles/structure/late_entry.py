@@ -157,7 +157,7 @@ def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: flo
     mine = ranks == found.rank
     if not mine.any() or mine.all():
         return found
-    # What a task waits in collective calls for others is no I/O of its own.
+    # Waiting for others in collective calls does not count.
     is_io = np.array([call.layer == "mpiio" for call in run.calls], bool)[meetings["call"]]
     is_io &= np.isin(meetings["rank"], ranks)
     busy, waits = (

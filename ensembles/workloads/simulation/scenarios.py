@@ -141,7 +141,10 @@ def read_scenario(path: Path) -> Scenario:
     text, content = read_toml(path)
     tables = Tables(path, Lines(text))
     tables.keys(
-        content, (), ("title", "pattern", "model"), ("cause", "where", "parameters", "planted", "fault", "settings")
+        content,
+        (),
+        ("title", "pattern", "model"),
+        ("cause", "where", "parameters", "planted", "fault", "settings"),
     )
     texts = {
         key: tables.text(content, (), key) for key in ("title", "pattern", "model", "cause") if key in content
