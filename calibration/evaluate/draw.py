@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.evaluate.programs import COLLECTIVE, records
+from calibration.evaluate.programs import COLLECTIVE, HDF5, records
 from ensembles.workloads.patterns.pattern import Pattern
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import Model, read_model
@@ -94,7 +94,11 @@ PLANTS = {
     ),
     "collective": ("collective-coordination", "aggregation-mismatch"),
     "madbench": ("strided-readahead",),
+    "hdf5": ("hdf5-metadata", "collective-coordination", "straggler-node", "straggler-task"),
 }
+
+_HDF5_SHARE = 0.1
+"""Share of the runs whose program uses HDF5."""
 
 
 def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
@@ -111,12 +115,18 @@ def draw(seed: int, healthy: bool, pair: bool = False) -> Drawn:
     """
     rng = np.random.default_rng([seed, 17])
     kind = str(rng.choice(["records", "collective", "madbench"], p=[0.8, 0.12, 0.08]))
+    # From separate numbers, so that a seed draws the other programs as it did without HDF5.
+    of_hdf5 = np.random.default_rng([seed, 23])
+    if of_hdf5.random() < _HDF5_SHARE:
+        kind, rng = "hdf5", of_hdf5
     causes = () if healthy else _choose(rng, PLANTS[kind], 1 + pair)
     settings = _machine(rng)
     faults: dict[str, float] = {}
     strength = float(np.exp(rng.uniform(np.log(0.05), 0)))
     if kind == "records":
         return _records(seed, rng, causes, settings, strength)
+    if kind == "hdf5":
+        return _hdf5(seed, rng, causes, settings, strength)
     if kind == "collective":
         per_node = int(rng.choice([2, 4, 8]))
         tasks = int(rng.choice([16, 32, 64, 128]))
@@ -182,6 +192,39 @@ def _compute(rng: np.random.Generator, step_s: float) -> dict[str, int]:
     spread = float(rng.choice([0, 0.02, 0.2]))
     us = 1e6 * share * step_s
     return {"compute_us": int(us), "compute_spread_us": int(us * spread)}
+
+
+def _hdf5(
+    seed: int, rng: np.random.Generator, causes: tuple[str, ...], settings: dict[str, float], strength: float
+) -> Drawn:
+    """Draw a program that writes a dataset with attributes in each step, through HDF5."""
+    tasks, calls = int(2 ** rng.uniform(3, 7)), int(rng.choice([1, 2, 4]))
+    block = int(2 ** rng.uniform(18, 22))
+    parameters = dict(
+        tasks=tasks,
+        tasks_per_node=int(rng.choice([2, 4, 8])),
+        steps=int(rng.integers(3, 9)),
+        calls=calls,
+        block_bytes=block,
+        collective=int(rng.random() < 0.5 or "collective-coordination" in causes),
+        attributes=int(rng.choice([1, 1, 4])),
+        **_compute(rng, calls * block / 100e6),
+    )
+    faults: dict[str, float] = {}
+    habits: list[Habit] = []
+    if "hdf5-metadata" in causes:
+        # Small requests wait for a lock of the file system, as in the scenario of GCRM.
+        parameters["attributes"] = int(2 ** rng.uniform(4, 8))
+        faults["small-requests"] = strength
+        settings["small_request_ms"] = 4.0
+    if parameters["attributes"] > 1:
+        joined = {"attributes": 1, "attribute_bytes": 64 * parameters["attributes"]}
+        habits.append(Habit("hdf5-metadata", joined))
+    for cause in causes:
+        if cause != "hdf5-metadata":
+            _plant(cause, rng, parameters, settings, faults, habits, strength, MOST_CALLS)
+    habits += _one_stripe(settings)
+    return Drawn(seed, "hdf5", HDF5, parameters, settings, faults, habits, _named(rng))
 
 
 def _records(
@@ -349,6 +392,9 @@ def _plant(
     elif cause == "cache-cliff":
         faults[cause] = strength
         settings["cache_MiB"] = 64.0
+        habits.append(Habit(cause, {}, (cause,)))
+    elif cause == "collective-coordination":
+        faults[cause] = strength
         habits.append(Habit(cause, {}, (cause,)))
     elif cause == "interference":
         faults["background-load"] = strength

@@ -10,6 +10,7 @@ OPS: dict[str, set[str]] = {
     "cache-cliff": {"write"},
     "close-cost": {"close"},
     "collective-coordination": {"write"},
+    "hdf5-metadata": {"write"},
     "imbalance": {"write"},
     "interference": {"read", "write"},
     "metadata-storm": {"meta", "open"},

@@ -242,3 +242,69 @@ name = "close"
 call = "close"
 file = "data"
 """
+
+HDF5 = """
+title = "drawn"
+layer = "hdf5"
+
+[parameters]
+tasks = 64
+tasks_per_node = 4
+steps = 6
+calls = 2                  # pieces of a task in each dataset
+block_bytes = "MiB"
+collective = 0             # 1: collective transfers
+attributes = 1             # written with each dataset
+attribute_bytes = 64
+compute_us = 0
+compute_spread_us = 0
+
+[files.data]
+path = "data.h5"
+
+[[phases]]
+name = "open"
+[[phases.operations]]
+call = "create"
+file = "data"
+
+[[phases]]
+name = "step"
+repetitions = "steps"
+[[phases.operations]]
+call = "task.compute"
+duration_ns = "1000 * (compute_us + (rank * 7919 + repetition * 104729) % 1009 * compute_spread_us // 1009)"
+when = "compute_us + compute_spread_us > 0"
+[[phases.operations]]
+call = "dataset_create"
+file = "data"
+size = "tasks * calls * block_bytes"
+[[phases.operations]]
+call = "metadata"
+file = "data"
+times = "attributes"
+size = "attribute_bytes"
+[[phases.operations]]
+call = "write"
+file = "data"
+times = "calls"
+when = "not collective"
+offset = "((repetition * calls + call) * tasks + rank) * block_bytes"
+size = "block_bytes"
+[[phases.operations]]
+call = "write_all"
+file = "data"
+times = "calls"
+when = "collective"
+offset = "((repetition * calls + call) * tasks + rank) * block_bytes"
+size = "block_bytes"
+[[phases.operations]]
+call = "dataset_close"
+file = "data"
+
+[[phases]]
+name = "close"
+[[phases.operations]]
+call = "close"
+file = "data"
+"""

@@ -57,7 +57,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.collective_steps import step_table
-    from ensembles.structure.late_entry import late_entry
+    from ensembles.structure.late_entry import late_of_run
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import detect_phases
     from ensembles.structure.phases.inner_waits import InnerWaits, waiting_inside
@@ -96,7 +96,7 @@ def execute(args: argparse.Namespace) -> int:
     if has_all:
         ends = [(entry.start_s, entry.end_s) for entry in totals]
         span_s = max(end for _, end in ends) - min(start for start, _ in ends) if ends else 0.0
-        enters = late_entry(found["entries"], run.tasks, run_length_s(run, span_s), run.info.clock_error_ns)
+        enters = late_of_run(found["entries"], found["io"], run, run_length_s(run, span_s))
         if enters is not None:
             result["late_entry"] = enters.to_json()
     worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)

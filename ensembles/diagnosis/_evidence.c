@@ -53,7 +53,7 @@ typedef struct {
 
 typedef struct {
     int64_t file, rank;
-    int64_t bytes, read_bytes, low, high, last_end; /* the last four of reads; -1: there is none */
+    int64_t bytes, last_end; /* the latter of reads; -1: there is none */
 } use_row;
 
 typedef struct {
@@ -155,9 +155,6 @@ static void add_read(const evidence_job *job, Py_ssize_t i, call_row *row, use_r
 {
     const int64_t low = job->offset[i], high = low + job->moved[i];
     add_sums(&row->jumps[low != use->last_end], time_ns, job->moved[i], log_ns);
-    use->low = use->last_end < 0 ? low : least_of(use->low, low);
-    use->high = use->last_end < 0 ? high : most_of(use->high, high);
-    use->read_bytes += job->moved[i];
     use->last_end = high;
 }
 
@@ -321,13 +318,13 @@ static PyObject *spreads_table(const keyed_rows *spreads)
 
 static PyObject *uses_table(const keyed_rows *uses)
 {
-    enum { NUMBERS = 6 };
+    enum { NUMBERS = 3 };
     columns64 made;
     if (make_columns64(&made, NUMBERS, uses->rows) != 0)
         return NULL;
     for (uint32_t i = 0; i < uses->rows; i++) {
         const use_row *const row = row_of(uses, i);
-        const int64_t numbers[NUMBERS] = {row->file, row->rank, row->bytes, row->read_bytes, row->low, row->high};
+        const int64_t numbers[NUMBERS] = {row->file, row->rank, row->bytes};
         put_row64(&made, numbers, NUMBERS, NULL);
     }
     return made.bytes;

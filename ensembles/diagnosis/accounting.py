@@ -14,7 +14,7 @@ from ensembles.diagnosis.remedy import severity_of
 ALIKE = 0.9
 """Findings with this share of the largest gain, or more, gain nearly the same."""
 
-_CERTAIN = 0.5
+_CERTAIN = 2 / 3
 """Where the saving of a cause is taken, to find its symptoms: from the best estimate to the lower end."""
 
 _SAME_CALLS = 0.9

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.counted.above_storage import above_storage
-from ensembles.diagnosis.enters_late import enters_late
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
@@ -47,7 +46,9 @@ from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.summary import ignoring_run
-from ensembles.summaries.collective_entries import CollectiveEntries
+from ensembles.structure.late_entry import LateEntry, late_of_run
+from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.summaries.collective_entries import CollectiveEntries, is_meeting
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -86,7 +87,7 @@ RULES: tuple[Rule, ...] = (
 """All rules. Of those that explain the same calls, the more specific ones come first."""
 
 
-_ENTRIES = "collective-entries"
+_ENTRIES, _IO = "collective-entries", "io-by-phase"
 
 NO_CALLS = (
     "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
@@ -166,9 +167,10 @@ class DiagnosisPass:
         self.requests: dict[str, SummaryRequest] = {
             name: need for rule in with_calls for name, need in rule.NEEDS.items()
         }
-        if SUMMARY in self.requests:
+        if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
             make = ignoring_run(CollectiveEntries)
             self.requests[_ENTRIES] = SummaryRequest(make, CollectiveEntries.columns)
+            self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -192,14 +194,17 @@ class DiagnosisPass:
                 findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
                 refused[rule.ID] = str(reason)
-        unexplained_s = run_s = late_outside = late_at_entry = None
+        unexplained_s = run_s = late_outside = None
+        late_entry: LateEntry | None = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             run_s = case.run_s
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
-            late_at_entry = enters_late(case, summaries[_ENTRIES])
+            if _ENTRIES in summaries:
+                late_entry = late_of_run(summaries[_ENTRIES], summaries[_IO], run, run_s)
+                late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)
@@ -215,6 +220,11 @@ class DiagnosisPass:
             hints=tuple(hints),
             run_s=run_s,
             late_outside=late_outside,
-            late_entry=late_at_entry,
+            late_entry=late_entry,
             above_storage=above_storage(run) if has_counters_only(run) else None,
         )
+
+
+def _io_by_phase(run: Run) -> CriticalIo:
+    assert run.phases is not None
+    return CriticalIo(run.phases)

@@ -25,7 +25,7 @@ BINS_PER_OCTAVE = 4
 MOST_QUARTERED = 24
 """In runs with more phases, phases are enough to compare tasks, and their quarters are not kept."""
 
-_TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses", "extents")
+_TABLES = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
 _IO, _READ, _WRITE = 1, 2, 4
 
@@ -38,7 +38,7 @@ _FOUND = {
     "ends": (*_CALL, "ragged", *_SUMS, "log_ns"),
     "order": (*_CALL, "jumps", *_SUMS, "log_ns"),
     "durations": ("call", "size", "bin", "n"),
-    "uses": ("file", "rank", "bytes", "read", "low", "high"),
+    "uses": ("file", "rank", "bytes"),
     "targets": ("call", "size", "target", "rank", *_SUMS, "least_ns", "log_ns"),
 }
 """Rows of numbers of each table that `_compiled.sum_evidence` returns."""
@@ -102,15 +102,13 @@ class Evidence(Summary):
         begin where the one before ended): ``n``, ``log_ns``, ``time_ns``.
     uses : KeyedSums
         Of transfers, by ``file`` and ``rank``: ``bytes``.
-    extents : KeyedSums
-        Of reads, by ``file`` and ``rank``: ``bytes``, ``low`` and ``high`` offset.
     """
 
     columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
     requires = RANK_ORDER
     case: Case | None = None
     """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
-    results = ("calls", "quarters", "durations", "targets", "ends", "order", "uses", "extents")
+    results = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
 
     def __init__(self, phases: Phases | None, stripes: np.ndarray) -> None:
         self._phases, self.stripes = phases, stripes
@@ -124,7 +122,6 @@ class Evidence(Summary):
         self.ends = KeyedSums(("phase", "call", "size", "ragged"), logs)
         self.order = KeyedSums(("phase", "rank", "call", "size", "jumps"), logs)
         self.uses = KeyedSums(("file", "rank"), ("bytes",))
-        self.extents = KeyedSums(("file", "rank"), ("bytes",), ("low",), ("high",))
 
     @classmethod
     def for_run(cls, run: Run) -> Evidence:
@@ -154,10 +151,6 @@ class Evidence(Summary):
             if "log_ns" in rows:
                 rows["log_ns"] = rows["log_ns"].view(np.float64)
             getattr(self, table).add_summed(rows)
-            if table == "uses":
-                reads = np.flatnonzero(rows["read"])
-                rows = {name: row[reads] for name, row in rows.items()}
-                self.extents.add_summed(rows | {"bytes": rows["read"]})
 
     @staticmethod
     def bin_ns(number: np.ndarray) -> np.ndarray:

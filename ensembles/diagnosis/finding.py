@@ -310,6 +310,13 @@ class Diagnosis:
             return False
         return finding.id != "not-io" and finding.gain_s[1] < self.SMALL_SHARE * self.run_s
 
+    @property
+    def left_text(self) -> str:
+        """What tasks wait although no finding explains it, and which task is late; ``""`` if none is."""
+        from ensembles.diagnosis.text import unexplained_text
+
+        return unexplained_text(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
         return {

@@ -18,6 +18,7 @@ from ensembles.diagnosis.slow_units import (
     View,
     find_among_few_nodes,
     find_outlier,
+    one_for_each_node,
     views_of,
 )
 from ensembles.model.units import seconds_text, share_text
@@ -87,6 +88,9 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     )
     if by_node and few:
         checks += (Check("enough-nodes", None, f"{nodes} nodes: whether nodes usually differ is not known"),)
+    if by_node and node is not None and one_for_each_node(case, node):
+        text = "one task of each node makes the calls that are compared: it may be slow itself"
+        checks += (Check("not-the-task", None, text),)
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
     return Remedy(
         rows,

@@ -117,13 +117,17 @@ def find_outlier(
     """
     slower, present, weight = view.slower, view.present, view.weight
     slower = slower - _explained_by_load(case, slower.mean(axis=0)) * weight[:, None] / weight.mean()
-    is_node = node is not None and _mates_are_slow(slower, node)
+    one_each = node is not None and one_for_each_node(case, node)
+    is_node = node is not None and (one_each or _mates_are_slow(slower, node))
     if is_node != by_node:
         return None
     if by_node:
         assert node is not None
         counts = np.bincount(node)
-        slower = np.stack([np.bincount(node, row) / counts for row in slower])
+        if one_each:
+            moves = _moves_data(case)
+            counts, slower = np.bincount(node, moves), np.where(moves, slower, 0.0)
+        slower = np.stack([np.bincount(node, row) / np.maximum(counts, 1) for row in slower])
         full = counts >= _LEAST_PART * counts.max()
         if full.sum() < 2 or not full[int(np.argmax(slower.mean(axis=0)))]:
             return None
@@ -230,6 +234,24 @@ def _loads(case: Case) -> np.ndarray:
     task = np.searchsorted(case.ranks, parts.rank)
     np.maximum.at(found, task, np.log(load[parts.target] / np.median(load[parts.target])))
     return found
+
+
+def one_for_each_node(case: Case, node: np.ndarray) -> bool:
+    """Whether nodes have several tasks, but one of them moves the data of all: an aggregator.
+
+    Its node has no other task that shows which of the two is slow.
+    """
+    moving = np.bincount(node, _moves_data(case))
+    return bool(moving.max() == 1 and np.bincount(node).max() > 1)
+
+
+def _moves_data(case: Case) -> np.ndarray:
+    """Find the tasks that read or write in storage calls: bool, shape (tasks,)."""
+    if _moves_data not in case.shared:
+        rows = (case.layer == "posix") & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+        case.shared[_moves_data] = np.isin(np.arange(len(case.ranks)), case.task[rows])
+    moves: np.ndarray = case.shared[_moves_data]
+    return moves
 
 
 def _mates_are_slow(slower: np.ndarray, node: np.ndarray) -> bool:

@@ -24,7 +24,7 @@ def diagnosis_text(found: Diagnosis) -> str:
     parts = [str(finding) for finding in found.findings] or [_nothing(found)]
     if found.findings and (clean := _clean(found)):
         parts.append(f"looked for and not found: {', '.join(clean)}")
-    if waiting := _unexplained(found):
+    if waiting := unexplained_text(found):
         parts.append(waiting)
     if named := _denominator(found):
         parts.append(named)
@@ -45,7 +45,7 @@ def screen_text(found: Diagnosis) -> str:
     lines = []
     if small:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
-    if waiting := _unexplained(found):
+    if waiting := unexplained_text(found):
         lines.append(_wrapped(waiting))
     if named := _denominator(found):
         lines.append(_wrapped(named))
@@ -62,8 +62,11 @@ def screen_text(found: Diagnosis) -> str:
     return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
 
 
-def _unexplained(found: Diagnosis) -> str:
-    """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left."""
+def unexplained_text(found: Diagnosis) -> str:
+    """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left.
+
+    Commands and reports say the same of the task that is late.
+    """
     if found.above_storage is not None:
         return str(found.above_storage)
     late, entry = found.late_outside, found.late_entry

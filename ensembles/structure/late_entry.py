@@ -1,14 +1,24 @@
-"""The task that enters collective calls later than the others, which wait for it inside them."""
+"""The task that enters collective calls later than the others, which wait for it inside them.
+
+Commands, pictures and findings ask here, so that all of them name the same task.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensembles.model.units import count_text, seconds_text
+from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import CollectiveEntries
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+
+LEAST_PART = 0.5
+"""Part of its lateness that a task spends longer in other I/O calls than the others do: these explain it."""
 
 LEAST_SHARE = 0.01
 """Share of the run for which the others wait, from which the task is named."""
@@ -38,6 +48,8 @@ class LateEntry:
         Number of its calls of the function.
     call_late_s : float
         The part of `late_s` at that function, s.
+    io_s : float
+        By how much longer than the other tasks in the median it is in I/O calls, without collective ones, s.
     """
 
     rank: int
@@ -45,6 +57,12 @@ class LateEntry:
     call: str
     calls: int
     call_late_s: float
+    io_s: float = 0.0
+
+    @property
+    def is_of_io(self) -> bool:
+        """Whether its I/O explains `LEAST_PART` of its lateness or more: findings are about that."""
+        return self.io_s >= LEAST_PART * self.late_s
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -54,10 +72,13 @@ class LateEntry:
         most = f", {seconds_text(self.call_late_s)} of it in "
         if self.call_late_s >= _NEARLY_ALL * self.late_s:
             most = ", in "
+        why = "look at what it does before (computation, messages, other I/O)"
+        if self.is_of_io:
+            why = f"it is {seconds_text(self.io_s)} longer in other I/O calls, which ensio diagnose examines"
         return (
             f"rank {self.rank} enters collective calls later than the others, by "
             f"{seconds_text(self.late_s)} in all{most}{count_text(self.calls, 'call')} of {self.call}; they "
-            "wait for it inside: look at what it does before (computation, messages, other I/O)"
+            f"wait for it inside: {why}"
         )
 
 
@@ -110,6 +131,44 @@ def late_entry(
     return LateEntry(
         int(ranks[last]), 1e-9 * float(of_tasks[last]), *calls[most], 1e-9 * float(late_ns[most, last])
     )
+
+
+def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: float) -> LateEntry | None:
+    """Find the task for which others wait in collective calls, and whether its own I/O makes it late.
+
+    Parameters
+    ----------
+    entries, io : CollectiveEntries, CriticalIo
+        Of the whole run, filled.
+    run : Run
+    run_s : float
+        Length of the run.
+
+    Returns
+    -------
+    LateEntry or None
+        As for `late_entry`.
+    """
+    found = late_entry(entries, run.tasks, run_s, run.info.clock_error_ns)
+    if found is None:
+        return None
+    rows, meetings = io.to_arrays(), entries.table.columns()
+    ranks = np.unique(rows["rank"])
+    mine = ranks == found.rank
+    if not mine.any() or mine.all():
+        return found
+    # Waiting for others in collective calls does not count.
+    is_io = np.array([call.layer == "mpiio" for call in run.calls], bool)[meetings["call"]]
+    is_io &= np.isin(meetings["rank"], ranks)
+    busy, waits = (
+        np.bincount(np.searchsorted(ranks, rank), time_ns, len(ranks))
+        for rank, time_ns in (
+            (rows["rank"], rows["io_ns"]),
+            (meetings["rank"][is_io], meetings["time_ns"][is_io]),
+        )
+    )
+    own = busy - waits
+    return replace(found, io_s=max(1e-9 * float(own[mine].sum() - np.median(own[~mine])), 0.0))
 
 
 def _beyond_others(values: np.ndarray) -> np.ndarray:

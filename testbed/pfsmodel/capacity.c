@@ -11,17 +11,25 @@ static int32_t drawn(const struct pfs *model, double wanted, double strength, en
     return (int32_t)(noise_uniform(model, purpose, 0, 0, 0) * count);
 }
 
-void capacity_create(struct pfs *model)
+struct pfs_places pfs_places(const struct pfs *model)
 {
     const struct pfs_settings *settings = &model->settings;
     const struct pfs_faults *fault = &settings->fault;
-    model->slow_target = drawn(model, settings->slow_target, fault->slow_target, NOISE_SLOW_TARGET, model->targets);
-    model->straggler_node =
-        drawn(model, settings->straggler_node, fault->straggler_node, NOISE_STRAGGLER_NODE, model->limits.nodes);
-    int32_t task =
-        drawn(model, settings->straggler_task, fault->straggler_task, NOISE_STRAGGLER_TASK, model->limits.tasks);
-    if (task != NOBODY)
-        task_at(model, task)->stretch = (float)(1 + fault->straggler_task * (settings->straggler_task_factor - 1));
+    return (struct pfs_places){
+        drawn(model, settings->slow_target, fault->slow_target, NOISE_SLOW_TARGET, model->targets),
+        drawn(model, settings->straggler_node, fault->straggler_node, NOISE_STRAGGLER_NODE, model->limits.nodes),
+        drawn(model, settings->straggler_task, fault->straggler_task, NOISE_STRAGGLER_TASK, model->limits.tasks)};
+}
+
+void capacity_create(struct pfs *model)
+{
+    const struct pfs_settings *settings = &model->settings;
+    const struct pfs_places slow = pfs_places(model);
+    model->slow_target = slow.slow_target;
+    model->straggler_node = slow.straggler_node;
+    if (slow.straggler_task != NOBODY)
+        task_at(model, slow.straggler_task)->stretch =
+            (float)(1 + settings->fault.straggler_task * (settings->straggler_task_factor - 1));
 }
 
 static int64_t period_ns(const struct pfs *model)

@@ -65,6 +65,13 @@ struct pfs_striping {
 
 struct pfs_striping pfs_striping(const struct pfs *model, int32_t file);
 
+/* The target, node and task that faults slow down; -1: none. */
+struct pfs_places {
+    int32_t slow_target, straggler_node, straggler_task;
+};
+
+struct pfs_places pfs_places(const struct pfs *model);
+
 /* Begins a call at `now_ns`, which is not before the model's time. The task begins no other call until this one is
  * taken. */
 void pfs_begin(struct pfs *model, int64_t now_ns, const struct pfs_call *call);

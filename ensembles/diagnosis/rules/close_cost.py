@@ -9,7 +9,7 @@ from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.flushes import LEAST_TARGET_BYTES_PER_NS, Flush, flush_of_closes
 from ensembles.diagnosis.kept_open import LEAST_CLOSES, keep_open
-from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import seconds_text
 
@@ -80,6 +80,7 @@ def _beyond_the_flush(case: Case, rows: np.ndarray, own: np.ndarray, flush: Flus
         {"closes": count, "mean_s": mean_s},
         np.maximum(own - 2 * flush.time_ns, 0.0),
         np.minimum(_QUEUED * saved, case.rows["time_ns"]) + _behind_ns(case, saved),
+        parts=SHORTER_QUEUES,
     )
 
 

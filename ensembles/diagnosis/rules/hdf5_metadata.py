@@ -6,15 +6,17 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import METADATA, FileUses, share_of_rows
-from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.waits_in_libraries import with_waits_in_hdf5
 from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_CALLS = 64
 _LEAST_TO_DATA = 0.5
+"""Requests, and their ratio to calls that move data, below which other tasks must wait for a notable time."""
 
 ADVICE = (
     "make fewer objects (one dataset with an index instead of many, attributes of a group instead of "
@@ -45,7 +47,9 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         )
     chosen = table["kind"] == METADATA
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
-    if count < LEAST_CALLS or count < _LEAST_TO_DATA * transfers:
+    busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
+    are_few = count < LEAST_CALLS or count < _LEAST_TO_DATA * transfers
+    if are_few and (len(case.ranks) < 2 or busiest_s < FROM_SHARE["warning"] * case.run_s):
         return None
     tasks = len(np.unique(table["rank"][chosen]))
     size = float(table["bytes"][chosen].sum()) / count
@@ -55,7 +59,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     kept = np.minimum(size / JOINED_BYTES, 1.0)
     floors = [np.minimum(each, mean_ns) for each in (case.quartile_ns(0.25), case.usual_ns(), mean_ns)]
     low, saved, high = (
-        share * case.rows["n"] * cost * (1 - kept) for cost in fixed_costs_ns(mean_bytes, floors)
+        with_waits_in_hdf5(case, share * case.rows["n"] * cost * (1 - kept))
+        for cost in fixed_costs_ns(mean_bytes, floors)
     )
     each_s = float(table["time_ns"][chosen].sum()) / count * 1e-9
     files = np.unique(table["file"][chosen])

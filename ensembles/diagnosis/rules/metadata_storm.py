@@ -12,7 +12,7 @@ from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.path_calls import asked_again, removed_again
-from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.shared_opens import opened_by_all
 from ensembles.diagnosis.summed.metadata import find_summed
@@ -58,7 +58,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         what = "for files that are made and removed again"
     low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved
     return Remedy(
-        rows,
+        # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
+        counted & rows if (counted & rows).any() else rows,
         saved,
         f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
         f"{_how_long(case, counted, each_s)}",
@@ -69,6 +70,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         high,
         files,
         fewer=case.rows["n"] * share,
+        parts=SHORTER_QUEUES,
     )
 
 

@@ -8,7 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import NOT_READ_BY_PROGRAM, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.reads_of_files import reads_of_files
-from ensembles.diagnosis.remedy import Remedy
+from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.model.units import share_text
 
@@ -83,6 +83,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         0.85 * low,
         1.1 * high,
         names,
+        parts=SHORTER_QUEUES,
     )
 
 

@@ -67,6 +67,8 @@ class Text:
         Name of the phase and number of the repetition of each step.
     files : list of str
         Paths; index 0 means no file.
+    slow : dict of str to int
+        ``slow_target``, ``straggler_node``, ``straggler_task``: what faults slow down; -1: none.
     """
 
     tasks: int
@@ -77,6 +79,7 @@ class Text:
     calls: tuple[Call, ...]
     steps: tuple[tuple[str, int], ...]
     files: list[str]
+    slow: dict[str, int]
 
     @classmethod
     def read(cls, folder: Path) -> Text:
@@ -94,11 +97,12 @@ class Text:
         next(lines), next(lines)  # mode and seed, which the caller knows
         tasks, per_node = number("tasks"), number("tasks_per_node")
         end_ns, events, model_calls = number("end_ns"), number("events"), number("model_calls")
+        slow = {key: number(key) for key in ("slow_target", "straggler_node", "straggler_task")}
         calls = tuple(Call(*next(lines).split(" ")) for _ in range(number("calls")))
         steps = tuple(next(lines).rsplit(" ", 1) for _ in range(number("steps")))
         files = ["", *(next(lines) for _ in range(number("files")))]
         named = tuple((phase, int(repetition)) for phase, repetition in steps)
-        return cls(tasks, per_node, events, model_calls, end_ns, calls, named, files)
+        return cls(tasks, per_node, events, model_calls, end_ns, calls, named, files, slow)
 
 
 def phase_starts_ns(folder: Path) -> np.ndarray:

@@ -51,6 +51,9 @@ class Scenario:
         Strengths of the model's faults at strength 1.
     settings : mapping of str to float
         Settings that replace those of the model.
+    where : mapping of str to object
+        Place of the cause: ``op``, ``file`` (beginning of its name), ``ranks`` (first and last). Places that
+        the model draws are added in a run.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Scenario:
     planted: Mapping[str, tuple[int, int]]
     faults: Mapping[str, float]
     settings: Mapping[str, float]
+    where: Mapping[str, Any]
 
     def overrides(self, strength: float, tasks: int | None = None) -> dict[str, int | str]:
         """Return the parameters of the pattern at a strength.
@@ -137,7 +141,10 @@ def read_scenario(path: Path) -> Scenario:
     text, content = read_toml(path)
     tables = Tables(path, Lines(text))
     tables.keys(
-        content, (), ("title", "pattern", "model"), ("cause", "parameters", "planted", "fault", "settings")
+        content,
+        (),
+        ("title", "pattern", "model"),
+        ("cause", "where", "parameters", "planted", "fault", "settings"),
     )
     texts = {
         key: tables.text(content, (), key) for key in ("title", "pattern", "model", "cause") if key in content
@@ -166,7 +173,23 @@ def read_scenario(path: Path) -> Scenario:
         {name: _ends(tables, name, entry) for name, entry in planted.items()},
         {name: float(strength) for name, strength in faults.items()},
         _settings(tables, settings),
+        _where(tables, _table(tables, content, "where")),
     )
+
+
+_WHERE_TEXTS = ("op", "file")
+
+
+def _where(tables: Tables, where: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the place of a cause."""
+    tables.keys(where, ("where",), (), (*_WHERE_TEXTS, "ranks"))
+    for key in _WHERE_TEXTS:
+        if key in where and not isinstance(where[key], str):
+            raise EnsioError(f"{tables.where('where', key)}: {key} must be a text")
+    ranks = where.get("ranks", [0, 0])
+    if not (isinstance(ranks, list) and len(ranks) == 2 and all(type(rank) is int for rank in ranks)):
+        raise EnsioError(f"{tables.where('where', 'ranks')}: ranks must be the first and the last rank")
+    return dict(where)
 
 
 def _settings(tables: Tables, settings: Mapping[str, Any]) -> dict[str, float]:
@@ -252,7 +275,8 @@ def run_scenario(
         without_s = simulated_span_s(healthy, _model_of(scenario, model, dict.fromkeys(faults, 0.0)), drawn)
         alone_s = result.span_s - without_s
         if alone_s >= LEAST_SHARE * result.span_s:
-            causes = [{"id": scenario.cause, "alone_s": alone_s, "where": {}}]
+            where = {**scenario.where, **result.where}
+            causes = [{"id": scenario.cause, "alone_s": alone_s, "where": where}]
     truth = {
         "causes": causes,
         "cause": scenario.cause if strength else None,

@@ -6,8 +6,9 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class SimulationResult:
         Virtual time from the start to the end of the last task.
     steps : list of (str, int, float)
         Phase, repetition and duration in seconds of each step of the pattern, barrier included.
+    where : dict
+        Place of the fault of a task, a node or a target: ``ranks`` (first and last) or ``target``.
     """
 
     directory: Path
@@ -57,6 +60,7 @@ class SimulationResult:
     model_calls: int
     span_s: float
     steps: list[tuple[str, int, float]]
+    where: dict[str, Any] = field(default_factory=dict)
 
 
 def simulate(
@@ -129,8 +133,20 @@ def simulate(
     steps = [(phase, number, length) for (phase, number), length in zip(text.steps, lengths, strict=True)]
     nodes = -(-text.tasks // text.tasks_per_node)
     return SimulationResult(
-        directory, text.tasks, nodes, text.events, text.model_calls, text.end_ns / 1e9, steps
+        directory, text.tasks, nodes, text.events, text.model_calls, text.end_ns / 1e9, steps, _place(text)
     )
+
+
+def _place(text: Text) -> dict[str, Any]:
+    """Tell which tasks, or which target, a fault slows down."""
+    task, node, target = (text.slow[key] for key in ("straggler_task", "straggler_node", "slow_target"))
+    found: dict[str, Any] = {} if target < 0 else {"target": target}
+    if task >= 0:
+        return found | {"ranks": [task, task]}
+    if node >= 0:
+        first = node * text.tasks_per_node
+        return found | {"ranks": [first, min(first + text.tasks_per_node, text.tasks) - 1]}
+    return found
 
 
 def simulated_span_s(plan: Plan, model: Model, seed: int = 0) -> float:

@@ -100,8 +100,6 @@ def expected_tables(events: Events, in_order: bool) -> dict[str, dict[tuple[int,
     for row, base, low, high, log in reads:
         place = row["file"], row["rank"]
         add("order", (*base[:4], int(reached.get(place) != low)), 1, row["duration"], log)
-        add("extents", place, high - low)
-        limit("extents ends", place, low, high)
         reached[place] = high
     return tables
 
@@ -114,9 +112,8 @@ VALUES = {
     "ends": ("n", "time_ns", "log_ns"),
     "targets": ("n", "time_ns", "log_ns"),
     "order": ("n", "time_ns", "log_ns"),
-    "extents": ("bytes",),
 }
-LIMITS = {"calls": ("start_ns", "end_ns"), "extents": ("low", "high")}
+LIMITS = {"calls": ("start_ns", "end_ns")}
 
 
 @pytest.mark.parametrize("in_order", [True, False])

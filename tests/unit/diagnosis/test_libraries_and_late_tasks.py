@@ -6,6 +6,7 @@ cold cache, a program of MPI-IO in which one rank computes longer, and MACSio's 
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -170,6 +171,9 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert f"in 5 calls of {call}; they wait for it" in " ".join(capsys.readouterr().out.split())
     assert main(["phases", run.path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["late_entry"] == found.to_json()["late_entry"]
+    page = tmp_path / "report.html"
+    assert main(["report", run.path, "-o", str(page)]) == 0
+    assert found.left_text in html.unescape(page.read_text())
 
 
 def test_a_task_that_is_late_because_of_its_io_is_left_to_findings(
@@ -187,7 +191,9 @@ def test_a_task_that_is_late_because_of_its_io_is_left_to_findings(
     assert "straggler-task" in {each.id for each in found.findings}
     assert found.late_entry is None
     assert main(["phases", run.path]) == 0
-    assert "Rank 2 enters collective calls later" in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Rank 2 enters collective calls later" in told
+    assert "it is 160 ms longer in other I/O calls, which ensio diagnose examines" in told
 
 
 def test_without_a_late_task_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

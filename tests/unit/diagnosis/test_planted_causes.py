@@ -54,6 +54,12 @@ def test_a_strong_cause_is_the_first_finding_and_its_gain_is_near_the_measured_o
     low, high = first.gain_s
     assert 0.4 * low <= cause["alone_s"] <= 2.5 * high
     assert first.share_s is None or first.share_s <= truth["span_s"]
+    where = cause["where"]
+    assert where
+    assert first.where.op in (where.get("op", first.where.op), None)
+    assert first.evidence.get("target") == where.get("target")
+    if "ranks" in where:
+        assert first.where.ranks == (tuple(where["ranks"]),)
 
 
 @pytest.mark.parametrize("name", ["cache-cliff", "close-cost", "misaligned-requests", "too-many-writers"])
@@ -71,6 +77,26 @@ def test_drawn_runs_without_a_cause_have_no_finding_above_note(seed, tmp_path):
     found = en.diagnose(en.open(str(tmp_path / "run")))
     if not truth["causes"]:
         assert [finding.id for finding in found.findings if finding.severity != "note"] == []
+
+
+def test_a_drawn_program_of_hdf5_whose_tasks_wait_for_metadata_is_named(tmp_path):
+    drawn = draw(919 * 100_003 + 232, healthy=False)
+    assert (drawn.kind, [habit.id for habit in drawn.habits]) == ("hdf5", ["hdf5-metadata"])
+    (cause,) = make_run(drawn, tmp_path / "run")["causes"]
+    first = en.diagnose(en.open(str(tmp_path / "run"))).findings[0]
+    assert (first.id, first.severity) == (cause["id"], "critical")
+    low, high = first.gain_s
+    assert low <= cause["alone_s"] <= high
+
+
+def test_where_one_task_of_a_node_moves_all_data_its_node_is_slow(tmp_path):
+    drawn = draw(919 * 100_003 + 83, healthy=False, pair=True)
+    truth = make_run(drawn, tmp_path / "run")
+    assert "straggler-node" in {cause["id"] for cause in truth["causes"]}
+    found = {finding.id: finding for finding in en.diagnose(en.open(str(tmp_path / "run"))).findings}
+    assert found["straggler-node"].severity == "critical"
+    assert {check.name: check.holds for check in found["straggler-node"].checks}["not-the-task"] is None
+    assert "straggler-task" not in found
 
 
 def test_the_same_seed_draws_the_same_run_and_it_tells_nothing(tmp_path):
