@@ -220,7 +220,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
         "totals": SummaryRequest(ignoring_run(RunTotals)),
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "regions": SummaryRequest(_region_times),
-        **headline_requests(),
+        **headline_requests(run),
         **layer_requests(),
         **({"ranks": SummaryRequest(empty_ranks)} if run.reading.needs_pass_for_ranks else {}),
     }

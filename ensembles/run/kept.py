@@ -33,7 +33,7 @@ from ensembles.passes.kept import (
     unseal,
 )
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.headline import headline_requests
+from ensembles.run.headline import active_request
 from ensembles.summaries.pyramid import levels_above, pyramid_request
 from ensembles.summaries.raster import raster_request
 from ensembles.summaries.raster_images import DrawnRaster, drawn_request
@@ -352,7 +352,7 @@ class KeptInFile:
         """
         filled = {request: self._group[name] for name, request in self._requests.items() if name != _PYRAMID}
         if _RATE in self._requests:
-            filled[headline_requests()[_ACTIVE]] = self._group[_RATE].active
+            filled[active_request()] = self._group[_RATE].active
         found = self._coded(filled | self._found_phases(), identity)
         kept = {}
         for name in sorted(found, key=lambda name: len(found[name])):
