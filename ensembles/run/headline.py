@@ -132,8 +132,13 @@ def headline_requests(run: Run) -> dict[str, SummaryRequest]:
         "open": SummaryRequest(ignoring_run(OpenTime)),
     }
     if run.info.keeps_all_calls and run.reading.most_events <= MOST_EVENTS:
-        requests["in-io"] = SummaryRequest(ignoring_run(IoUnion))
+        requests |= union_request()
     return requests
+
+
+def union_request() -> dict[str, SummaryRequest]:
+    """Return the request for the time in which at least one thread is in I/O, by its name."""
+    return {"in-io": SummaryRequest(ignoring_run(IoUnion))}
 
 
 def active_request() -> SummaryRequest:
