@@ -27,4 +27,5 @@ def distinct(values: np.ndarray) -> np.ndarray:
     array([1, 3])
     """
     ascending = np.sort(values)
-    return ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
+    different: np.ndarray = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
+    return different
