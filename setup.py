@@ -25,6 +25,7 @@ SOURCES = """
     summaries/_groups
     summaries/_spread
     summaries/_totals
+    summaries/_uses
 """
 
 

@@ -24,6 +24,7 @@ def spread(
 def spread_calls(
     start_ns: np.ndarray,
     duration_ns: np.ndarray,
+    flight_ns: np.ndarray | None,
     call: np.ndarray,
     row_of: np.ndarray,
     rank: np.ndarray | None,
@@ -40,6 +41,9 @@ def spread_calls(
     begun: np.ndarray | None,
     /,
 ) -> tuple[int, int] | None: ...
+def time_bounds(
+    start_ns: np.ndarray, duration_ns: np.ndarray, flight_ns: np.ndarray | None, /
+) -> tuple[int, int, int, int, int]: ...
 def count_bins(group: np.ndarray, duration_ns: np.ndarray, counts: np.ndarray, /) -> None: ...
 def count_groups(
     key: np.ndarray,
@@ -80,6 +84,12 @@ def count_sizes(
     /,
 ) -> int: ...
 def mark_numbers(numbers: np.ndarray, seen: np.ndarray, /) -> None: ...
+
+# ensembles.summaries.open_time; columns of events, then ``bits``, directions and edges by call
+def join_uses(*arrays: np.ndarray) -> bytes: ...
+
+# ensembles.summaries.layer_traffic
+def sum_outermost(call: np.ndarray, depth: np.ndarray, moved: np.ndarray, sums: np.ndarray, /) -> int: ...
 
 # ensembles.readers.native.job_file_codec
 def decode_block(block: object, out: np.ndarray, /) -> int: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -28,7 +29,10 @@ def as_column(name: str, values: npt.ArrayLike, dtype: type[Number]) -> npt.NDAr
     EnsioError
         `values` is not a flat array of numbers, or some of them are masked or would be changed.
     """
-    masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0
+    # Without this module there are no masked arrays; its import takes 30 ms.
+    masked = 0
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(values).sum())
     if masked:
         raise EnsioError(
             f"{name} has {masked:,} masked values: leave them out, such as by .compressed(), here and in the "

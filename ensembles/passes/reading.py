@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from ensembles.model.distinct import distinct
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.passes.damage import DamageReport
@@ -268,7 +269,7 @@ def divide(source: ChunkSource, request: ReadRequest, most_parts: int) -> list[R
     """
     if source.row_unit is not None and not request.is_ordered and request.ranks is None:
         units = -(-source.capacity // source.row_unit)
-        edges = np.unique(np.linspace(0, units, max(most_parts, 1) + 1).astype(int)) * source.row_unit
+        edges = distinct(np.linspace(0, units, max(most_parts, 1) + 1).astype(int)) * source.row_unit
         return [replace(request, rows=rows) for rows in pairwise(edges.tolist())]
     rank, events = source.rank_sizes()
     if request.ranks is not None:

@@ -125,12 +125,25 @@ class Headline:
         return {**asdict(self), "time_in_io": self.time_in_io.to_json()}
 
 
-def headline_requests() -> dict[str, SummaryRequest]:
-    """Return the requests for the summaries that `find_headline` takes."""
-    return {
-        "active": SummaryRequest(ignoring_run(ActiveTime)),
+def headline_requests(run: Run) -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries of a run that `find_headline` takes."""
+    requests = {
+        "active": active_request(),
         "open": SummaryRequest(ignoring_run(OpenTime)),
     }
+    if run.info.keeps_all_calls and run.reading.most_events <= MOST_EVENTS:
+        requests |= union_request()
+    return requests
+
+
+def union_request() -> dict[str, SummaryRequest]:
+    """Return the request for the time in which at least one thread is in I/O, by its name."""
+    return {"in-io": SummaryRequest(ignoring_run(IoUnion))}
+
+
+def active_request() -> SummaryRequest:
+    """Return the request for the times in which bytes moved."""
+    return SummaryRequest(ignoring_run(ActiveTime))
 
 
 def find_headline(
@@ -163,7 +176,7 @@ def find_headline(
         by_time = {} if found is None else _by_time(moved[direction], direction, found)
         by_task = {} if ranks is None else _by_task(moved[direction], direction, ranks, run.tasks)
         transfers[direction] = Transfer(moved[direction], **by_time, **by_task)
-    return Headline(transfers, _time_in_io(run, span_s, ranks))
+    return Headline(transfers, _time_in_io(run, span_s, ranks, found))
 
 
 def _ranks(run: Run) -> RankTable | None:
@@ -205,7 +218,9 @@ def _rate(moved: int, time_s: float) -> float | None:
     return moved / time_s if time_s > 0 else None
 
 
-def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
+def _time_in_io(
+    run: Run, span_s: float, ranks: RankTable | None, found: Mapping[str, Any] | None
+) -> TimeInIo:
     if ranks is None or not len(ranks):
         return TimeInIo()
     io = is_io_of_calls(ranks.calls)[ranks.call]
@@ -219,7 +234,7 @@ def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
             threads[process.rank] += process.threads
     share = time_s / (span_s * np.maximum(threads, 1)) if span_s > 0 else None
     slowest = int(time_s.argmax())
-    critical_s, some_task_s = _blocked_s(run)
+    critical_s, some_task_s = _blocked_s(run, found)
     return TimeInIo(
         tasks=len(with_io),
         mean_s=float(time_s[with_io].mean()),
@@ -234,14 +249,15 @@ def _time_in_io(run: Run, span_s: float, ranks: RankTable | None) -> TimeInIo:
     )
 
 
-def _blocked_s(run: Run) -> tuple[float | None, float | None]:
+def _blocked_s(run: Run, found: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
     """Return the time in I/O on the critical path, or else that in which at least one thread is in I/O."""
     from ensembles.structure.phases.waiting import tasks_meet
 
     if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
         return None, None
     if not tasks_meet(run.info, run.phases):
-        return None, run.summarize(ignoring_run(IoUnion)).time_s
+        union = (found or {}).get("in-io")
+        return None, (run.summarize(ignoring_run(IoUnion)) if union is None else union).time_s
     return run.summarize(partial(_critical_io, run.phases)).path().io_s, None
 
 

@@ -220,7 +220,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
         "totals": SummaryRequest(ignoring_run(RunTotals)),
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
         "regions": SummaryRequest(_region_times),
-        **headline_requests(),
+        **headline_requests(run),
         **layer_requests(),
         **({"ranks": SummaryRequest(empty_ranks)} if run.reading.needs_pass_for_ranks else {}),
     }
@@ -245,7 +245,8 @@ def sums_from_events(run: Run, found: Mapping[str, Any]) -> RunSums:
         run.reading.keep_ranks(found["ranks"])
     table, totals = found["table"], found["totals"]
     events, summed = table.events, 0
-    if run.info.summed_calls:
+    # Without sums of the recorder there are no such calls, and making some from the events would be a pass.
+    if run.info.summed_calls and run.reading.has_summary:
         summed = add_summed_calls(table, totals, run.summary, run.info.summed_calls)
     return RunSums(table, totals, found["sizes"], {}, found["regions"], events, summed=summed, times=found)
 

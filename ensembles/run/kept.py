@@ -33,7 +33,7 @@ from ensembles.passes.kept import (
     unseal,
 )
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.headline import headline_requests
+from ensembles.run.headline import MOST_EVENTS, active_request, union_request
 from ensembles.summaries.pyramid import levels_above, pyramid_request
 from ensembles.summaries.raster import raster_request
 from ensembles.summaries.raster_images import DrawnRaster, drawn_request
@@ -352,7 +352,7 @@ class KeptInFile:
         """
         filled = {request: self._group[name] for name, request in self._requests.items() if name != _PYRAMID}
         if _RATE in self._requests:
-            filled[headline_requests()[_ACTIVE]] = self._group[_RATE].active
+            filled[active_request()] = self._group[_RATE].active
         found = self._coded(filled | self._found_phases(), identity)
         kept = {}
         for name in sorted(found, key=lambda name: len(found[name])):
@@ -398,6 +398,9 @@ class KeptInFile:
 _PYRAMID, _RATE, _ACTIVE = "pyramid", "rate", "active"
 """Names of requests."""
 
+_BOUNDS_OF_FEW = 8
+"""The bound on the calls of spools that are not full may be so many times their number."""
+
 
 def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests of ``ensio info`` and of the first pictures, where each call is added once."""
@@ -405,4 +408,6 @@ def _wanted_of(run: Run) -> dict[str, SummaryRequest]:
 
     wanted = sums_requests(run)
     del wanted[_ACTIVE]  # a part of the rate
+    if run.info.keeps_all_calls and run.reading.most_events <= _BOUNDS_OF_FEW * MOST_EVENTS:
+        wanted |= union_request()  # the file knows how many calls there are
     return wanted | {_RATE: SummaryRequest(ignoring_run(RateCurve)), _PYRAMID: pyramid_request()}

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 
@@ -63,7 +62,7 @@ class RunReading:
         self.executor: Executor = ThreadExecutor()
         self.budget = Budget.default()
         self.reopen: Callable[[str, int], Run] | None = None
-        self._open_token = uuid4().hex
+        self._open_token = os.urandom(16).hex()
         self.kept = KeptSummaries(run)
         self._is_damaged = False
 

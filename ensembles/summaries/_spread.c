@@ -2,6 +2,7 @@
  * functions. */
 #include "_compiled.h"
 #include "summaries/arrays.h"
+#include "summaries/processors.h"
 
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ static inline int64_t used(int64_t amount, int64_t elapsed, int64_t duration)
 
 typedef struct {
     const int64_t *start, *duration, *amount; /* amount: NULL: time is spread */
+    const int64_t *flight; /* NULL, or how long a request was under way, in which it moved its bytes */
     const int32_t *row;
     Py_ssize_t events;
     int level;
@@ -28,6 +30,13 @@ typedef struct {
 static inline int64_t wrapped(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+/* How long an event lasts, or moves its bytes. */
+static inline int64_t lasting(const spread_job *job, Py_ssize_t i)
+{
+    const int64_t duration = job->duration[i];
+    return job->flight && job->flight[i] > duration ? job->flight[i] : duration;
 }
 
 /* Spread an event, and return whether it fits into `out`. Time is spread exactly, ns by ns. */
@@ -145,7 +154,7 @@ static Py_ssize_t spread_chosen(const spread_job *job, const choice *choice)
     uint32_t last_rank = 0; /* the division is the slowest operation of the loop */
     int64_t add = 0;
     for (Py_ssize_t i = 0; i < job->events; i++) {
-        const int64_t row = row_of_event(choice, i), duration = job->duration[i];
+        const int64_t row = row_of_event(choice, i), duration = lasting(job, i);
         if (row == -2)
             return i;
         if (row < 0)
@@ -167,7 +176,7 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
 {
     int any = 0;
     for (Py_ssize_t i = 0; i < job->events; i++) {
-        const int64_t row = row_of_event(choice, i), start = job->start[i], duration = job->duration[i];
+        const int64_t row = row_of_event(choice, i), start = job->start[i], duration = lasting(job, i);
         if (row == -2)
             return -3;
         if (row < 0)
@@ -187,25 +196,33 @@ static int extent_of_chosen(const spread_job *job, const choice *choice, int64_t
 static PyObject *spread_calls(PyObject *module, PyObject *args)
 {
     (void)module;
-    enum { START, DURATION, CALL, RANK, DEPTH, MOVED, CARRIED, COLUMNS, ROW_OF = COLUMNS, BITS, OUT, BEGUN, ARRAYS };
-    static const array_kind wanted[ARRAYS] = {{"start", 8, 0},
-                                              {"duration", 8, 0},
-                                              {"call", 2, 0},
-                                              {"rank", 4, OR_NONE},
-                                              {"depth", 1, OR_NONE},
-                                              {"moved", 8, OR_NONE},
-                                              {"carried", 1, OR_NONE},
-                                              {"row_of", 4, 0},
-                                              {"bits", 1, OR_NONE},
-                                              {"out", 8, OR_NONE | WRITTEN},
-                                              {"begun", 8, OR_NONE | WRITTEN}};
+    enum {
+        START,
+        DURATION,
+        FLIGHT,
+        CALL,
+        RANK,
+        DEPTH,
+        MOVED,
+        CARRIED,
+        COLUMNS,
+        ROW_OF = COLUMNS,
+        BITS,
+        OUT,
+        BEGUN,
+        ARRAYS
+    };
+    static const array_kind wanted[ARRAYS] = {
+        {"start", 8, 0},      {"duration", 8, 0},    {"flight", 8, OR_NONE},        {"call", 2, 0},
+        {"rank", 4, OR_NONE}, {"depth", 1, OR_NONE}, {"moved", 8, OR_NONE},         {"carried", 1, OR_NONE},
+        {"row_of", 4, 0},     {"bits", 1, OR_NONE},  {"out", 8, OR_NONE | WRITTEN}, {"begun", 8, OR_NONE | WRITTEN}};
     PyObject *objects[ARRAYS], *result = NULL;
     Py_buffer views[ARRAYS] = {0};
     int level;
     long long in_row, first, cells;
     choice chosen = {0};
-    if (!PyArg_ParseTuple(args, "OOOOOLOOOOiiLOLO", &objects[START], &objects[DURATION], &objects[CALL],
-                          &objects[ROW_OF], &objects[RANK], &in_row, &objects[DEPTH], &objects[MOVED],
+    if (!PyArg_ParseTuple(args, "OOOOOOLOOOOiiLOLO", &objects[START], &objects[DURATION], &objects[FLIGHT],
+                          &objects[CALL], &objects[ROW_OF], &objects[RANK], &in_row, &objects[DEPTH], &objects[MOVED],
                           &objects[CARRIED], &objects[BITS], &chosen.shift, &level, &first, &objects[OUT], &cells,
                           &objects[BEGUN]))
         return NULL;
@@ -228,7 +245,10 @@ static PyObject *spread_calls(PyObject *module, PyObject *args)
     chosen.by_bytes = by_bytes && chosen.shift >= 0;
     if (by_bytes)
         chosen.moved = views[MOVED].buf, chosen.carried = views[CARRIED].buf, chosen.bits = views[BITS].buf;
-    spread_job job = {.start = views[START].buf, .duration = views[DURATION].buf, .events = length_of(&views[START])};
+    spread_job job = {.start = views[START].buf,
+                      .duration = views[DURATION].buf,
+                      .flight = views[FLIGHT].buf,
+                      .events = length_of(&views[START])};
     int64_t low = 0, high = 0;
     Py_ssize_t misfit = -1;
     int found = 0;
@@ -254,5 +274,46 @@ done:
     return result;
 }
 
-PyMethodDef spread_functions[] = {
-    {"spread", spread, METH_VARARGS, NULL}, {"spread_calls", spread_calls, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* Bounds of the times of events: first and last start, shortest duration, longest time, and last end. */
+FOR_EACH_PROCESSOR
+static void find_bounds(const spread_job *job, int64_t *found)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN, shortest = INT64_MAX, longest = INT64_MIN, final = INT64_MIN;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        const int64_t start = job->start[i], time = lasting(job, i), end = wrapped(start, time);
+        first = start < first ? start : first;
+        last = start > last ? start : last;
+        shortest = job->duration[i] < shortest ? job->duration[i] : shortest;
+        longest = time > longest ? time : longest;
+        final = end > final ? end : final;
+    }
+    found[0] = first, found[1] = last, found[2] = shortest, found[3] = longest, found[4] = final;
+}
+
+static PyObject *time_bounds(PyObject *module, PyObject *args)
+{
+    (void)module;
+    enum { START, DURATION, FLIGHT, ARRAYS };
+    static const array_kind wanted[ARRAYS] = {{"start", 8, 0}, {"duration", 8, 0}, {"flight", 8, OR_NONE}};
+    Py_buffer views[ARRAYS] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, ARRAYS, ARRAYS) == 0) {
+        const spread_job job = {.start = views[START].buf,
+                                .duration = views[DURATION].buf,
+                                .flight = views[FLIGHT].buf,
+                                .events = length_of(&views[START])};
+        int64_t found[5];
+        Py_BEGIN_ALLOW_THREADS
+        find_bounds(&job, found);
+        Py_END_ALLOW_THREADS
+        result = Py_BuildValue("LLLLL", (long long)found[0], (long long)found[1], (long long)found[2],
+                               (long long)found[3], (long long)found[4]);
+    }
+    release_arrays(views, ARRAYS);
+    return result;
+}
+
+PyMethodDef spread_functions[] = {{"spread", spread, METH_VARARGS, NULL},
+                                  {"spread_calls", spread_calls, METH_VARARGS, NULL},
+                                  {"time_bounds", time_bounds, METH_VARARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};

@@ -47,26 +47,34 @@ class IoUnion(Summary):
         self._waiting_spans += spans.shape[1]
         # As many are joined as are there, so that a span is sorted a few times in all.
         if self._waiting_spans > max(self._spans.shape[1], _LEAST_WAITING):
-            self.condense()
+            self._join()
 
-    def condense(self) -> None:
-        """Join the spans of all chunks."""
+    def _join(self) -> None:
         if self._waiting:
             self._spans = disjoint([self._spans, *self._waiting])
             self._waiting, self._waiting_spans = [], 0
 
+    def condense(self) -> None:
+        """Replace the spans by one that is as long as all of them."""
+        time_ns = self._time_ns
+        self._spans = np.array([[0], [time_ns]] if time_ns else [[], []], np.int64)
+
     def merge(self, other: IoUnion) -> None:
         """Add the calls of another part of the run."""
-        other.condense()
+        other._join()
         self._hold(other._spans)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``start_ns`` and ``end_ns`` of the spans, rising."""
-        self.condense()
+        self._join()
         return {"start_ns": self._spans[0], "end_ns": self._spans[1]}
 
     @property
     def time_s(self) -> float:
         """Time in s in which at least one thread was in an I/O call."""
-        self.condense()
-        return 1e-9 * float((self._spans[1] - self._spans[0]).sum())
+        return 1e-9 * float(self._time_ns)
+
+    @property
+    def _time_ns(self) -> int:
+        self._join()
+        return int((self._spans[1] - self._spans[0]).sum())

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
@@ -76,18 +77,19 @@ class LayerTraffic(Summary):
         """Add events, those of a thread in order of completion."""
         if not len(chunk):
             return
-        moves = (chunk.moved > 0) & (direction_of_calls(chunk.calls) >= 0)[chunk.call]
-        outermost = chunk.depth == 0
-        counted = moves if outermost.all() else moves & outermost
-        number_of_call = chunk.call if counted.all() else chunk.call[counted]
-        moved = chunk.moved if counted.all() else chunk.moved[counted]
-        of_call = np.bincount(number_of_call, minlength=len(chunk.calls))
-        present = np.flatnonzero(of_call).tolist()
-        for number in present:
-            bytes_ = moved.sum() if len(present) == 1 else moved.sum(where=number_of_call == number)
-            self._count(chunk.calls[number], int(of_call[number]), int(bytes_))
-        if self._open or not outermost.all():
-            self._add_inner(chunk, moves & ~outermost, outermost)
+        moves_of_call = direction_of_calls(chunk.calls) >= 0
+        sums = np.zeros((len(chunk.calls), 2), np.int64)
+        inner = _compiled.sum_outermost(
+            np.ascontiguousarray(chunk.call),
+            np.ascontiguousarray(chunk.depth),
+            np.ascontiguousarray(chunk.moved),
+            sums,
+        )
+        for number in np.flatnonzero((sums[:, 0] > 0) & moves_of_call).tolist():
+            self._count(chunk.calls[number], *sums[number].tolist())
+        if self._open or inner:
+            outermost = chunk.depth == 0
+            self._add_inner(chunk, (chunk.moved > 0) & moves_of_call[chunk.call] & ~outermost, outermost)
 
     def _count(self, call: Call, calls: int, bytes_: int) -> None:
         key = call.layer, call.op

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles import _compiled
 from ensembles.model.events import OPS, Call, Events, of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.summaries.runtotals import DIRECTIONS, shared_directions
+from ensembles.summaries.callsums import carried_bits, compute_call_sums
+from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 MOST_SESSIONS = 1 << 20
 """Number of sessions of a direction that are kept: those that moved most bytes."""
@@ -18,13 +20,11 @@ LEFT_OUT = 0.01
 """Share of the bytes that the smallest sessions, which are left out, move together at most."""
 
 _COLUMNS = ("rank", "thread", "file", "start", "end", "read", "write", "closed", "opened")
-_OPEN, _CLOSE, _SYNC = OPS.index("open"), OPS.index("close"), OPS.index("sync")
+_OPEN, _CLOSE, _SYNC = 1, 2, 3
+"""Marks of functions, as in `_uses.c`."""
 
-_RELEASE = len(OPS)
-"""Mark of functions such as ``H5Idec_ref``, which close a file or only an object in it."""
-
-_NEVER = np.iinfo(np.int64).max
-"""Start of a sync: it may end a session, and begins none."""
+_MOST_WAITING = 1 << 12
+"""Uses that wait at most before they continue sessions."""
 
 _OBJECTS = ("H5A", "H5D", "H5G", "H5O")
 """First letters of functions that open objects in an HDF5 file which is open already."""
@@ -74,6 +74,9 @@ class OpenTime(Summary):
     def __init__(self) -> None:
         # Rows of `_COLUMNS`: the last session of each thread and file, which later calls may continue.
         self._pending = np.empty((len(_COLUMNS), 0), np.int64)
+        # Rows of `_COLUMNS`: uses that came after these sessions.
+        self._uses: list[np.ndarray] = []
+        self._waiting = 0
         # By direction: rows start, end, bytes of the sessions that begin with an open.
         self._done = [np.empty((3, 0), np.int64) for _ in DIRECTIONS]
         self._parts: list[list[np.ndarray]] = [[] for _ in DIRECTIONS]
@@ -84,19 +87,19 @@ class OpenTime(Summary):
         """Add events, those of a thread in the order of completion."""
         if not len(chunk):
             return
-        direction = shared_directions(chunk)
-        edge = _edges(chunk.calls)[chunk.call]
-        if (edge == _RELEASE).any():
-            edge = _without_releases_of_objects(chunk, edge)
-        wanted = direction >= 0
-        if (edge >= 0).any():
-            # A sync too is a use of the file.
-            wanted |= (edge >= 0) & (chunk.depth == 0) & (chunk.moved >= 0) & (chunk.file > 0)
-        if not wanted.any():
-            return
-        mine = slice(None) if wanted.all() else np.flatnonzero(wanted)
-        rows = _uses(chunk, mine, direction[mine], edge[mine])
-        self._pending = self._without_finished(_sessions(np.concatenate([self._pending, rows], axis=1)))
+        uses = _uses(chunk)
+        if uses.shape[1]:
+            self._uses.append(uses)
+            self._waiting += uses.shape[1]
+            if self._waiting > _MOST_WAITING:
+                self._join()
+
+    def _join(self) -> None:
+        """Continue the sessions with the uses that have come since."""
+        if self._uses:
+            rows = np.concatenate([self._pending, *self._uses], axis=1)
+            self._uses, self._waiting = [], 0
+            self._pending = self._without_finished(_sessions(rows))
 
     def _without_finished(self, sessions: np.ndarray) -> np.ndarray:
         """Keep the sessions that have ended; return the others."""
@@ -130,11 +133,14 @@ class OpenTime(Summary):
 
     def finalize(self) -> None:
         """End the sessions of the last rank."""
+        self._join()
         self._keep(self._pending)
         self._pending = self._pending[:, :0]
 
     def merge(self, other: OpenTime) -> None:
         """Add a summary of other ranks."""
+        other._join()
+        self._join()
         for number in range(len(DIRECTIONS)):
             self._bytes[number] += other._bytes[number]
             for rows in (other._done[number], *other._parts[number]):
@@ -187,19 +193,29 @@ class OpenTime(Summary):
 
 
 @of_calls
-def _edges(calls: Sequence[Call]) -> np.ndarray:
-    """Return which functions open, close and flush files: `_OPEN`, `_CLOSE`, `_SYNC`, `_RELEASE` or -1."""
-    op = op_of_calls(calls).astype(np.int64)
-    of_objects = np.array([call.name.startswith(_OBJECTS) for call in calls], bool)
-    edges: np.ndarray = np.where(np.isin(op, (_OPEN, _CLOSE, _SYNC)) & ~of_objects, op, -1)
-    edges[[call.name.startswith("H5I") for call in calls]] = _RELEASE
-    return edges
+def _marks(calls: Sequence[Call]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what each function does, and behind them the marks of a close.
+
+    Edges are int8: `_OPEN`, `_CLOSE`, `_SYNC` or 0. The second array marks functions such as ``H5Idec_ref``,
+    which close a file or only an object in it. Directions and bits of ``carried`` follow.
+    """
+    edge_of_op = np.zeros(len(OPS), np.int8)
+    for number, op in ((_OPEN, "open"), (_CLOSE, "close"), (_SYNC, "sync")):
+        edge_of_op[OPS.index(op)] = number
+    edges = edge_of_op[op_of_calls(calls)]
+    edges[[call.name.startswith(_OBJECTS) for call in calls]] = 0
+    releases = np.array([call.name.startswith("H5I") for call in calls], bool)
+    edges[releases] = 0
+    return (
+        np.append(edges, np.int8(_CLOSE)),
+        releases,
+        np.append(direction_of_calls(calls), -1).astype(np.int8),
+        np.append(carried_bits(calls), np.uint8(0)),
+    )
 
 
-def _without_releases_of_objects(chunk: Events, edge: np.ndarray) -> np.ndarray:
-    """Replace `_RELEASE` by `_CLOSE` where the file itself was closed inside of the call, else by -1."""
-    edge = edge.copy()
-    releases = edge == _RELEASE
+def _closing_releases(chunk: Events, edge: np.ndarray, releases: np.ndarray) -> np.ndarray:
+    """Return the positions of releases inside of which the file itself was closed."""
     inner = (edge == _CLOSE) & (chunk.depth > 0)
     rows = np.flatnonzero(releases | inner)
     thread = chunk.rank[rows].astype(np.int64) << 16 | chunk.thread[rows]
@@ -208,38 +224,25 @@ def _without_releases_of_objects(chunk: Events, edge: np.ndarray) -> np.ndarray:
     here, following = order[:-1], order[1:]
     same = (chunk.rank[here] == chunk.rank[following]) & (chunk.thread[here] == chunk.thread[following])
     same &= (chunk.file[here] == chunk.file[following]) & inner[following]
-    closes = here[releases[here] & same & (chunk.end[following] <= chunk.end[here])]
-    edge[releases] = -1
-    edge[closes] = _CLOSE
-    return edge
+    closes: np.ndarray = here[releases[here] & same & (chunk.end[following] <= chunk.end[here])]
+    return closes
 
 
-def _uses(chunk: Events, mine: np.ndarray | slice, direction: np.ndarray, edge: np.ndarray) -> np.ndarray:
+def _uses(chunk: Events) -> np.ndarray:
     """Join successive transfers of a thread on a file: rows of `_COLUMNS`.
 
     The calls of a thread are in the order of completion, so that no open or close can lie between them. Most
-    events disappear here, before anything is sorted.
+    events disappear here, before anything is sorted. A sync too is a use of the file.
     """
-    key = [getattr(chunk, name)[mine] for name in ("rank", "thread", "file")]
-    is_sync = edge == _SYNC
-    is_edge = (edge >= 0) & ~is_sync
-    begins = is_edge.copy()
-    begins[1:] |= is_edge[:-1]
-    begins[0] = True
-    for column in key:
-        begins[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(begins)
-    rows = np.empty((len(_COLUMNS), len(first)), np.int64)
-    for row, column in enumerate(key):
-        rows[row] = column[first]
-    start = chunk.start[mine]
-    rows[3] = np.minimum.reduceat(np.where(is_sync, _NEVER, start), first)
-    rows[4] = np.maximum.reduceat(start + chunk.duration[mine], first)
-    moved = np.maximum(chunk.moved[mine], 0)
-    for number in range(len(DIRECTIONS)):
-        rows[5 + number] = np.add.reduceat(moved * (direction == number), first)
-    rows[7], rows[8] = edge[first] == _CLOSE, edge[first] == _OPEN
-    return rows
+    edge_of, releases, direction_of, bits = _marks(chunk.calls)
+    call = chunk.call
+    if releases[compute_call_sums(chunk).present].any():
+        call = call.copy()
+        call[_closing_releases(chunk, edge_of[call], releases[call])] = len(chunk.calls)  # marked as a close
+    who, what = (chunk.rank, chunk.thread, chunk.file, call), (chunk.carried, chunk.depth, chunk.moved)
+    columns = map(np.ascontiguousarray, (*who, *what, chunk.start, chunk.duration))
+    joined = _compiled.join_uses(*columns, bits, direction_of, edge_of)
+    return np.frombuffer(joined, np.int64).reshape(len(_COLUMNS), -1)
 
 
 def _sessions(rows: np.ndarray) -> np.ndarray:

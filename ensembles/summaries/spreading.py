@@ -75,11 +75,12 @@ def bounds_ns(chunk: Events) -> tuple[int, int] | None:
 
 
 def _bounds_ns(chunk: Events) -> tuple[int, int] | None:
-    lasts_ns = moving_ns(chunk) if hasattr(chunk, "flight") else chunk.duration
-    low, last = int(chunk.start.min()), int(chunk.start.max())
-    if int(chunk.duration.min()) < 0 or last + int(lasts_ns.max()) >= _LATEST_NS:
+    flight = np.ascontiguousarray(chunk.flight) if hasattr(chunk, "flight") else None
+    columns = np.ascontiguousarray(chunk.start), np.ascontiguousarray(chunk.duration), flight
+    low, last, shortest, longest, end = _compiled.time_bounds(*columns)
+    if shortest < 0 or last + longest >= _LATEST_NS:
         return None
-    return low, int((chunk.start + lasts_ns).max()) + 1
+    return low, end + 1
 
 
 def compute_extent(chunk: Events, choice: Choice) -> tuple[int, int] | None:
@@ -138,6 +139,7 @@ def spread_calls(
 _Arguments = tuple[
     np.ndarray,
     np.ndarray,
+    np.ndarray | None,
     np.ndarray,
     np.ndarray,
     np.ndarray | None,
@@ -152,10 +154,10 @@ _Arguments = tuple[
 
 def _arguments(chunk: Events, choice: Choice) -> _Arguments:
     of_bytes = choice.bits is not None
-    duration = moving_ns(chunk) if of_bytes else chunk.duration
     return (
         np.ascontiguousarray(chunk.start),
-        np.ascontiguousarray(duration),
+        np.ascontiguousarray(chunk.duration),
+        np.ascontiguousarray(chunk.flight) if of_bytes else None,
         np.ascontiguousarray(chunk.call),
         choice.row_of_call,
         np.ascontiguousarray(chunk.rank) if choice.ranks_per_row else None,

@@ -230,7 +230,7 @@ static void count_sizes(struct input *input)
 
 static void spread_calls(struct input *input)
 {
-    static PyObject *spreads;
+    static PyObject *spreads, *bounds;
     const size_t calls = take_byte(input) % (MOST_CALLS + 1), rows = take_byte(input) % 4,
                  cells = 1 + take_byte(input) % 64;
     const int level = take_byte(input) % 64, shift = take_byte(input) % 64;
@@ -243,15 +243,20 @@ static void spread_calls(struct input *input)
         row_of[i] = (int32_t)take_byte(input) % 6 - 1, bits[i] = take_byte(input) % 3;
     struct chunk *chunk = some_chunk(input, calls);
     const size_t n = chunk->count;
-    struct fuzz_buffer arrays[11] = {
-        fuzz_buffer_of(chunk->start, 8 * n, "q"),   fuzz_buffer_of(chunk->duration, 8 * n, "q"),
-        fuzz_buffer_of(chunk->call, 2 * n, "H"),    fuzz_buffer_of(row_of, 4 * calls, "i"),
-        fuzz_buffer_of(chunk->rank, 4 * n, "I"),    fuzz_buffer_of(chunk->depth, n, "B"),
-        fuzz_buffer_of(chunk->moved, 8 * n, "q"),   fuzz_buffer_of(chunk->carried, n, "B"),
-        fuzz_buffer_of(bits, calls, "B"),           fuzz_buffer_of(NULL, 8 * rows * cells, "q"),
-        fuzz_buffer_of(NULL, 8 * rows * cells, "q")};
-    PyObject *views[11];
-    for (int i = 0; i < 11; i++)
+    struct fuzz_buffer arrays[12] = {fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                     fuzz_buffer_of(row_of, 4 * calls, "i"),
+                                     fuzz_buffer_of(chunk->rank, 4 * n, "I"),
+                                     fuzz_buffer_of(chunk->depth, n, "B"),
+                                     fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->carried, n, "B"),
+                                     fuzz_buffer_of(bits, calls, "B"),
+                                     fuzz_buffer_of(NULL, 8 * rows * cells, "q"),
+                                     fuzz_buffer_of(NULL, 8 * rows * cells, "q"),
+                                     fuzz_buffer_of(chunk->requested, 8 * n, "q")};
+    PyObject *views[12];
+    for (int i = 0; i < 12; i++)
         views[i] = arrays[i].view;
     if (given & 1)
         views[4] = Py_None;
@@ -263,12 +268,17 @@ static void spread_calls(struct input *input)
         views[9] = Py_None;
     if (given & 16)
         views[10] = Py_None;
+    if (given & 32)
+        views[11] = Py_None;
     PyObject *result = call("spread_calls", &spreads,
-                            Py_BuildValue("OOOOOLOOOOiiLOLO", views[0], views[1], views[2], views[3], views[4], in_row,
-                                          views[5], views[6], views[7], views[8], shift, level, (long long)first,
-                                          views[9], (long long)cells, views[10]));
+                            Py_BuildValue("OOOOOOLOOOOiiLOLO", views[0], views[1], views[11], views[2], views[3],
+                                          views[4], in_row, views[5], views[6], views[7], views[8], shift, level,
+                                          (long long)first, views[9], (long long)cells, views[10]));
     Py_XDECREF(result);
-    release_all(arrays, 11);
+    result = call("time_bounds", &bounds, Py_BuildValue("OOO", views[0], views[1], views[11]));
+    HOLDS(result);
+    Py_XDECREF(result);
+    release_all(arrays, 12);
 }
 
 static void count_seconds(struct input *input)
@@ -508,10 +518,78 @@ static void sum_spans(struct input *input)
     release_all(arrays, ARRAYS);
 }
 
+/* Uses move the bytes of the calls that count, and the sums of outermost calls are those of a plain loop. */
+static void join_uses(struct input *input)
+{
+    static PyObject *joins, *outer;
+    enum { NUMBERS = 9 };
+    const size_t calls = take_byte(input) % (MOST_CALLS + 1);
+    uint8_t bits[MOST_CALLS];
+    int8_t direction[MOST_CALLS], edge[MOST_CALLS];
+    for (size_t i = 0; i < calls; i++) {
+        bits[i] = take_byte(input) % 4, edge[i] = (int8_t)(take_byte(input) % 5);
+        direction[i] = (int8_t)(take_byte(input) % 3 - 1);
+    }
+    struct chunk *chunk = some_chunk(input, calls);
+    const size_t n = chunk->count;
+    uint16_t thread[MOST_EVENTS];
+    uint32_t file[MOST_EVENTS];
+    uint64_t bytes = 0, outer_bytes = 0;
+    size_t known = 0, inner = 0;
+    for (size_t i = 0; i < n; i++) {
+        thread[i] = chunk->requested[i] % 2, file[i] = chunk->requested[i] % 3;
+        known += chunk->call[i] < calls;
+    }
+    for (size_t i = 0; known == n && i < n; i++) {
+        const size_t c = chunk->call[i];
+        if (chunk->moved[i] > 0 && direction[c] >= 0 && !(chunk->carried[i] & bits[c]))
+            bytes += (uint64_t)chunk->moved[i];
+        inner += chunk->depth[i] > 0;
+        outer_bytes += !chunk->depth[i] && chunk->moved[i] > 0 ? (uint64_t)chunk->moved[i] : 0;
+    }
+    struct fuzz_buffer arrays[12] = {fuzz_buffer_of(chunk->rank, 4 * n, "I"),
+                                     fuzz_buffer_of(thread, 2 * n, "H"),
+                                     fuzz_buffer_of(file, 4 * n, "I"),
+                                     fuzz_buffer_of(chunk->call, 2 * n, "H"),
+                                     fuzz_buffer_of(chunk->carried, n, "B"),
+                                     fuzz_buffer_of(chunk->depth, n, "B"),
+                                     fuzz_buffer_of(chunk->moved, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->start, 8 * n, "q"),
+                                     fuzz_buffer_of(chunk->duration, 8 * n, "q"),
+                                     fuzz_buffer_of(bits, calls, "B"),
+                                     fuzz_buffer_of(direction, calls, "b"),
+                                     fuzz_buffer_of(edge, calls, "b")};
+    PyObject *result = call("join_uses", &joins, tuple_of(arrays, 12));
+    HOLDS(!result == (known < n));
+    if (result) {
+        const size_t rows = (size_t)PyBytes_Size(result) / 8 / NUMBERS;
+        int64_t one;
+        for (size_t i = 0; i < 2 * rows; i++) {
+            memcpy(&one, PyBytes_AsString(result) + 8 * (5 * rows + i), sizeof one);
+            bytes -= (uint64_t)one;
+        }
+        HOLDS(!bytes);
+        Py_DECREF(result);
+    }
+    int64_t sums[2 * MOST_CALLS] = {0};
+    struct fuzz_buffer summed[4] = {arrays[3], arrays[5], arrays[6], fuzz_buffer_of(sums, 16 * calls, "q")};
+    result = call("sum_outermost", &outer, tuple_of(summed, 4));
+    HOLDS(!result == (known < n));
+    if (result) {
+        HOLDS(PyLong_AsSize_t(result) == inner);
+        for (size_t i = 0; i < calls; i++)
+            outer_bytes -= (uint64_t)((int64_t *)summed[3].memory)[2 * i + 1];
+        HOLDS(!outer_bytes);
+        Py_DECREF(result);
+    }
+    release_all(summed + 3, 1);
+    release_all(arrays, 12);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const all[])(struct input *) = {window,       sum_calls,    count_sizes, spread_calls, count_seconds,
-                                                  sum_evidence, number_calls, total_by,    sum_spans};
+                                                  sum_evidence, number_calls, total_by,    sum_spans,    join_uses};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

@@ -469,3 +469,16 @@ def test_the_cache_of_other_code_is_not_read(directory, cache, passes, monkeypat
     monkeypatch.setattr(kept, "_code_identity", lambda: b"another installation")
     calls(directory)
     assert len(passes) == 2
+
+
+def test_info_of_a_collected_run_without_messages_makes_no_pass(directory, cache, passes, tmp_path):
+    from ensembles.run.information import sums_of
+
+    path, _ = collect(str(directory), str(tmp_path / "run.h5"))
+    run = en.open(path)
+    run.reading.source.metadata.summed = True  # as of each MPI program
+    assert run.info.summed_calls
+    found = sums_of(run)
+    assert not passes
+    assert found.summed == 0
+    assert found.table.totals == sums_of(en.open(path)).table.totals

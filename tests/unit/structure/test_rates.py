@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensembles.model.events import Call, Events
-from ensembles.structure.rates import divided, find_plateaus
+from ensembles.structure.rates import divided, find_plateaus, median, quantiles
 from ensembles.summaries.rate import RateCurve
 
 CALLS = (Call("pread", "posix", "read"), Call("pwrite", "posix", "write"))
@@ -148,3 +148,13 @@ def test_it_is_as_good_as_that_of_a_library(seed):
         cost_of(values, divided(values, penalty, 3), penalty)
         <= cost_of(values, list(pairwise(ends)), penalty) + 1e-9
     )
+
+
+def test_medians_and_quantiles_equal_those_of_numpy() -> None:
+    rng = np.random.default_rng(1)
+    for size in range(1, 60):
+        for values in (rng.lognormal(size=size), rng.integers(0, 4, size).astype(float)):
+            assert median(values) == np.median(values)
+            assert (
+                quantiles(values, (0.1, 0.5, 0.9, 1.0)) == np.quantile(values, (0.1, 0.5, 0.9, 1.0)).tolist()
+            )

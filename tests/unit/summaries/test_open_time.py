@@ -1,5 +1,7 @@
 """The rate from open to close is that of IOR: bytes by the time in which the files were open."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,44 @@ def test_more_sessions_than_are_kept_are_refused(monkeypatch):
     assert found_in(rows).open_to_close("write") is None
     few = [row for rank in range(100) for row in phase(rank, 100 * rank, moved=10**6 if rank < 10 else 1)]
     assert found_in(few).open_to_close("write").sessions == 10
+
+
+def test_bytes_of_sessions_equal_a_plain_loop_over_random_calls() -> None:
+    rng = np.random.default_rng(11)
+    calls = (
+        Call("open", "posix", "open"),
+        Call("close", "posix", "close"),
+        Call("pread", "posix", "read"),
+        Call("pwrite", "posix", "write"),
+        Call("fsync", "posix", "sync"),
+    )
+    n = 4000
+    start = np.sort(rng.integers(0, 10**6, n))
+    columns = {
+        "rank": np.sort(rng.integers(0, 5, n)),
+        "thread": rng.integers(0, 2, n),
+        "call": rng.integers(0, len(calls), n),
+        "carried": rng.integers(0, 4, n) * (rng.random(n) < 0.1),
+        "depth": (rng.random(n) < 0.1).astype(int),
+        "file": rng.integers(0, 3, n),
+        "moved": rng.integers(-1, 1000, n),
+        "start": start,
+        "duration": rng.integers(0, 3, n),
+    }
+    expected = {(rank, op): 0 for rank in range(5) for op in ("read", "write")}
+    for i in range(n):
+        op = calls[columns["call"][i]].op
+        bit = {"read": 1, "write": 2}.get(op, 0)
+        if bit and columns["moved"][i] > 0 and not columns["carried"][i] & bit:
+            expected[columns["rank"][i], op] += columns["moved"][i]
+    for pieces in (1, 7, 400):
+        found = OpenTime()
+        edges = np.linspace(0, n, pieces + 1).astype(int)
+        for low, high in itertools.pairwise(edges):
+            part = {name: column[low:high] for name, column in columns.items()}
+            found.add(Events.partly(part, calls, ("", "/a", "/b")))
+        found.finalize()
+        assert found._bytes == [
+            sum(bytes_ for (_, op), bytes_ in expected.items() if op == direction)
+            for direction in ("read", "write")
+        ]
