@@ -132,8 +132,8 @@ static void write_text(const struct simulation *simulation, const char *mode, ui
     fprintf(file, "end_ns %" PRId64 "\nevents %" PRIu64 "\nmodel_calls %" PRId64 "\n", simulation->end_ns,
             simulation->output->event_count, simulation->model_calls);
     const struct pfs_places slow = pfs_places(simulation->model);
-    fprintf(file, "slow_target %" PRId32 "\nstraggler_node %" PRId32 "\nstraggler_task %" PRId32 "\n",
-            slow.slow_target, slow.straggler_node, slow.straggler_task);
+    fprintf(file, "slow_target %" PRId32 "\nstraggler_node %" PRId32 "\nstraggler_task %" PRId32 "\n", slow.slow_target,
+            slow.straggler_node, slow.straggler_task);
     fprintf(file, "calls %d\n", RECORDED_COUNT);
     for (int i = 0; i < RECORDED_COUNT; i++)
         fprintf(file, "%s %s %s\n", recorded_kinds[i].name, recorded_kinds[i].layer, recorded_kinds[i].op_name);
