@@ -28,6 +28,8 @@ class Crowded(NamedTuple):
         Writes to files of one stripe.
     at_once : float
         Targets for which there is work at once.
+    least_at_once : float
+        The same if tasks go on from target to target together.
     makers : int
         Tasks that write to these files.
     sure : bool
@@ -37,6 +39,7 @@ class Crowded(NamedTuple):
     rows: np.ndarray
     writes: np.ndarray
     at_once: float
+    least_at_once: float
     makers: int
     sure: bool
 
@@ -84,6 +87,8 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
         at_once * np.clip(each / np.maximum(stripes, 1), 1, WIDER)[number]
         for each in (of_call, np.maximum(of_call, together))
     )
+    every, early = _targets_with_more_stripes(table, uses, writes, stripes)
+    at_once = np.minimum(at_once, every)
     crowded = shared[number] & (at_once >= LEAST_AT_ONCE)
     if not crowded.any():
         return None
@@ -95,7 +100,44 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     chosen[uses] = crowded
     # No more targets help than there is work at once.
     useful = float(np.clip(np.average(at_once[crowded], weights=busy[crowded]), LEAST_AT_ONCE, WIDER))
-    return Crowded(chosen, writes, useful, makers, sure)
+    least = float(np.average(np.minimum(at_once, early)[crowded], weights=busy[crowded]))
+    return Crowded(chosen, writes, useful, least, makers, sure)
+
+
+def _targets_with_more_stripes(
+    table: dict[str, np.ndarray], uses: np.ndarray, writes: np.ndarray, stripes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Count the targets that the writes of each row's phase would lie on, if the file had more stripes.
+
+    Tasks whose parts lie whole rounds of stripes apart begin on the same target. If it serves all alike, they
+    go on to the next at about the same time, as long as their parts do not reach over all stripes.
+
+    Returns
+    -------
+    all_targets, first_targets : ndarray of float64, shape (k,)
+        Of all writes of the phase, and of the first ones of the tasks, where tasks do not reach all stripes.
+    """
+    where = np.unique(np.stack([table["file"][uses], table["phase"][uses]]), axis=1, return_inverse=True)[
+        1
+    ].reshape(-1)
+    group = np.full(len(uses), -1)
+    group[uses] = where
+    at = np.flatnonzero(writes & (table["low"] < table["high"]) & (stripes[table["file"]] > 0))
+    step = stripes[table["file"][at]]
+    first = table["low"][at] // step
+    reach = np.minimum((table["high"][at] - 1) // step - first, WIDER - 1)
+    shape = (int(where.max(initial=-1)) + 1, WIDER)
+    touched, begun = np.zeros(shape, bool), np.zeros(shape, bool)
+    begun[group[at], first % WIDER] = True
+    for further in range(WIDER):
+        some = reach >= further
+        touched[group[at[some]], (first[some] + further) % WIDER] = True
+    reaches_all = np.zeros(shape[0], bool)
+    reaches_all[group[at[reach == WIDER - 1]]] = True
+    unknown = ~touched.any(axis=1)
+    every = np.where(unknown, WIDER, touched.sum(axis=1)).astype(float)
+    early = np.where(unknown | reaches_all, every, begun.sum(axis=1))
+    return every[where], early[where]
 
 
 def _bytes_of_collectives(case: Case, table: dict[str, np.ndarray], files: int) -> np.ndarray:

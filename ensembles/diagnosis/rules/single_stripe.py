@@ -35,7 +35,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     moved = np.bincount(table["file"][found.writes], table["bytes"][found.writes], len(case.run.files))
     # A target that always has work serves the same bytes, whatever the number of tasks that wait for it: with
     # more stripes each target has its part of them. No more targets help than there is work at once.
-    least = max(useful * _LEAST_WIDER / WIDER, 1.5)
+    least = min(max(useful * _LEAST_WIDER / WIDER, 1.5), found.least_at_once)
     share = share_of_rows(case, table, chosen)
     time_ns = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])

@@ -27,3 +27,16 @@ def test_the_gain_of_more_stripes_lies_in_the_interval(seed, healthy, tmp_path):
     assert found.severity != "note"
     assert found.gain_s[0] <= gained_s <= found.gain_s[1]
     assert gained_s > 0.1 * truth["span_s"]
+
+
+def test_parts_that_lie_rounds_of_stripes_apart_promise_less(tmp_path):
+    """Each task writes 2 MiB of its 8 MiB in a phase, in stripes of 1 MiB: of 8 targets one or two have work."""
+    drawn = draw(6_000_060, True)
+    truth = make_run(drawn, tmp_path / "run")
+    run = en.open(str(tmp_path / "run"))
+    writes = run.select(op="write", phase=1)
+    assert set((writes.offset >> 20) % 8) == {0, 1}
+    (found,) = en.diagnose(run, [rule]).findings
+    (gained_s,) = (cause["alone_s"] for cause in truth["causes"] if cause["id"] == "single-stripe")
+    assert found.gain_s[0] <= gained_s <= found.gain_s[1]
+    assert found.gain_s[1] < 0.6 * truth["span_s"]
