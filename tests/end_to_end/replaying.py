@@ -133,7 +133,7 @@ def recorded(row: Row) -> list[tuple[str, int]]:
 
 def recorded_as(call: str, bytes: int, boxes: int = 1) -> list[tuple[str, int]]:
     """The same of a call, its bytes and its boxes; a variable of several boxes has a dimension more."""
-    layer, name = call.split(".")
+    layer, name = call.removesuffix("_alone").split(".")
     if call == "hdf5.metadata":
         return [("H5Acreate", 0), ("H5Awrite", bytes or 8), ("H5Aclose", 0)]
     if name == "variable_open":  # the libraries have the answer in memory
