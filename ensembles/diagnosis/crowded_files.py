@@ -110,34 +110,35 @@ def _targets_with_more_stripes(
     """Count the targets that the writes of each row's phase would lie on, if the file had more stripes.
 
     Tasks whose parts lie whole rounds of stripes apart begin on the same target. If it serves all alike, they
-    go on to the next at about the same time, as long as their parts do not reach over all stripes.
+    go on to the next at about the same time, as long as their parts do not reach over all stripes. A close
+    or a sync waits for the writes of all phases.
 
     Returns
     -------
     all_targets, first_targets : ndarray of float64, shape (k,)
         Of all writes of the phase, and of the first ones of the tasks, where tasks do not reach all stripes.
     """
-    where = np.unique(np.stack([table["file"][uses], table["phase"][uses]]), axis=1, return_inverse=True)[
-        1
-    ].reshape(-1)
+    file = table["file"][uses]
+    where = np.unique(np.stack([file, table["phase"][uses]]), axis=1, return_inverse=True)[1].reshape(-1)
+    shape = (int(where.max(initial=-1)) + 1, WIDER)
     group = np.full(len(uses), -1)
     group[uses] = where
     at = np.flatnonzero(writes & (table["low"] < table["high"]) & (stripes[table["file"]] > 0))
     step = stripes[table["file"][at]]
     first = table["low"][at] // step
     reach = np.minimum((table["high"][at] - 1) // step - first, WIDER - 1)
-    shape = (int(where.max(initial=-1)) + 1, WIDER)
-    touched, begun = np.zeros(shape, bool), np.zeros(shape, bool)
+    touched, begun, reaches_all = np.zeros(shape, bool), np.zeros(shape, bool), np.zeros(shape[0], bool)
     begun[group[at], first % WIDER] = True
     for further in range(WIDER):
         some = reach >= further
         touched[group[at[some]], (first[some] + further) % WIDER] = True
-    reaches_all = np.zeros(shape[0], bool)
     reaches_all[group[at[reach == WIDER - 1]]] = True
-    unknown = ~touched.any(axis=1)
-    every = np.where(unknown, WIDER, touched.sum(axis=1)).astype(float)
-    early = np.where(unknown | reaches_all, every, begun.sum(axis=1))
-    return every[where], early[where]
+    of_file = np.zeros((len(stripes), WIDER), bool)
+    np.logical_or.at(of_file, file, touched[where])
+    every = np.where(writes[uses], touched.sum(axis=1)[where], of_file.sum(axis=1)[file])
+    early = np.where(writes[uses] & ~reaches_all[where], begun.sum(axis=1)[where], every)
+    is_known = every > 0  # calls without an offset say nothing
+    return np.where(is_known, every, WIDER).astype(float), np.where(is_known, early, WIDER).astype(float)
 
 
 def _bytes_of_collectives(case: Case, table: dict[str, np.ndarray], files: int) -> np.ndarray:
