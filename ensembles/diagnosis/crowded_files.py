@@ -80,7 +80,8 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     # One large write is for as many targets as it has stripes.
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
     of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
-    at_once, busy = tasks_at_once(table, uses)
+    at_once = tasks_at_once(table, uses)[0]
+    time_ns = table["time_ns"][uses]
     # In a collective call, the bytes of all tasks are there at once, although few of them store them.
     together = _bytes_of_collectives(case, table, len(counts))
     by_tasks, at_once = (
@@ -94,13 +95,13 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
         return None
     makers = len(np.unique(table["rank"][writes & shared[table["file"]]]))
     sure = makers >= LEAST_TASKS and bool(
-        np.average(by_tasks[crowded], weights=busy[crowded]) >= LEAST_AT_ONCE
+        np.average(by_tasks[crowded], weights=time_ns[crowded]) >= LEAST_AT_ONCE
     )
     chosen = uses.copy()
     chosen[uses] = crowded
     # No more targets help than there is work at once.
-    useful = float(np.clip(np.average(at_once[crowded], weights=busy[crowded]), LEAST_AT_ONCE, WIDER))
-    least = float(np.average(np.minimum(at_once, early)[crowded], weights=busy[crowded]))
+    useful = float(np.clip(np.average(at_once[crowded], weights=time_ns[crowded]), LEAST_AT_ONCE, WIDER))
+    least = float(np.average(np.minimum(at_once, early)[crowded], weights=time_ns[crowded]))
     return Crowded(chosen, writes, useful, least, makers, sure)
 
 

@@ -17,6 +17,8 @@ _MOST_SMALL = 0.5
 _UNSURE = 0.5  # of the gain, where it is between nothing and all
 _LEAST_WIDER = 4
 """Targets that serve the same work at the lower end of the gain: client and network may limit it then."""
+_LEAST_SPREAD = 1.25
+"""Targets with work at once below which no gain is certain."""
 
 ADVICE = (
     "stripe the folder of the file before it is written: lfs setstripe -c -1 (all targets) or -c 8 and "
@@ -71,7 +73,7 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
             "files": len(files),
             "gain_assumes": f"a stripe count of {WIDER} on targets that are as fast as this one",
         },
-        np.where(small | (not found.sure), 0.0, time_ns * (1 - 1 / least)),
+        np.where(small | (not found.sure or least < _LEAST_SPREAD), 0.0, time_ns * (1 - 1 / least)),
         most,
         names,
         at_targets=True,
