@@ -65,7 +65,7 @@ SHORTER_QUEUES = (1.0, 1.3)
 Of 64 measured gains of such remedies, 9 in 10 are at most this part of the time saved in the calls.
 """
 
-INSIDE = 0.75
+INSIDE = 0.9
 """Part of the way from the best estimate to the lower bound of a gain that its 90 % interval contains.
 
 The bound holds in nearly all runs of several tasks whose gains were measured. A bound of 0, and bounds of
