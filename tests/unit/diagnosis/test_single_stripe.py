@@ -30,7 +30,7 @@ def test_the_gain_of_more_stripes_lies_in_the_interval(seed, healthy, tmp_path):
 
 
 def test_parts_that_lie_rounds_of_stripes_apart_promise_less(tmp_path):
-    """Each task writes 2 MiB of its 8 MiB in a phase, in stripes of 1 MiB: of 8 targets one or two have work."""
+    """A task writes 2 of its 8 MiB in a phase, in stripes of 1 MiB: of 8 targets, one or two have work."""
     drawn = draw(6_000_060, True)
     truth = make_run(drawn, tmp_path / "run")
     run = en.open(str(tmp_path / "run"))
