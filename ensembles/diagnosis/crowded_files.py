@@ -80,7 +80,7 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     # One large write is for as many targets as it has stripes.
     stripes = np.array([layout.stripe_bytes if layout is not None else 0 for layout in layouts])
     of_call = moved / np.maximum(np.bincount(written, table["n"][writes], len(counts)), 1)
-    at_once = tasks_at_once(table, uses)[0]
+    at_once = tasks_at_once(table, uses)
     time_ns = table["time_ns"][uses]
     # In a collective call, the bytes of all tasks are there at once, although few of them store them.
     together = _bytes_of_collectives(case, table, len(counts))

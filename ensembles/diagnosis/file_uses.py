@@ -220,7 +220,7 @@ def share_of_rows(
     return found
 
 
-def tasks_at_once(table: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:
     """Compute how many tasks are in calls on a file at once, phase by phase.
 
     Parameters
@@ -232,10 +232,8 @@ def tasks_at_once(table: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
     Returns
     -------
-    at_once : ndarray of float64, shape (k,)
+    ndarray of float64, shape (k,)
         Time in calls over the time from the first to the last of them.
-    busy_ns : ndarray of float64, shape (k,)
-        Time in the calls of the file and phase of each row.
     """
     keys = np.stack([table[name][chosen] for name in ("file", "phase")])
     where = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
@@ -244,4 +242,5 @@ def tasks_at_once(table: Rows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarr
     np.minimum.at(begin, where, table["start_ns"][chosen])
     np.maximum.at(end, where, table["end_ns"][chosen])
     busy_ns = np.bincount(where, table["time_ns"][chosen], groups)
-    return (busy_ns / np.maximum(end - begin, 1))[where], busy_ns[where]
+    at_once: np.ndarray = (busy_ns / np.maximum(end - begin, 1))[where]
+    return at_once
