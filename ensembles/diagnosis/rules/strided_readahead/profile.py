@@ -93,8 +93,13 @@ class StridedRuns:
         mostly[:1] = False  # writes before the first read are not part of the run
         return mostly
 
-    def levels(self) -> np.ndarray:
+    def levels(self, quantile: float = 0.5) -> np.ndarray:
         """Compute the typical time of each position that at least half of the runs reach.
+
+        Parameters
+        ----------
+        quantile : float
+            The quantile over the runs; the median is typical.
 
         Returns
         -------
@@ -105,7 +110,7 @@ class StridedRuns:
         relative = self.time - self.time[:, :HEALTHY_READS].mean(axis=1)[:, None]
         many = np.count_nonzero(~np.isnan(relative), axis=0) >= 0.5 * len(self)
         width = int(np.argmin(np.append(many[HEALTHY_READS:], False))) + HEALTHY_READS
-        return _median(relative[:, :width].T)
+        return _quantile(relative[:, :width].T, quantile)
 
     def scatter(self) -> tuple[float, float]:
         """Estimate the random variation of successive reads, and of writes between.
@@ -265,7 +270,12 @@ def _of_median(differences: np.ndarray) -> float:
 
 def _median(values: np.ndarray) -> np.ndarray:
     """Compute the median of each row without NaN; NaN for rows without values."""
+    return _quantile(values, 0.5)
+
+
+def _quantile(values: np.ndarray, quantile: float) -> np.ndarray:
+    """Compute a quantile of each row without NaN; NaN for rows without values."""
     result = np.full(len(values), np.nan)
     known = ~np.isnan(values).all(axis=1)
-    result[known] = np.nanmedian(values[known], axis=1)
+    result[known] = np.nanquantile(values[known], quantile, axis=1)
     return result
