@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 from summaries_that_kill import MARK, Killed
@@ -161,7 +162,8 @@ def test_summaries_are_merged_without_being_changed() -> None:
 
 
 def test_without_workers_there_is_no_answer(run_path: Path, tmp_path: Path) -> None:
-    with scheduler() as address:
+    # A client whose scheduler is gone would try to connect again for half a minute.
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}), scheduler() as address:
         asked = DaskExecutor(address, patience_s=1.0)
         run = en.open(run_path, asked)
         with pytest.raises(EnsioError, match=rf"the Dask cluster at {address} has no worker: start some"):
