@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import tasks_at_once
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.distinct import distinct_rows
 
 LEAST_TASKS = 4
 LEAST_AT_ONCE = 2.0
@@ -74,7 +75,7 @@ def find_crowded(case: Case, table: dict[str, np.ndarray]) -> Crowded | None:
     if not writes.any():
         return None
     number, written = table["file"][uses], table["file"][writes]
-    users = np.bincount(np.unique(np.stack([number, table["rank"][uses]]), axis=1)[0], minlength=len(counts))
+    users = np.bincount(distinct_rows(number, table["rank"][uses])[0][0], minlength=len(counts))
     moved = np.bincount(written, table["bytes"][writes], len(counts))
     shared = (users >= LEAST_TASKS) & (moved >= LEAST_BYTES)
     # One large write is for as many targets as it has stripes.
@@ -120,7 +121,7 @@ def _targets_with_more_stripes(
         Of all writes of the phase, and of the first ones of the tasks, where tasks do not reach all stripes.
     """
     file = table["file"][uses]
-    where = np.unique(np.stack([file, table["phase"][uses]]), axis=1, return_inverse=True)[1].reshape(-1)
+    _, where = distinct_rows(file, table["phase"][uses])
     shape = (int(where.max(initial=-1)) + 1, WIDER)
     group = np.full(len(uses), -1)
     group[uses] = where

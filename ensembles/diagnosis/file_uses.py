@@ -10,6 +10,7 @@ import numpy as np
 from ensembles import _compiled
 from ensembles.diagnosis.enclosing import Enclosing, Rows
 from ensembles.diagnosis.evidence import kinds_of_calls, phases_of_calls
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.summaries.keyed_sums import KeyedSums
@@ -209,8 +210,7 @@ def share_of_rows(
         Rows of the same phase, task and function have the same share.
     """
     names = ("phase", "rank", "call")
-    keys = np.stack([np.concatenate([table[name], case.rows[name]]) for name in names])
-    number = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
     theirs, mine = number[: len(chosen)], number[len(chosen) :]
     size = int(number.max(initial=0)) + 1
     part = table[of] * (chosen if weight is None else chosen * weight)
@@ -235,8 +235,7 @@ def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:
     ndarray of float64, shape (k,)
         Time in calls over the time from the first to the last of them.
     """
-    keys = np.stack([table[name][chosen] for name in ("file", "phase")])
-    where = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    _, where = distinct_rows(table["file"][chosen], table["phase"][chosen])
     groups = int(where.max(initial=-1)) + 1
     begin, end = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, np.int64)
     np.minimum.at(begin, where, table["start_ns"][chosen])

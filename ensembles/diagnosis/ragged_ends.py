@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.model.distinct import distinct_rows
 
 LEAST_CALLS = 8
 """Calls of each kind of ends in a phase, to compare them."""
@@ -19,7 +20,7 @@ def whole_in_stripes(case: Case, ends: dict[str, np.ndarray], stripes: np.ndarra
     Of k records in a stripe, two ends are at ends of the stripe; records with any other offset have fewer.
     """
     fit = np.zeros(len(ends["n"]), bool)
-    for call, size in np.unique(np.stack([ends["call"], ends["size"]]), axis=1).T.tolist():
+    for call, size in distinct_rows(ends["call"], ends["size"])[0].T.tolist():
         rows = (case.rows["call"] == call) & (case.rows["size"] == size)
         mine = (ends["call"] == call) & (ends["size"] == size)
         each = max(float(case.rows["bytes"][rows].sum() / case.rows["n"][rows].sum()), 1.0)
@@ -30,12 +31,11 @@ def whole_in_stripes(case: Case, ends: dict[str, np.ndarray], stripes: np.ndarra
 
 def slopes(ends: dict[str, np.ndarray]) -> np.ndarray:
     """Regress log durations on the number of ends inside a stripe, in each phase, function and size class."""
-    keys = np.stack([ends[name] for name in ("phase", "call", "size")])
     found = []
     enough = ends["n"] >= LEAST_CALLS
-    names, group = np.unique(keys, axis=1, return_inverse=True)
+    names, group = distinct_rows(*(ends[name] for name in ("phase", "call", "size")))
     for number in range(names.shape[1]):
-        mine = enough & (group.reshape(-1) == number)
+        mine = enough & (group == number)
         if mine.sum() < 2 or ends["n"][mine].max() > (1 - _LEAST_PART) * ends["n"][mine].sum():
             continue
         weight, x, y = ends["n"][mine], ends["ragged"][mine], ends["log_ns"][mine] / ends["n"][mine]

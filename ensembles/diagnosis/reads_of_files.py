@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.enclosing import Rows
 from ensembles.diagnosis.file_uses import NOT_READ_BY_PROGRAM, STORAGE
+from ensembles.model.distinct import distinct_rows
 
 
 def reads_of_files(case: Case, uses: Rows) -> Rows:
@@ -33,9 +34,7 @@ def reads_of_files(case: Case, uses: Rows) -> Rows:
     has_storage = np.bincount(uses["file"][reads & storage], minlength=size)[uses["file"]] > 0
     reads &= (storage | ~has_storage) & (uses["high"] > uses["low"])
     reads &= ~np.isin(uses["kind"], NOT_READ_BY_PROGRAM)
-    keys = np.stack([uses["file"][reads], uses["rank"][reads]])
-    names, where = np.unique(keys, axis=1, return_inverse=True)
-    where = where.reshape(-1)
+    names, where = distinct_rows(uses["file"][reads], uses["rank"][reads])
     low, high = np.full(names.shape[1], np.iinfo(np.int64).max), np.zeros(names.shape[1], np.int64)
     np.minimum.at(low, where, uses["low"][reads])
     np.maximum.at(high, where, uses["high"][reads])

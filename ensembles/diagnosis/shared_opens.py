@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, count_text
 
 LEAST_FILES = 32
@@ -36,7 +37,7 @@ def opened_by_all(case: Case, uses: FileUses) -> tuple[np.ndarray, tuple[str, ..
     if len(case.ranks) < 2 or not opens.any():
         return nothing
     size = int(table["file"].max()) + 1
-    pairs = np.unique(np.stack([table["file"][opens], table["rank"][opens]]), axis=1)
+    pairs, _ = distinct_rows(table["file"][opens], table["rank"][opens])
     tasks = np.bincount(pairs[0], minlength=size)
     moved = np.bincount(table["file"][posix], table["bytes"][posix], size)
     times = np.bincount(table["file"][opens], table["n"][opens], size)

@@ -16,6 +16,7 @@ from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_cos
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_CALLS = 8
@@ -166,14 +167,12 @@ def between_others(case: Case, uses: FileUses) -> np.ndarray:
         return np.zeros(len(case))
     # Parts of a task may follow those of others from step to step; a step of one call does not show that.
     step = np.where(table["n"][moved] > 1, table["phase"][moved], -1)
-    keys = np.stack([*(table[name][moved] for name in ("file", "rank", "call")), step])
-    names, group = np.unique(keys, axis=1, return_inverse=True)
-    group = group.reshape(-1)
+    names, group = distinct_rows(*(table[name][moved] for name in ("file", "rank", "call")), step)
     bytes_ = np.bincount(group, table["bytes"][moved])
     low, high = np.full(len(bytes_), np.iinfo(np.int64).max), np.zeros(len(bytes_), np.int64)
     np.minimum.at(low, group, table["low"][moved])
     np.maximum.at(high, group, table["high"][moved])
-    users = np.bincount(np.unique(names[:2], axis=1)[0])
+    users = np.bincount(distinct_rows(names[0], names[1])[0][0])
     apart = (bytes_ < _DENSE * (high - low)) & (users[names[0]] > 1)
     chosen = np.zeros(len(table["n"]), bool)
     chosen[moved] = apart[group]
@@ -191,8 +190,7 @@ def _jumps(case: Case) -> np.ndarray:
     """Find the rows of reads most of which do not begin where the one before ended."""
     table = case.evidence.order.columns()
     names = ("phase", "rank", "call", "size")
-    keys = np.stack([np.concatenate([table[name], case.rows[name]]) for name in names])
-    number = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    _, number = distinct_rows(*(np.concatenate([table[name], case.rows[name]]) for name in names))
     mine, theirs = number[len(table["n"]) :], number[: len(table["n"])]
     count = np.bincount(theirs, table["n"], int(number.max()) + 1)
     jumped = np.bincount(theirs, table["n"] * table["jumps"], int(number.max()) + 1)
@@ -203,7 +201,7 @@ def _jumps(case: Case) -> np.ndarray:
 def _of_single_tasks(case: Case, chosen: np.ndarray) -> np.ndarray:
     """Find rows whose function and size class only one or two tasks use in any phase."""
     key = case.rows["call"] * 128 + case.rows["size"]
-    pairs = np.unique(np.stack([key[chosen], case.rows["rank"][chosen]]), axis=1)
+    pairs, _ = distinct_rows(key[chosen], case.rows["rank"][chosen])
     names, tasks = np.unique(pairs[0], return_counts=True)
     single = names[(tasks <= _FEW_TASKS) & (len(case.ranks) - tasks >= _LEAST_OTHERS)]
     found: np.ndarray = np.isin(key, single)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.evidence import phases_of_calls, size_classes, stripes_of
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ANY_ORDER, Summary
@@ -157,8 +158,7 @@ def alternation(
     taken = nodes[mine] != nodes[theirs]
     if not len(follows) or taken.all():
         return follows, taken, 0.0, 1.0
-    keys = np.stack([rows[name][follows] for name in ("phase", "call", "size", "ragged")])
-    group = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1)
+    _, group = distinct_rows(*(rows[name][follows] for name in ("phase", "call", "size", "ragged")))
     value = np.log(np.maximum(rows["duration"][follows], 1))
     value = value - (np.bincount(group, value) / np.bincount(group))[group]
     effect = _effect(value, taken)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ensembles.diagnosis.case import LEAST_ABSORBED_BYTES_PER_NS, SMALL_CLASS, Case
+from ensembles.model.distinct import distinct_rows
 
 LEAST_PHASES = 3
 LEAST_CALLS = 8
@@ -60,7 +61,7 @@ def against_reads(case: Case, ends: dict[str, np.ndarray]) -> SlowWrites | None:
         None: nothing compares, a cache took some of the writes, or writes are not slower.
     """
     ragged = (ends["ragged"] > 0) & (ends["size"] > SMALL_CLASS)  # small ones have a cost apart
-    kinds = np.unique(np.stack([ends["call"][ragged], ends["size"][ragged]]), axis=1).T.tolist()
+    kinds = distinct_rows(ends["call"][ragged], ends["size"][ragged])[0].T.tolist()
     found = [each for call, size in kinds if (each := _compared(case, ends, call, size)) is not None]
     return max(found, key=lambda each: each.ratio, default=None)
 

@@ -1,8 +1,13 @@
-"""The different values of a column."""
+"""The different values of a column, and the different rows of several."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+_MOST_KEYS = 1 << 62
+_DENSE = 4
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
@@ -29,3 +34,52 @@ def distinct(values: np.ndarray) -> np.ndarray:
     ascending = np.sort(values)
     different: np.ndarray = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]]
     return different
+
+
+def distinct_rows(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different rows of some columns, rising, and the number of each row among them.
+
+    `numpy.unique` with an axis compares rows field by field. Ranks, phases and functions have few values, so
+    that a row is one number here, which is counted or sorted.
+
+    Parameters
+    ----------
+    *columns : ndarray of integers, shape (n,)
+        At least one.
+
+    Returns
+    -------
+    rows : ndarray of int64, shape (columns, m)
+        Sorted by the first column, then by the second …
+    number : ndarray of int64, shape (n,)
+        Index into ``rows``.
+
+    Examples
+    --------
+    >>> from ensembles.model.distinct import distinct_rows
+    >>> rows, number = distinct_rows(np.array([7, 3, 7]), np.array([0, 5, 0]))
+    >>> rows.tolist(), number.tolist()
+    ([[3, 7], [5, 0]], [1, 0, 1])
+    """
+    stacked = np.stack([np.asarray(column, np.int64) for column in columns])
+    count = stacked.shape[1]
+    if not count:
+        return stacked, np.empty(0, np.int64)
+    least = stacked.min(axis=1)
+    widths = [int(high) - int(low) + 1 for low, high in zip(least, stacked.max(axis=1), strict=True)]
+    if math.prod(widths) >= _MOST_KEYS:
+        rows, number = np.unique(stacked, axis=1, return_inverse=True)
+        return rows, number.reshape(-1)
+    key = np.zeros(count, np.int64)
+    for column, low, width in zip(stacked, least, widths, strict=True):
+        key = key * width + (column - low)
+    if math.prod(widths) <= _DENSE * count:
+        seen = np.bincount(key, minlength=math.prod(widths)) > 0
+        names, number = np.flatnonzero(seen), (np.cumsum(seen) - 1)[key]
+    else:
+        names, number = np.unique(key, return_inverse=True)
+    rows = np.empty((len(widths), len(names)), np.int64)
+    for index in range(len(widths) - 1, -1, -1):
+        names, rest = np.divmod(names, widths[index])
+        rows[index] = rest + least[index]
+    return rows, number

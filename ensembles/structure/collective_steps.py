@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import count_text
 from ensembles.summaries.active_time import MOST_EXACT, disjoint
 from ensembles.summaries.collective_steps import CollectiveSteps
@@ -155,8 +156,7 @@ def step_table(found: CollectiveSteps, clock_error_ns: int = 0) -> CollectiveSte
 
 def _together(calls: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Tell which calls can be matched, and number the collective calls that they are part of."""
-    _, group = np.unique(np.stack([calls["call"], calls["file"]]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
+    _, group = distinct_rows(calls["call"], calls["file"])
     order = np.lexsort((calls["start"], calls["rank"], group))
     of_group, of_rank = group[order], calls["rank"][order]
     new = np.concatenate([[True], (of_group[1:] != of_group[:-1]) | (of_rank[1:] != of_rank[:-1])])
@@ -170,8 +170,7 @@ def _together(calls: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     matched = (least == most)[group]
     place = np.empty(len(order), np.int64)
     place[order] = nth
-    _, number = np.unique(np.stack([group, place]), axis=1, return_inverse=True)
-    return matched, number.reshape(-1)
+    return matched, distinct_rows(group, place)[1]
 
 
 def _call_around(calls: dict[str, np.ndarray], storage: dict[str, np.ndarray]) -> np.ndarray:

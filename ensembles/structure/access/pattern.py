@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.streams import ORDERS
@@ -168,7 +169,7 @@ def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
     """Make the pattern of a filled summary; `files` are the paths of the run."""
     table = summary.to_arrays()
     paths = list(files)
-    pairs = np.unique(np.stack([table["file"], table["rank"]]), axis=1)
+    pairs, _ = distinct_rows(table["file"], table["rank"])
     users = np.bincount(pairs[0], minlength=len(paths)) if pairs.size else np.zeros(len(paths), np.int64)
     groups = sorted(
         (

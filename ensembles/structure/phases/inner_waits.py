@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import Call, Events, of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.structure.phases.critical_path import CriticalIo
@@ -165,11 +166,7 @@ class InnerWaits(Summary):
         """
         rows, spans = self.to_arrays(), io.to_arrays()
         names = ("phase", "rank", "thread")
-        spans_by_thread = np.stack([spans[name] for name in names])
-        waits_by_thread = np.stack([rows[name] for name in names])
-        both = np.concatenate([spans_by_thread, waits_by_thread], axis=1)
-        _, key = np.unique(both, axis=1, return_inverse=True)
-        key = key.reshape(-1)
+        _, key = distinct_rows(*(np.concatenate([spans[name], rows[name]]) for name in names))
         of_spans, of_waits = key[: len(spans["phase"])], key[len(spans["phase"]) :]
         last_ns = np.full(int(key.max(initial=0)) + 1, np.iinfo(np.int64).min)
         np.maximum.at(last_ns, of_spans, spans["end_ns"])
@@ -231,8 +228,7 @@ def _most(
     keys = np.stack([phase, call, rank])
     first = np.flatnonzero(np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0)))
     ordinal = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    _, group = np.unique(np.stack([phase, call, ordinal]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
+    _, group = distinct_rows(phase, call, ordinal)
     size = int(group.max()) + 1
     entered, left = np.full(size, np.iinfo(np.int64).min), np.full(size, np.iinfo(np.int64).min)
     np.maximum.at(entered, group, start)
