@@ -87,7 +87,7 @@ RULES: tuple[Rule, ...] = (
 """All rules. Of those that explain the same calls, the more specific ones come first."""
 
 
-_ENTRIES, _IO = "collective-entries", "io-by-phase"
+_IO = "io-by-phase"
 
 NO_CALLS = (
     "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
@@ -168,8 +168,8 @@ class DiagnosisPass:
             name: need for rule in with_calls for name, need in rule.NEEDS.items()
         }
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
-            make = ignoring_run(CollectiveEntries)
-            self.requests[_ENTRIES] = SummaryRequest(make, CollectiveEntries.columns)
+            entries = ignoring_run(CollectiveEntries)
+            self.requests[imbalance.ENTRIES] = SummaryRequest(entries, CollectiveEntries.columns)
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
@@ -202,8 +202,14 @@ class DiagnosisPass:
             run_s = case.run_s
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
-            if _ENTRIES in summaries:
-                late_entry = late_of_run(summaries[_ENTRIES], summaries[_IO], run, run_s)
+            if _IO in summaries:
+                late_entry = late_of_run(summaries[imbalance.ENTRIES], summaries[_IO], run, run_s)
+                if (
+                    late_outside is not None
+                    and late_entry is not None
+                    and late_entry.rank != late_outside.rank
+                ):
+                    late_outside = None  # collective calls show for whom the others wait
                 late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)

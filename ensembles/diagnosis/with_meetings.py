@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ensembles.diagnosis.cells import Cells
+from ensembles.structure.late_entry import is_habit
 from ensembles.structure.phases.outside import LateOutside, late_outside
 
 MARGIN = 0.1
@@ -71,11 +72,11 @@ class WithMeetings:
 
     @cached_property
     def late_outside(self) -> LateOutside | None:
-        """The task for which others wait, if it is late because of what it did outside of I/O calls."""
+        """The task for which others wait by habit, if what it did outside of I/O calls makes it late."""
         if self._is_empty:
             return None
         found = late_outside(self._arrival, self._busy_ns, self._cells.present)
-        if found is None:
+        if found is None or not is_habit(np.where(self._cells.present, self._arrival, np.nan), found[0]):
             return None
         return LateOutside(int(self._ranks[found[0]]), 1e-9 * found[1], 1e-9 * found[2])
 

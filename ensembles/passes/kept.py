@@ -25,7 +25,7 @@ import numpy as np
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
-VERSION = 6
+VERSION = 7
 """Version of the bytes and of what they mean. Raise it if a summary that is kept changes its results or its
 attributes: results of other versions are computed again."""
 
@@ -73,7 +73,7 @@ def key_of(request: SummaryRequest, selection: object = None) -> str | None:
     >>> from ensembles.passes.summary import ignoring_run
     >>> from ensembles.summaries.eventcount import EventCount
     >>> key_of(SummaryRequest(ignoring_run(EventCount)))
-    '6 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.eventcount.EventCount) None None'
+    '7 ensembles.passes.summary._make_ignoring_run(ensembles.summaries.eventcount.EventCount) None None'
     >>> key_of(SummaryRequest(lambda run: EventCount())) is None
     True
     """

@@ -26,6 +26,9 @@ LEAST_SHARE = 0.01
 LEAST_CALLS = 3
 """Calls of a function by each task: what happens once is not a habit."""
 
+LEVEL = 0.05
+"""Significance level of the test whether a task is late by habit."""
+
 LEAST_RATIO = 2.0
 """Least ratio of its lateness to that of the next task: else tasks are late in turns, or several are."""
 
@@ -103,22 +106,29 @@ def late_entry(
     Returns
     -------
     LateEntry or None
-        None: no task is late by `LEAST_SHARE` of the run, several tasks are, or the calls cannot be compared.
+        None: no task is late by `LEAST_SHARE` of the run and by habit (`is_habit`), several tasks are, or the
+        calls cannot be compared.
     """
     rows = found.table.columns()
     if tasks < 2 or not len(rows["n"]):
         return None
-    calls, times = [], []
+    calls, times, meetings = [], [], []
     for call in np.unique(rows["call"]).tolist():
-        mine = rows["call"] == call
-        count = rows["n"][mine]
-        if len(count) != tasks or (count != count[0]).any() or count[0] < LEAST_CALLS:
+        parts = [
+            {name: column[chosen] for name, column in rows.items()}
+            for part in np.unique(rows["part"]).tolist()
+            if (chosen := (rows["call"] == call) & (rows["part"] == part)).any()
+        ]
+        if not all(len(part["n"]) == tasks and (part["n"] == part["n"][0]).all() for part in parts):
             continue
-        error = clock_error_ns * int(count[0])
-        late = _beyond_others(rows["start_ns"][mine]) - error
-        waits_less = -_beyond_others(rows["time_ns"][mine])
-        calls.append((found.names[call], int(count[0])))
-        times.append(np.maximum(np.minimum(late, waits_less), 0.0))
+        count = sum(int(part["n"][0]) for part in parts)
+        if count < LEAST_CALLS:
+            continue
+        calls.append((found.names[call], count))
+        # Rows of all parts are in the order of ranks.
+        whole = {name: np.sum([part[name] for part in parts], axis=0) for name in ("start_ns", "time_ns")}
+        times.append(_late_ns(whole, clock_error_ns * count))
+        meetings.append([_late_ns(part, clock_error_ns * int(part["n"][0])) for part in parts])
     if not calls:
         return None
     late_ns = np.array(times)
@@ -127,10 +137,52 @@ def late_entry(
     if of_tasks[last] < max(LEAST_SHARE * run_s * 1e9, LEAST_RATIO * np.delete(of_tasks, last).max(), 1.0):
         return None
     most = int(np.argmax(late_ns[:, last]))
+    if not is_habit(np.array(meetings[most]), last):
+        return None
     ranks = np.unique(rows["rank"])
     return LateEntry(
         int(ranks[last]), 1e-9 * float(of_tasks[last]), *calls[most], 1e-9 * float(late_ns[most, last])
     )
+
+
+def is_habit(late: np.ndarray, task: int) -> bool:
+    """Tell whether a task is the last again and again, more often than chance would have it.
+
+    If nothing distinguished the tasks, each would be the last of a meeting with the same probability. The
+    number of its meetings is then binomial; the level is divided by the number of tasks, as the worst was
+    chosen (Bonferroni).
+
+    Parameters
+    ----------
+    late : ndarray, shape (meetings, tasks)
+        How late each task comes; NaN: it does not come.
+    task : int
+        The task, as an index.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from ensembles.structure.late_entry import is_habit
+    >>> is_habit(np.tile([0.0, 0.0, 3.0, 0.0], (8, 1)), 2), is_habit(np.eye(4), 2)
+    (True, False)
+    """
+    late = late[np.isfinite(late).sum(axis=1) > 1]
+    if not len(late):
+        return False
+    tasks = float(np.isfinite(late).sum(axis=1).mean())
+    most = np.nanmax(late, axis=1)
+    # Of several that come last together, none is.
+    is_last = (late[:, task] == most) & ((late == most[:, None]).sum(axis=1) == 1)
+    times = int(is_last.sum())
+    if not times:
+        return False
+    from ensembles.statistics.special import betainc
+
+    p = float(betainc(times, len(late) - times + 1, 1 / tasks))
+    return p * tasks <= LEVEL
 
 
 def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: float) -> LateEntry | None:
@@ -153,22 +205,27 @@ def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: flo
     if found is None:
         return None
     rows, meetings = io.to_arrays(), entries.table.columns()
-    ranks = np.unique(rows["rank"])
+    ranks = np.unique(meetings["rank"])  # also those that make no other calls
     mine = ranks == found.rank
-    if not mine.any() or mine.all():
-        return found
     # Waiting for others in collective calls does not count.
     is_io = np.array([call.layer == "mpiio" for call in run.calls], bool)[meetings["call"]]
-    is_io &= np.isin(meetings["rank"], ranks)
+    known = np.isin(rows["rank"], ranks)
     busy, waits = (
         np.bincount(np.searchsorted(ranks, rank), time_ns, len(ranks))
         for rank, time_ns in (
-            (rows["rank"], rows["io_ns"]),
+            (rows["rank"][known], rows["io_ns"][known]),
             (meetings["rank"][is_io], meetings["time_ns"][is_io]),
         )
     )
     own = busy - waits
     return replace(found, io_s=max(1e-9 * float(own[mine].sum() - np.median(own[~mine])), 0.0))
+
+
+def _late_ns(rows: dict[str, np.ndarray], error_ns: int) -> np.ndarray:
+    """Return how late each task is, as far as the others wait for it: shape (tasks,), ns."""
+    late = _beyond_others(rows["start_ns"]) - error_ns
+    late_ns: np.ndarray = np.maximum(np.minimum(late, -_beyond_others(rows["time_ns"])), 0.0)
+    return late_ns
 
 
 def _beyond_others(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Rule ``imbalance``: some tasks move many more bytes than the others, which wait for them."""
+"""Rule ``imbalance``: some tasks, or one alone, move more bytes than the others, which wait for them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.imbalance import find_counted
-from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.flushes import later_flushes_ns
+from ensembles.diagnosis.one_task import find_one_task
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.diagnosis.summed.imbalance import NOBODY_WAITS, find_summed
+from ensembles.diagnosis.rule_with_summary import RuleWithSummary
+from ensembles.diagnosis.summed.imbalance import NO_OTHERS, NOBODY_WAITS, find_summed
 from ensembles.model.units import count_text
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.summary import ignoring_run
+from ensembles.summaries.collective_entries import CollectiveEntries
+
+ENTRIES = "collective-entries"
+"""Name of the summary that shows who waits for whom; the diagnosis reads it, too."""
 
 LEAST_RATIO = 1.25
 _MOVING = 0.5
@@ -26,11 +33,17 @@ ADVICE = (
 )
 
 
-def _find(case: Case) -> Remedy | None:
-    if len(case.ranks) < 2:
-        raise NotApplicable("one task has no others to be compared with")
+def _find(case: Case, entries: CollectiveEntries) -> Remedy | None:
+    if case.run.tasks < 2:
+        raise NotApplicable(NO_OTHERS)
     if not case.model.shows_waiting:
         raise NotApplicable(NOBODY_WAITS)
+    alone = find_one_task(case, entries)
+    return alone if alone is not None or len(case.ranks) < 2 else _find_heavy(case)
+
+
+def _find_heavy(case: Case) -> Remedy | None:
+    """Even the bytes of the tasks out."""
     data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
     if np.char.endswith(case.name, "_all").any():
         return None
@@ -92,9 +105,12 @@ def _find(case: Case) -> Remedy | None:
     )
 
 
-rule = EvidenceRule(
+rule = RuleWithSummary(
     "imbalance",
     _find,
+    "the calls of each phase and task",
+    ENTRIES,
+    SummaryRequest(ignoring_run(CollectiveEntries), CollectiveEntries.columns),
     counted=lambda run: find_counted(run, ADVICE),
     summed=lambda run: find_summed(run, ADVICE),
 )

@@ -25,7 +25,7 @@ def check_straggler(run: Run) -> Finding | None:
     """
     case = SummedCase(run)
     if len(case.ranks) < 2:
-        raise NotApplicable("one task has no others to be compared with")
+        raise NotApplicable("one task makes the I/O calls, and has no others to be compared with")
     refuse(
         case,
         float(case.busy_s.max() - np.median(case.busy_s)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_RATIO, MOST_PER_BYTE = 1.25, 3.0
+NO_OTHERS = "one task has no others to be compared with"
 NOBODY_WAITS = (
     "the tasks are processes without MPI and without barriers: nothing recorded shows that they wait for "
     "each other"
@@ -26,8 +27,8 @@ _MOVING = 0.5
 def find_summed(run: Run, advice: str) -> Finding | None:
     """Even the bytes of the tasks out, at the time per byte that each has."""
     case = SummedCase(run)
-    if len(case.ranks) < 2:
-        raise NotApplicable("one task has no others to be compared with")
+    if run.tasks < 2:
+        raise NotApplicable(NO_OTHERS)
     if not tasks_meet(run.info, None):
         raise NotApplicable(NOBODY_WAITS)
     if np.char.endswith(case.name, "_all").any():

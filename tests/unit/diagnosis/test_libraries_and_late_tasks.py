@@ -224,12 +224,16 @@ def entries(start: list[list[int]], duration: list[list[int]]) -> CollectiveEntr
 
 
 SECOND = 10**9
+ON_TIME = [0, 10, 20, 30, 40]
 
 
 @pytest.mark.parametrize(
     ("start", "duration", "rank"),
     [
-        ([[0, 10, 20]] * 2 + [[4, 13, 20]], [[5, 4, 1]] * 2 + [[1, 1, 1]], 2),
+        ([ON_TIME, ON_TIME, [4, 13, 21, 31, 41]], [[5, 4, 2, 2, 2]] * 2 + [[1] * 5], 2),
+        # It is late once, as if another program had its processor, or in three of five calls.
+        ([ON_TIME, ON_TIME, [9, 10, 20, 30, 40]], [[10, 1, 1, 1, 1]] * 2 + [[1] * 5], None),
+        ([ON_TIME, ON_TIME, [9, 11, 21, 30, 40]], [[10, 2, 2, 1, 1]] * 2 + [[1] * 5], None),
         # It comes late, and the others did not wait for it.
         ([[0, 10, 20]] * 2 + [[4, 13, 20]], [[1, 1, 1]] * 3, None),
         # Tasks are late in turns.
@@ -240,7 +244,7 @@ SECOND = 10**9
         ([[0, 10]] * 2 + [[4, 13]], [[5, 4]] * 2 + [[1, 1]], None),
         ([[0, 10, 20]], [[5, 5, 5]], None),
     ],
-    ids=["late", "none waits", "in turns", "other calls", "twice", "one task"],
+    ids=["late", "once", "not by habit", "none waits", "in turns", "other calls", "twice", "one task"],
 )
 def test_only_a_task_for_which_others_wait_enters_late(start, duration, rank) -> None:
     found = late_entry(
@@ -250,12 +254,12 @@ def test_only_a_task_for_which_others_wait_enters_late(start, duration, rank) ->
     )
     assert (None if found is None else found.rank) == rank
     if found is not None:
-        # Late by 4 and 3 s.
-        assert found.late_s == pytest.approx(7)
+        # Late by 4, 3 and three times 1 s.
+        assert found.late_s == pytest.approx(10)
 
 
 def test_what_clocks_may_be_wrong_by_is_not_lateness() -> None:
-    times = [[[0] * 3] * 2 + [[SECOND] * 3], [[SECOND + 1] * 3] * 2 + [[1] * 3]]
+    times = [[[0] * 5] * 2 + [[SECOND] * 5], [[SECOND + 1] * 5] * 2 + [[1] * 5]]
     assert late_entry(entries(*times), 3, 2.0, clock_error_ns=0) is not None
     assert late_entry(entries(*times), 3, 2.0, clock_error_ns=SECOND) is None
 
@@ -281,3 +285,41 @@ def test_time_above_storage_in_counters_is_told_and_bounds_sieving() -> None:
     above_s = (times["H5D"][0] - times["POSIX"][0]) / 16
     assert found.above_storage.above_s == pytest.approx(above_s, rel=0.01)
     assert "1.76 s of a task's time on average (59 % of the run)" in " ".join(screen_text(found).split())
+
+
+def writer(rank: int, mib: float = 4.0, others: str | None = None, late: bool = True) -> list[Made]:
+    """Rank 0 writes for all in each of eight steps, and the others wait for it in a barrier."""
+    calls = []
+    for step in range(8):
+        if rank == 0:
+            calls.append(Made("pwrite", 40_000, int(mib * MIB), int(step * mib * MIB)))
+            calls.append(Made("MPI_Barrier", 10))
+            continue
+        if others:
+            calls.append(Made(others, 10))
+        # Where they compute meanwhile, nobody waits.
+        calls.append(Made("MPI_Barrier", 40_000 if late else 10, gap_us=1.0 if late else 40_000))
+    return calls
+
+
+@pytest.mark.parametrize("others", [None, "open"])
+def test_one_task_that_writes_for_all_is_named_though_the_others_make_no_call(
+    others: str | None, tmp_path: Path
+) -> None:
+    found = en.diagnose(io_run(tmp_path / "a", [writer(rank, others=others) for rank in range(4)]))
+    one = next(each for each in found.findings if each.id == "imbalance")
+    assert "task 0 alone of 4 moves data in 8 phases, 32.0 MiB in all" in one.title
+    assert one.severity in ("warning", "critical")
+    # At best, each task writes a quarter in a quarter of the 40 ms; as many share the disk.
+    assert one.gain_s is not None
+    assert 0 < one.gain_s[0] < 0.5 * one.gain_s[1]
+    assert one.gain_s[1] == pytest.approx(8 * 0.040 * 0.75, rel=0.15)
+    assert found.late_entry is None  # the finding says it
+
+
+def test_one_writer_is_no_imbalance_where_nobody_waits_or_parts_are_small(tmp_path: Path) -> None:
+    busy = en.diagnose(io_run(tmp_path / "a", [writer(rank, late=False) for rank in range(4)]))
+    small = en.diagnose(io_run(tmp_path / "b", [writer(rank, mib=0.5) for rank in range(4)]))
+    for found in (busy, small):
+        assert "imbalance" not in {each.id for each in found.findings}
+        assert "imbalance" in found.examined
