@@ -1,0 +1,147 @@
+"""Tasks that move more bytes than the others, which wait for them; or one that moves the bytes of all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.diagnosis.case import SMALL_CLASS, Case
+from ensembles.diagnosis.finding import Check, find_spans, spans_text
+from ensembles.diagnosis.flushes import later_flushes_ns
+from ensembles.diagnosis.remedy import Remedy
+from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.structure.late_entry import late_entry
+from ensembles.summaries.collective_entries import CollectiveEntries
+
+LEAST_RATIO = 1.25
+_MOVING = 0.5
+_MOST_PER_BYTE = 3.0
+_PARTS = (0.4, 2.0)
+"""Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
+
+ADVICE = (
+    "give every task the same number of bytes (divide the domain by cost, not by index), or write "
+    "collectively, so that aggregators even the bytes out (MPI_File_write_at_all, H5FD_MPIO_COLLECTIVE)"
+)
+
+ADVICE_ONE = (
+    "let every task move its own part (MPI_File_write_at_all, parallel HDF5 or NetCDF, or a file for each "
+    "node); where one task must write, let the others go on meanwhile (a thread, or a task that only writes)"
+)
+_LIKELY, _LEAST = 0.5, 0.2
+"""Parts of the bound: tasks that share a disk or a server are slower together than one alone."""
+
+
+def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
+    """Share the transfers of phases in which one task alone moves data out to all tasks of the run.
+
+    The others need not make any call: that they wait is seen in collective calls, which the one task enters
+    late. Its transfers cost at most what it is late.
+    """
+    run = case.run
+    data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & (case.rows["depth"] == 0)
+    if run.tasks < 2 or not data.any() or np.char.endswith(case.name, "_all").any():
+        return None
+    moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
+    alone = (moved > 0).sum(axis=1) == 1
+    of_task = moved[alone].sum(axis=0)
+    if not of_task.any():
+        return None
+    task = int(np.argmax(of_task))
+    # Parts that are as small as a record cost the same as the whole.
+    alone &= moved[:, task] >= run.tasks << SMALL_CLASS
+    only = np.zeros(moved.shape, bool)
+    only[alone, task] = True
+    rows = case.of_cells(only) & (case.rows["depth"] == 0)
+    rows &= data | np.isin(case.op, ("sync", "close"))
+    late = late_entry(entries, run.tasks, case.run_s, run.info.clock_error_ns)
+    if not (rows & data).any() or late is None or late.rank != int(case.ranks[task]):
+        return None
+    time_ns = np.where(rows, case.rows["time_ns"], 0)
+    waited = min(late.late_s * 1e9 / max(float(time_ns.sum()), 1.0), 1.0)
+    most = time_ns * ((1 - 1 / run.tasks) * waited)
+    amount = bytes_text(float(case.rows["bytes"][rows & data].sum()))
+    phases = count_text(int(alone.sum()), "phase")
+    checks = (
+        Check(
+            "alone",
+            True,
+            f"in {phases}, task {late.rank} moves {amount}, and no other of {run.tasks} tasks moves any",
+        ),
+        Check(
+            "others-wait", True, f"it enters collective calls {seconds_text(late.late_s)} after the others"
+        ),
+    )
+    return Remedy(
+        rows,
+        _LIKELY * most,
+        f"task {late.rank} alone of {run.tasks} moves data in {phases}, {amount} in all, and the others "
+        f"wait for it in {late.call}",
+        ADVICE_ONE,
+        checks,
+        {"tasks_of_run": run.tasks, "moved_bytes": int(case.rows["bytes"][rows & data].sum())},
+        _LEAST * most,
+        most,
+    )
+
+
+def find_heavy_tasks(case: Case) -> Remedy | None:
+    """Even the bytes of the tasks out."""
+    data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    if np.char.endswith(case.name, "_all").any():
+        return None
+    data &= case.rows["depth"] == 0
+    moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
+    moving = (moved > 0).mean(axis=1) >= _MOVING
+    mean = moved.mean(axis=1)
+    ratio = np.divide(
+        moved, mean[:, None], out=np.ones_like(moved), where=moving[:, None] & (mean[:, None] > 0)
+    )
+    heavy = ratio >= LEAST_RATIO
+    rows = data & case.of_cells(heavy)
+    if not rows.any():
+        return None
+    tasks = np.unique(case.rows["rank"][rows])
+    most = float(ratio[heavy].max())
+    time_ns = case.by_cell(np.where(data, case.rows["time_ns"], 0))
+    per_byte = np.divide(time_ns, moved, out=np.zeros_like(moved), where=moved > 0)
+    # Evened bytes move at the rate of the others, which share the file system with all tasks.
+    light = ~heavy & (moved > 0)
+    pairs = zip(per_byte, light, strict=True)
+    usual = np.array([np.median(row[mine]) if mine.any() else np.nan for row, mine in pairs])
+    faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
+    alike = float(np.median(faster[heavy]))
+    if alike > _MOST_PER_BYTE:
+        return None  # something else than the bytes makes these tasks slow
+    left = 1 / np.maximum(ratio, 1)
+    bounds = [left / np.minimum(faster, 1)] * 2 + [left]
+    low, saved, high = (
+        np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
+        for bound in bounds
+    )
+    late = later_flushes_ns(case, heavy)
+    move = "moves" if len(tasks) == 1 else "move"
+    checks = (
+        Check(
+            "more-bytes",
+            True,
+            f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) {move} up to "
+            f"{most:.3g} times the mean of all tasks in a phase",
+        ),
+        Check(
+            "same-time-per-byte",
+            True,
+            f"their time per byte is {alike:.2g} times that of the others",
+        ),
+    )
+    return Remedy(
+        rows,
+        saved + late,
+        f"{len(tasks)} of {len(case.ranks)} tasks {move} up to {most:.3g} times the mean, and the "
+        "others wait for them",
+        ADVICE,
+        checks,
+        {"most_to_mean": most, "tasks_heavy": len(tasks)},
+        0.5 * (low + late),
+        high + late,
+        parts=_PARTS,
+    )
