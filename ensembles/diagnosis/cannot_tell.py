@@ -35,7 +35,10 @@ class CannotTell:
         """Refuse a run of which the cause could take a notable part."""
         at_most_s = case.most_s(np.where(self.concerns(case), case.rows["time_ns"], 0.0))
         if at_most_s >= FROM_SHARE["warning"] * case.run_s:
-            raise NotApplicable(f"it could cost up to {seconds_text(at_most_s)} of this run: {self.advice}")
+            at_most = seconds_text(at_most_s)
+            raise NotApplicable(
+                f"it could cost up to {at_most} of this run: {self.advice}", at_most_s, suspected=False
+            )
 
 
 def transfers(case: Case) -> np.ndarray:

@@ -150,7 +150,7 @@ class DiagnosisPass:
 
     def __init__(self, run: Run, rules: Sequence[Rule] = RULES) -> None:
         self._run, self._rules = run, rules
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, NotApplicable] = {}
         self._wanted: list[Rule] = []
         is_empty = has_no_calls(run)
         for rule in rules:
@@ -160,7 +160,7 @@ class DiagnosisPass:
                 rule.preconditions(run)
                 self._wanted.append(rule)
             except NotApplicable as reason:
-                self._refused[rule.ID] = str(reason)
+                self._refused[rule.ID] = reason
         # Where sums are examined, the events that are there would be taken for all.
         self._keeps_calls = not has_sums_only(run)
         with_calls = [rule for rule in self._wanted if self._keeps_calls or not hasattr(rule, "summed")]
@@ -193,7 +193,7 @@ class DiagnosisPass:
                 needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
                 findings += rule.evaluate(run, needs)
             except NotApplicable as reason:
-                refused[rule.ID] = str(reason)
+                refused[rule.ID] = reason
         unexplained_s = run_s = late_outside = None
         late_entry: LateEntry | None = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
@@ -221,7 +221,10 @@ class DiagnosisPass:
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),
             unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
-            not_examined=tuple(NotExamined(name, reason) for name, reason in refused.items()),
+            not_examined=tuple(
+                NotExamined(name, str(reason), reason.at_most_s, reason.suspected)
+                for name, reason in refused.items()
+            ),
             notes=tuple(run.notes),
             hints=tuple(hints),
             run_s=run_s,

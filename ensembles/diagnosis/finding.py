@@ -253,10 +253,16 @@ class NotExamined:
         Id of its findings.
     reason : str
         The reason, in one sentence.
+    at_most_s : float or None
+        What the cause could cost, s; None: not known.
+    suspected : bool
+        The run has signs of the cause, which do not decide. Else it could have any cost up to ``at_most_s``.
     """
 
     id: str
     reason: str
+    at_most_s: float | None = None
+    suspected: bool = False
 
 
 @dataclass(frozen=True)
@@ -303,12 +309,30 @@ class Diagnosis:
     late_entry: LateEntry | None = None
     above_storage: AboveStorage | None = None
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
+    UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
     def is_small(self, finding: Finding) -> bool:
         """Whether a finding costs less than a warning needs, at the upper end of its gain too."""
         if self.run_s is None or finding.gain_s is None or finding.severity != "note":
             return False
         return finding.id != "not-io" and finding.gain_s[1] < self.SMALL_SHARE * self.run_s
+
+    @property
+    def undecided(self) -> tuple[NotExamined, ...]:
+        """Causes that could cost a tenth of the run, and more than any finding; suspected ones come first."""
+        if not self.run_s:
+            return ()
+        known_s = max((each.gain_s[1] for each in self.findings if each.gain_s is not None), default=0.0)
+        least_s = max(self.UNDECIDED_SHARE * self.run_s, known_s)
+        large = [each for each in self.not_examined if (each.at_most_s or 0.0) >= least_s]
+        return tuple(sorted(large, key=lambda each: (not each.suspected, -(each.at_most_s or 0.0))))
+
+    @property
+    def undecided_sentences(self) -> list[str]:
+        """What could cost much although one run does not decide it: commands and reports say the same."""
+        from ensembles.diagnosis.text import undecided_text
+
+        return undecided_text(self)
 
     @property
     def left_text(self) -> str:

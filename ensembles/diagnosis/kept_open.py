@@ -39,12 +39,13 @@ def keep_open(case: Case, rows: np.ndarray, advice: str) -> Remedy | None:
     count = int(case.rows["n"][rows].sum())
     if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
         return None
-    at_most = seconds_text(case.most_s(time_ns))
+    at_most_s = case.most_s(time_ns)
     if case.gain_s(likely) < FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
-            f"closing could cost up to {at_most} of this run, but the cache took the bytes before, "
-            "and a close that follows writes also flushes them: record a run that keeps its files "
-            "open, or that syncs before it closes"
+            f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "
+            "before, and a close that follows writes also flushes them: record a run that keeps its files "
+            "open, or that syncs before it closes",
+            at_most_s,
         )
     mean_s = float(time_ns.sum()) * 1e-9 / count
     checks = (

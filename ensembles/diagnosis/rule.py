@@ -16,7 +16,20 @@ class NotApplicable(Exception):
     """Raised by a rule if the run lacks data that it needs.
 
     The text is a sentence for users.
+
+    Parameters
+    ----------
+    sentence : str
+    at_most_s : float, optional
+        What the cause could cost, s, if that is known.
+    suspected : bool
+        The run has signs of the cause, which do not decide.
     """
+
+    def __init__(self, sentence: str, at_most_s: float | None = None, suspected: bool = True) -> None:
+        super().__init__(sentence)
+        self.at_most_s = at_most_s
+        self.suspected = suspected and at_most_s is not None
 
 
 class Rule(Protocol):

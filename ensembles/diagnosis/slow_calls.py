@@ -131,7 +131,8 @@ def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None,
             raise NotApplicable(
                 f"{unit} looks slower ({np.exp(found.effect):.2f} times, {found.z:.1f} standard deviations "
                 f"of the others), which is not significant, and could cost {seconds_text(gain_s)}: record a "
-                "run with more steps"
+                "run with more steps",
+                gain_s,
             )
 
 

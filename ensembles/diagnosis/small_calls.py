@@ -121,7 +121,8 @@ def join_calls(
     if likely_s <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
-            "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests"
+            "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests",
+            most_s,
         )
     total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
@@ -132,7 +133,8 @@ def join_calls(
             f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {total:,} calls of "
             f"{bytes_text(round(size))} take {seconds_text(usual_s)} each; {seconds_text(each_s)} of it is "
             "a cost of each call, and the rest may be the disk's for the same bytes in any order or size: "
-            f"record a run that {_OTHER_WAY.get(cause, 'makes larger requests')}"
+            f"record a run that {_OTHER_WAY.get(cause, 'makes larger requests')}",
+            most_s,
         )
     checks = (
         Check(

@@ -42,7 +42,8 @@ def screen_text(found: Diagnosis) -> str:
     parts = [_short(finding) for finding in large[:MOST_SHORT]] or [_wrapped(_nothing(found))]
     if (more := len(large) - MOST_SHORT) > 0:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
-    lines = []
+    lines: list[str] = []
+    lines += map(_wrapped, undecided_text(found))
     if small:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
     if waiting := unexplained_text(found):
@@ -60,6 +61,19 @@ def screen_text(found: Diagnosis) -> str:
         names = ", ".join(entry.id for entry in found.not_examined)
         lines.append(_wrapped(f"{len(found.not_examined)} could not be (--verbose says why): {names}"))
     return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
+
+
+def undecided_text(found: Diagnosis) -> list[str]:
+    """Return what could cost much although one run does not decide it, a sentence each."""
+    sentences = [f"not decided: {each.id}: {each.reason}" for each in found.undecided if each.suspected]
+    others = [
+        f"{each.id} (up to {seconds_text(each.at_most_s or 0.0)})"
+        for each in found.undecided
+        if not each.suspected
+    ]
+    if others:
+        sentences.append(f"one run alone does not show {', '.join(others)}")
+    return sentences
 
 
 def unexplained_text(found: Diagnosis) -> str:

@@ -398,6 +398,7 @@ class Explorer:
         self._ordinals.fill(calls_by_ordinal(causes.ordinals))
         examined = len(causes.diagnosis.examined)
         sentences = [] if found else [f"No finding: {examined} causes were examined."]
+        sentences += [f"{each[:1].upper()}{each[1:]}." for each in causes.diagnosis.undecided_sentences]
         if causes.ordinals is not None:
             sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
         if len(self.runs) > 1:

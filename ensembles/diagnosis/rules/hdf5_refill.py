@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.hdf5_work import bytes_of_files, parts_of_work
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
@@ -14,10 +15,6 @@ from ensembles.model.units import bytes_text
 
 LEAST_RATIO = 1.5
 LEAST_BYTES = 1 << 20
-
-LIKELY_SHARE = 0.5
-"""Of the work of ``H5Dread`` on bytes that it reads again: filters run for each chunk, the choice of elements
-for each call, and one run does not show their parts."""
 
 FILL = (
     "do not write fill values that are overwritten (H5Pset_fill_time(H5D_FILL_TIME_NEVER); netCDF: "
@@ -47,19 +44,12 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         disk = posix & of_op & ~back
         if op == "read":
             disk &= table["kind"] != METADATA  # its structures are read again as its cache of them is small
-        asked, moved = (
-            np.bincount(table["file"][each], table["bytes"][each], width) for each in (data, disk)
-        )
-        low, high = np.full(width, np.iinfo(np.int64).max), np.full(width, -1)
-        np.minimum.at(low, table["file"][disk], table["low"][disk])
-        np.maximum.at(high, table["file"][disk], table["high"][disk])
-        needed = np.maximum(asked, np.maximum(high - low, 0))
+        asked, moved, needed = bytes_of_files(table, data, disk, width)
         mine = (asked > 0) & (moved >= LEAST_RATIO * needed) & (moved >= LEAST_BYTES)
         if mine.any():
             excess = np.divide(needed, moved, out=np.ones(width), where=moved > 0)
             weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)
-            if op == "read":
-                work = np.where(data & mine[table["file"]], 1 - excess[table["file"]], 0.0)
+            work = np.where(data & mine[table["file"]], 1 - excess[table["file"]], work)
             total, enough = int(moved[mine].sum()), int(needed[mine].sum())
             evidence |= {f"{op}_bytes": total, f"{op}_needed_bytes": enough}
             verb = {"write": "written", "read": "read"}[op]
@@ -69,6 +59,11 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     mine = files_back >= LEAST_BYTES
     if mine.any():
         weight = np.where(back & mine[table["file"]], 1.0, weight)
+        # A chunk that is read back was complete before, or will be: it is worked on again.
+        writes = np.array([call.name.startswith("H5D") and call.op == "write" for call in calls])
+        writes = writes[table["call"]] & mine[table["file"]]
+        asked = np.bincount(table["file"][writes], table["bytes"][writes], width)
+        work = np.where(writes, (files_back / np.maximum(files_back + asked, 1))[table["file"]], work)
         evidence["read_back_bytes"] = float(files_back[mine].sum())
         said.append(f"{bytes_text(int(files_back[mine].sum()))} read back inside H5Dwrite")
         found |= mine
@@ -77,12 +72,15 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     chosen = weight > 0
     saved = share_of_rows(case, table, chosen, weight) * case.rows["time_ns"]
     again = share_of_rows(case, table, work > 0, work) * case.rows["time_ns"]
+    least = likely = 0.0
     if work.any():
-        evidence["hdf5_time_s"] = float(table["time_ns"][work > 0].sum()) * 1e-9
+        own_ns = float(table["time_ns"][work > 0].sum())
+        evidence["hdf5_time_s"] = own_ns * 1e-9
+        least, likely = parts_of_work(own_ns, float(table["bytes"][chosen].sum()))
     cost = np.bincount(table["file"], table["time_ns"] * weight, width)
     return Remedy(
         share_of_rows(case, table, chosen | (work > 0)) > 0,
-        saved + LIKELY_SHARE * again,
+        saved + likely * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
         f"{FILL}; {CHUNKS}" if "write_bytes" in evidence else CHUNKS,
         (
@@ -91,8 +89,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         ),
         evidence,
         # The first write of a page takes longer than the next one.
-        0.1 * saved,
-        1.5 * saved + again,
+        0.1 * saved + least * again,
+        1.5 * saved + np.where(again > 0, case.rows["time_ns"] - saved, 0.0),
         tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
     )
 

@@ -14,6 +14,10 @@ from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.writes_and_reads import SERVERS, against_reads
 from ensembles.model.units import seconds_text
 
+_ONE_KIND = (
+    "records of one size have ends of one kind; record the same program with records that are multiples of "
+    "the stripe size, and compare the runs (ensio compare)"
+)
 LEAST_PHASES = 3
 LEAST_SLOPE = 0.15
 """Logarithm of the slowdown for each end inside a stripe."""
@@ -28,8 +32,7 @@ ADVICE = (
 def _find(case: Case) -> Remedy | None:
     ends, stripes = case.evidence.ends.columns(), case.evidence.stripes
     rows = transfers_of_shared_files(case, 2) & (case.op == "write")
-    writes = np.unique(case.rows["call"][rows])
-    chosen = np.isin(ends["call"], writes)
+    chosen = np.isin(ends["call"], np.unique(case.rows["call"][rows]))
     ends = {name: column[chosen] for name, column in ends.items()}
     files = np.unique(case.evidence.uses.columns()["file"])
     known = len(files) > 0 and int(files.max()) < len(stripes) and bool((stripes[files, 0] > 0).all())
@@ -39,18 +42,15 @@ def _find(case: Case) -> Remedy | None:
         ends = {name: column[~whole] for name, column in ends.items()}
         if not ends["ragged"].any():
             return None
-    at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
-    if at_most_s < FROM_SHARE["warning"] * case.run_s:
+    most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
+    if most_s < FROM_SHARE["warning"] * case.run_s:
         return None
     each_phase = slopes(ends)
     if len(each_phase) < LEAST_PHASES:
         if (slower := _against_reads(case, ends, rows)) is not None:
             return slower
-        raise NotApplicable(
-            f"it could cost up to {seconds_text(at_most_s)} of this run: records of one size have ends of "
-            "one kind; record the same program with records that are multiples of the stripe size, and "
-            "compare the runs (ensio compare)"
-        )
+        sentence = f"it could cost up to {seconds_text(most_s)} of this run: {_ONE_KIND}"
+        raise NotApplicable(sentence, most_s, suspected=False)
     slope, error = float(each_phase.mean()), float(each_phase.std(ddof=1)) / len(each_phase) ** 0.5
     if slope < LEAST_SLOPE or slope < _LEAST_T * error:
         return None

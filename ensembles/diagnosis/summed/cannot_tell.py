@@ -65,5 +65,7 @@ def refuse(case: SummedCase, at_most_s: float, why: str) -> None:
     if at_most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(at_most_s)} of this run, and {why}: "
-            f"{case.run.info.how_to_keep_calls}"
+            f"{case.run.info.how_to_keep_calls}",
+            at_most_s,
+            suspected=False,
         )

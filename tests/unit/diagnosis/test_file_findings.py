@@ -205,15 +205,15 @@ def test_a_file_of_data_has_no_finding_about_metadata(tmp_path):
     assert "layer hdf5" in refusal(io_run(tmp_path / "b", [without], H5), "hdf5-metadata")
 
 
-def filled(times: int, back: bool = False, chunks: int = 16) -> list[Made]:
-    """Chunks of 1 MiB are written so many times, and read back before the last."""
+def filled(times: int, back: bool = False, chunks: int = 16, own_us: float = 600) -> list[Made]:
+    """Chunks of 1 MiB are written so many times, and read back before the last; HDF5 works on each."""
     calls = [
         Made("H5Gcreate", 400, inside=[Made("pwrite", 300, MIB, chunk * MIB) for chunk in range(chunks)])
         for _ in range(times - 1)
     ]
     for chunk in range(chunks):
         inside = [Made("pread", 200, MIB, chunk * MIB)] if back else []
-        calls.append(Made("H5Dwrite", 600, MIB, inside=[*inside, Made("pwrite", 300, MIB, chunk * MIB)]))
+        calls.append(Made("H5Dwrite", own_us, MIB, inside=[*inside, Made("pwrite", 300, MIB, chunk * MIB)]))
     return calls
 
 
@@ -228,6 +228,14 @@ def test_chunks_that_are_read_back_are_named(tmp_path):
     found = finding(io_run(tmp_path / "a", [filled(1, back=True)], H5), "hdf5-refill")
     assert found.evidence["read_back_bytes"] == 16 * MIB
     assert "H5Pset_chunk_cache" in found.advice
+
+
+def test_filters_that_run_again_for_each_chunk_are_most_of_the_gain(tmp_path):
+    """A chunk is unpacked and packed in each call: half of the packing would do, if it were written once."""
+    found = finding(io_run(tmp_path / "a", [filled(1, back=True, own_us=50_000)], H5), "hdf5-refill")
+    assert found.severity == "critical"
+    assert found.gain_s[0] < 0.5 * 16 * 0.050 < found.gain_s[1] < 16 * 0.051
+    assert found.gain_s[0] > 0.2 * 16 * 0.050
 
 
 def test_a_dataset_that_is_written_once_or_rewritten_by_the_program_is_no_refill(tmp_path):
