@@ -150,11 +150,12 @@ static call_row *find_call(evidence_job *job, Py_ssize_t i)
     return row_of(&job->calls, found);
 }
 
-/* A read begins where the one before ended, or jumps. */
+/* A read begins where the one before ended, or jumps; the first of a file does not. */
 static void add_read(const evidence_job *job, Py_ssize_t i, call_row *row, use_row *use, int64_t time_ns, double log_ns)
 {
     const int64_t low = job->offset[i], high = low + job->moved[i];
-    add_sums(&row->jumps[low != use->last_end], time_ns, job->moved[i], log_ns);
+    const int jumps = use->last_end >= 0 && low != use->last_end;
+    add_sums(&row->jumps[jumps], time_ns, job->moved[i], log_ns);
     use->last_end = high;
 }
 

@@ -43,23 +43,23 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
     findings = _without_time_of_clients([_with_savings(finding, case) for finding in findings], case)
     rest = [finding for finding in findings if finding.saved_ns is not None]
     done: list[Finding] = [finding for finding in findings if finding.saved_ns is None]
-    mended, explained_s = np.zeros(len(case)), 0.0
-    surely = np.zeros(len(case))
+    mended, explained_s = Mended(case), 0.0
+    surely = Mended(case)
     least_s = FROM_SHARE["warning"] * case.run_s
     symptoms: list[Finding] = []
     while rest:
-        gains = [case.gain_s(_both(case, mended, finding.saved_ns)) - explained_s for finding in rest]
+        gains = [mended.gain_s(finding, finding.saved_ns) - explained_s for finding in rest]
         # Of findings that gain nearly the same, the first is the most specific.
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
         # Where tasks do not meet, the task that saves most hides what the others save.
         if done and case.model.shows_waiting and share_s < least_s <= case.gain_s(finding.saved_ns):
-            left_s = case.gain_s(_both(case, surely, finding.saved_ns)) - case.gain_s(surely)
+            left_s = surely.gain_s(finding, finding.saved_ns) - surely.gain_s()
             if left_s < least_s or _explained(finding, done):
                 symptoms.append(finding)
                 continue
-        mended = _both(case, mended, finding.saved_ns)
-        surely = _both(case, surely, _surely_saved(finding, case))
+        mended.add(finding, finding.saved_ns)
+        surely.add(finding, _surely_saved(finding, case))
         explained_s += share_s
         done.append(replace(finding, share_s=share_s))
     for symptom in symptoms:
@@ -68,6 +68,34 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         done.append(replace(symptom, share_s=0.0, severity=rate_severity(0.0)))
     waiting_s = case.model.waiting_s
     return done, None if waiting_s is None else max(waiting_s - explained_s, 0.0)
+
+
+class Mended:
+    """What remedies save together.
+
+    What one leaves of a row is saved at the share of the next. Remedies for what single calls cost save the
+    same time: the most that one of them does.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._others, self._of_calls = np.zeros((2, len(case)))
+
+    def add(self, finding: Finding, saved_ns: np.ndarray) -> None:
+        """Apply the remedy of a finding, too."""
+        self._others, self._of_calls = self._with(finding, saved_ns)
+
+    def gain_s(self, finding: Finding | None = None, saved_ns: np.ndarray | None = None) -> float:
+        """Compute by how much the run is shorter, perhaps with the remedy of one more finding."""
+        both = self._others, self._of_calls
+        if finding is not None and saved_ns is not None:
+            both = self._with(finding, saved_ns)
+        return self._case.gain_s(_both(self._case, *both))
+
+    def _with(self, finding: Finding, saved_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if finding.of_each_call:
+            return self._others, np.maximum(self._of_calls, saved_ns)
+        return _both(self._case, self._others, saved_ns), self._of_calls
 
 
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:

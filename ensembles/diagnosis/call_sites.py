@@ -11,6 +11,7 @@ from glob import escape
 from typing import TYPE_CHECKING
 
 from ensembles.diagnosis.finding import Finding, Where
+from ensembles.model.calls import OPS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
 from ensembles.passes.summary import ignoring_run
@@ -26,8 +27,10 @@ MOST_SITES = 3
 _OF_PYTHON = re.compile(r"(lib)?python3(\.\d+)?($|\.so)|.+\.cpython-3\d+.*\.so$")
 """Names of the interpreter, and of modules of extensions such as h5py's."""
 
+_IO_OPS = [op for op in OPS if op != "wait"]
+
 LEAST_SHARE = 0.05
-"""Least share of the calls that a site leads to, to be named."""
+"""Least share of the time of the calls that a site leads to, to be named."""
 
 
 def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
@@ -148,8 +151,9 @@ def _is_python(module: str) -> bool:
 
 
 def _selection_of(where: Where) -> Selection:
+    # Calls in which tasks only wait for each other do no I/O, where a finding is about all of it.
     return Selection.parse(
-        op=where.op,
+        op=_IO_OPS if where.op is None and where.calls is None else where.op,
         layer=where.layer,
         call=None if where.calls is None else list(where.calls),
         file=[escape(name) for name in where.files] if where.files else None,
@@ -160,14 +164,14 @@ def _selection_of(where: Where) -> Selection:
 
 
 def _named(run: Run, counts: dict[int, SiteCount]) -> tuple[tuple[str, float], ...]:
-    """Return the most frequent places with their shares; sites of one place are added up."""
-    every = sum(site.calls for site in counts.values())
+    """Return the places of most time with their shares of it; sites of one place are added up."""
+    every_ns = sum(site.time_ns for site in counts.values())
     by_label: dict[str, SiteCount] = {}
     for number, site in counts.items():
         if number:
             label = place_of(run.info.sites[number])
             before = by_label.get(label, SiteCount())
             by_label[label] = SiteCount(before.calls + site.calls, before.time_ns + site.time_ns)
-    often = sorted(by_label.items(), key=lambda one: (-one[1].calls, -one[1].time_ns, one[0]))
-    shares = [(label, site.calls / every) for label, site in often[:MOST_SITES]]
+    longest = sorted(by_label.items(), key=lambda one: (-one[1].time_ns, -one[1].calls, one[0]))
+    shares = [(label, site.time_ns / max(every_ns, 1)) for label, site in longest[:MOST_SITES]]
     return tuple((label, share) for label, share in shares if share >= LEAST_SHARE)

@@ -166,6 +166,42 @@ class Case:
             found[number] = self.evidence.bin_ns(table["bin"][first + at])
         return found[np.searchsorted(names, wanted)] if len(names) else np.zeros(len(self))
 
+    def durations_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Look up the durations of the calls of some rows together.
+
+        Calls of each function and size class count as often as the rows have them.
+
+        Parameters
+        ----------
+        rows : ndarray of bool, shape (n,)
+            One of them at least.
+
+        Returns
+        -------
+        duration_ns, weight : ndarray of float64, shape (m,)
+            Rising durations of the bins of the histogram, and numbers of calls.
+        """
+        table = self.evidence.durations.columns()
+        key = self.rows["call"] * 128 + self.rows["size"]
+        names, at = np.unique(key, return_inverse=True)
+        wanted = np.bincount(at, np.where(rows, self.rows["n"], 0), len(names))
+        place = np.minimum(np.searchsorted(names, table["call"] * 128 + table["size"]), len(names) - 1)
+        every = np.maximum(np.bincount(place, table["n"], len(names)), 1)
+        order = np.argsort(table["bin"], kind="stable")
+        weight = (table["n"] * (wanted / every)[place])[order]
+        return self.evidence.bin_ns(table["bin"][order]), weight
+
+    def median_ns(self, rows: np.ndarray) -> float:
+        """Look up the median duration of the calls of some rows together, in ns."""
+        duration_ns, weight = self.durations_of(rows)
+        reached = np.cumsum(weight)
+        return float(duration_ns[int(np.searchsorted(reached, 0.5 * reached[-1]))])
+
+    def effective_count(self, rows: np.ndarray) -> float:
+        """Compute how many calls of equal duration make up the time of these rows; 1: one call does."""
+        duration_ns, weight = self.durations_of(rows)
+        return float((weight @ duration_ns) ** 2 / (weight @ duration_ns**2))
+
     def usual_ns(self) -> np.ndarray:
         """Compute the mean duration of each row's function and size class without outliers, in ns.
 

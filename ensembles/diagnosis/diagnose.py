@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
+from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
-from ensembles.diagnosis.finding import Diagnosis, Finding, NotExamined
+from ensembles.diagnosis.finding import LEAST_CALL_SHARE, CallTime, Diagnosis, Finding, NotExamined
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
@@ -195,11 +198,12 @@ class DiagnosisPass:
             except NotApplicable as reason:
                 refused[rule.ID] = reason
         unexplained_s = run_s = late_outside = None
+        most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
-            run_s = case.run_s
+            run_s, most_time = case.run_s, _most_time(case)
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
@@ -231,7 +235,20 @@ class DiagnosisPass:
             late_outside=late_outside,
             late_entry=late_entry,
             above_storage=above_storage(run) if has_counters_only(run) else None,
+            most_time=most_time,
         )
+
+
+def _most_time(case: Case) -> tuple[CallTime, ...]:
+    """Return the functions that take most of the time in I/O calls."""
+    call, calls = case.rows["call"], case.run.calls
+    time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
+    share = time_ns / max(float(time_ns.sum()), 1.0)
+    return tuple(
+        CallTime(calls[at].name, calls[at].layer, int(count[at]), 1e-9 * float(time_ns[at]), float(share[at]))
+        for at in np.argsort(-time_ns, kind="stable").tolist()
+        if share[at] >= LEAST_CALL_SHARE
+    )
 
 
 def _io_by_phase(run: Run) -> CriticalIo:

@@ -127,6 +127,8 @@ class Where:
         if self.times_s:
             parts.append(f"from {self.times_s[0]:.3f} to {self.times_s[1]:.3f} s")
         named = [f"{sanitize_text(label)} ({share_text(share)})" for label, share in self.sites]
+        if named:
+            named[0] = f"{named[0][:-1]} of the time)"
         return ", ".join(parts) + (f"; called from {'; '.join(named)}" if named else "")
 
 
@@ -206,11 +208,16 @@ class Finding:
         loop = ""
         if self.loop_s >= LEAST_LOOP * self.gain_s[1]:
             loop = f" (of these, up to {seconds_text(self.loop_s)} in the loop around the calls)"
+        is_known = self.share_s is not None and self.share_s > 0 and self._holds(self.share_s)
+        likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if is_known else ""
         if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:
-            known = self.share_s is not None and 0 < self.share_s <= self.gain_s[1]
-            likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if known else ""
             return f"The run would be up to {high} shorter{loop}{likely}; one run does not show how much"
-        return f"The run would be {low}{'' if low == high else f' to {high}'} shorter{loop}"
+        if self.gain_s[1] < WIDE * self.gain_s[0]:
+            likely = ""
+        return f"The run would be {low}{'' if low == high else f' to {high}'} shorter{loop}{likely}"
+
+    def _holds(self, value_s: float) -> bool:
+        return self.gain_s is not None and self.gain_s[0] <= value_s <= self.gain_s[1]
 
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
@@ -266,6 +273,27 @@ class NotExamined:
 
 
 @dataclass(frozen=True)
+class CallTime:
+    """Time of the I/O calls of a function, without the calls inside them.
+
+    Attributes
+    ----------
+    call, layer : str
+    calls : int
+    time_s : float
+        Summed over tasks, s.
+    share : float
+        Of the time of all I/O calls.
+    """
+
+    call: str
+    layer: str
+    calls: int
+    time_s: float
+    share: float
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """The results of all rules on a run.
 
@@ -295,6 +323,9 @@ class Diagnosis:
         The task that enters collective calls late, if others wait for it for a notable time.
     above_storage : AboveStorage or None
         Of a log with counters only: time of libraries outside of storage calls, if it is notable.
+    most_time : tuple of CallTime
+        Functions whose I/O calls take `LEAST_CALL_SHARE` of the time of all or more, the largest
+        first; empty: the calls are not known one by one.
     """
 
     run: str
@@ -308,6 +339,7 @@ class Diagnosis:
     late_outside: LateOutside | None = None
     late_entry: LateEntry | None = None
     above_storage: AboveStorage | None = None
+    most_time: tuple[CallTime, ...] = ()
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
@@ -352,6 +384,7 @@ class Diagnosis:
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
+            "most_time": [vars(each) for each in self.most_time],
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),
@@ -383,6 +416,12 @@ def _shown(text: str, findings: Sequence[Finding]) -> str:
 
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
+
+WIDE = 3.0
+"""Ratio of the ends of a gain from which its best estimate is told."""
+
+LEAST_CALL_SHARE = 0.2
+"""Share of the time in I/O calls from which a function is named."""
 
 LEAST_LOOP = 0.05
 """Part of the upper end of a gain from which the loop around the calls is stated."""

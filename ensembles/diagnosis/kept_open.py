@@ -40,6 +40,13 @@ def keep_open(case: Case, rows: np.ndarray, advice: str) -> Remedy | None:
     if not count or count < LEAST_CLOSES * len(np.unique(case.rows["rank"][rows])):
         return None
     at_most_s = case.most_s(time_ns)
+    if case.effective_count(rows) < LEAST_CLOSES:
+        raise NotApplicable(
+            f"one of {count:,} closes takes most of the {seconds_text(at_most_s)} of all: whether closing "
+            "costs as much in each step, a run with more steps shows",
+            at_most_s,
+            suspected=False,
+        )
     if case.gain_s(likely) < FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"closing could cost up to {seconds_text(at_most_s)} of this run, but the cache took the bytes "

@@ -26,6 +26,8 @@ def diagnosis_text(found: Diagnosis) -> str:
         parts.append(f"looked for and not found: {', '.join(clean)}")
     if waiting := unexplained_text(found):
         parts.append(waiting)
+    if most := _most_time(found):
+        parts.append(most)
     if named := _denominator(found):
         parts.append(named)
     causes: dict[str, list[str]] = {}
@@ -48,6 +50,8 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
     if waiting := unexplained_text(found):
         lines.append(_wrapped(waiting))
+    if most := _most_time(found):
+        lines.append(_wrapped(most))
     if named := _denominator(found):
         lines.append(_wrapped(named))
     if found.findings:
@@ -96,6 +100,15 @@ def unexplained_text(found: Diagnosis) -> str:
             f"the others {seconds_text(late.others_s)} in the median: look at its computation and messages"
         )
     return f"{text}; {enters}" if enters else text
+
+
+def _most_time(found: Diagnosis) -> str:
+    """Say which functions take most of the time in I/O calls; ``""`` if there is none."""
+    calls = ", ".join(
+        f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
+        for each in found.most_time
+    )
+    return f"time in I/O calls: {calls}" if calls else ""
 
 
 def _denominator(found: Diagnosis) -> str:

@@ -78,7 +78,7 @@ def _how_long(case: Case, counted: np.ndarray, each_s: float) -> str:
     """Say how long a call takes; where a few long ones make the mean, also what it usually takes."""
     if not counted.any():
         return f"take {seconds_text(each_s)} each"
-    usual_s = 1e-9 * float(np.average(case.quartile_ns(0.5)[counted], weights=case.rows["n"][counted]))
+    usual_s = case.median_ns(counted) * 1e-9
     if each_s < _FEW_LONG * usual_s:
         return f"take {seconds_text(each_s)} each"
     return (

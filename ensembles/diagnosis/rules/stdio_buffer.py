@@ -17,13 +17,11 @@ LEAST_CALLS = 8
 _MEMORY_BYTES_PER_NS = (4.0, 2.0)
 _JOINED_BYTES = 1 << 20
 
-BY_DURATIONS = "small writes through the C library's buffer"
-
 ADVICE = (
     "give the stream a larger buffer before its first use: setvbuf(file, buffer, _IOFBF, 1 << 20) with "
     "memory that lives as long as the stream (glibc ignores the size if buffer is NULL), in Fortran the "
     "compiler's buffer size (GFORTRAN_UNFORMATTED_BUFFER_SIZE), in Python open(..., buffering=1 << 20); "
-    "or write(2) large pieces"
+    "or move large pieces with read(2) and write(2)"
 )
 
 
@@ -51,7 +49,9 @@ def _find(case: Case) -> Remedy | None:
         rows |= chosen
         said[op] = size, count
     if not said:
-        return None if known else join_calls(case, "stdio-buffer", BY_DURATIONS, ADVICE)
+        ops = " and ".join(f"{op}s" for op in COUNTERS if (stdio & (case.op == op)).any())
+        what = f"small {ops} through the C library's buffer"
+        return None if known else join_calls(case, "stdio-buffer", what, ADVICE)
     text = " and ".join(
         f"{count:,.0f} {op}s of {bytes_text(round(size))}" for op, (size, count) in said.items()
     )

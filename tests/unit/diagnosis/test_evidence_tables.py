@@ -99,7 +99,7 @@ def expected_tables(events: Events, in_order: bool) -> dict[str, dict[tuple[int,
     reached: dict[tuple[int, int], int] = {}
     for row, base, low, high, log in reads:
         place = row["file"], row["rank"]
-        add("order", (*base[:4], int(reached.get(place) != low)), 1, row["duration"], log)
+        add("order", (*base[:4], int(reached.get(place, low) != low)), 1, row["duration"], log)
         reached[place] = high
     return tables
 

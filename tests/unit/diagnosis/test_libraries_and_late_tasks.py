@@ -297,7 +297,7 @@ def writer(rank: int, mib: float = 4.0, others: str | None = None, late: bool = 
             continue
         if others:
             calls.append(Made(others, 10))
-        # Where they compute meanwhile, nobody waits.
+        # Where they compute meanwhile, no task waits.
         calls.append(Made("MPI_Barrier", 40_000 if late else 10, gap_us=1.0 if late else 40_000))
     return calls
 

@@ -1,0 +1,135 @@
+"""What one screen of a diagnosis says besides its findings: what is undecided, and where the time is."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+from made_io import KIB, MIB, Made, found_ids, io_run
+
+import ensembles as en
+from ensembles.cli.main import main
+from ensembles.diagnosis.finding import Diagnosis, NotExamined
+from ensembles.diagnosis.text import diagnosis_text, screen_text
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_what_could_cost_much_and_is_not_decided_stands_on_the_first_screen_and_in_the_report(
+    tmp_path: Path,
+) -> None:
+    def large(rank: int) -> list[Made]:
+        """Whatever else uses the disk could make these writes slow."""
+        calls = []
+        for step in range(6):
+            calls += [Made("pwrite", 9_000 + 100 * rank, 16 * MIB, (step * 4 + rank) * 16 * MIB)]
+            calls += [Made("MPI_Barrier", 300)]
+        return calls
+
+    found = en.diagnose(io_run(tmp_path / "a", [large(rank) for rank in range(4)]))
+    refused = {each.id: each for each in found.not_examined if each.at_most_s is not None}
+    assert refused, "the run has nothing undecided, and the test no subject"
+    assert found.undecided
+    assert all(each.at_most_s >= 0.1 * found.run_s for each in found.undecided)
+    told = words(screen_text(found))
+    for each in found.undecided:
+        assert each.id in told.split("could not be")[0]
+    page = tmp_path / "report.html"
+    assert main(["report", found.run, "-o", str(page)]) == 0
+    text = html.unescape(page.read_text())
+    assert found.undecided_sentences
+    for sentence in found.undecided_sentences:
+        assert sentence[1:] in text
+    kept = {each["id"]: each["at_most_s"] for each in found.to_json()["not_examined"]}
+    assert all(kept[name] == each.at_most_s for name, each in refused.items())
+
+
+def test_signs_of_a_cause_come_with_their_reason_and_others_in_one_line() -> None:
+    not_examined = (
+        NotExamined("interference", "it could cost up to 8 s of this run: record it again", 8.0),
+        NotExamined("small-requests", "it could cost up to 2 s of this run, or nothing", 2.0, True),
+        NotExamined("cache-cliff", "it could cost up to 0.9 s of this run", 0.9),
+        NotExamined("single-stripe", "the layout of the files is not known"),
+    )
+    found = Diagnosis("run", (), (), not_examined, run_s=10.0)
+    assert [each.id for each in found.undecided] == ["small-requests", "interference"]
+    assert found.undecided_sentences == [
+        "not decided: small-requests: it could cost up to 2 s of this run, or nothing",
+        "one run alone does not show interference (up to 8.00 s)",
+    ]
+
+
+def test_what_findings_explain_is_not_undecided(tmp_path: Path) -> None:
+    calls = [Made("open", 20)]
+    for number in range(64):
+        calls += [Made("pwrite", 10, 4 * KIB, number * 4 * KIB), Made("fsync", 3_000)]
+    found = en.diagnose(io_run(tmp_path / "a", [calls]))
+    (sync,) = (each for each in found.findings if each.id == "sync-per-write")
+    assert sync.gain_s is not None
+    assert all(each.at_most_s >= sync.gain_s[1] for each in found.undecided)
+
+
+def test_the_functions_of_most_time_are_named(tmp_path: Path) -> None:
+    inside = [Made("pwrite", 500, MIB, 0)]
+    calls = [Made("MPI_File_write_at", 600, MIB, 0, inside=inside), *[Made("fsync", 1_400)] * 3]
+    calls += [Made("pread", 20, MIB, number * MIB) for number in range(10)]
+    found = en.diagnose(io_run(tmp_path / "a", [calls]))
+    # 4.2 ms of 5.0: the write inside that of MPI-IO counts once.
+    (most,) = found.most_time
+    assert (most.call, most.calls) == ("fsync", 3)
+    assert most.share == pytest.approx(4.2 / 5.0)
+    for text in (screen_text(found), diagnosis_text(found)):
+        assert "time in I/O calls: 84 % in 3 calls of fsync" in words(text)
+
+
+def test_files_that_are_read_once_from_their_start_are_no_jumps(tmp_path: Path) -> None:
+    files = {number: f"/scratch/{number}" for number in range(1, 201)}
+    calls = [Made("pread", 300, 4 * KIB, 0, number) for number in files]
+    assert "seek-heavy" not in found_ids(io_run(tmp_path / "a", [calls], files))
+    # The same reads in one file, from its end to its start, do jump.
+    calls = [Made("pread", 300, 4 * KIB, (200 - number) * 40 * KIB) for number in files]
+    run = io_run(tmp_path / "b", [calls])
+    found = en.diagnose(run)
+    named = {each.id for each in found.findings} | {each.id for each in found.undecided}
+    assert "seek-heavy" in named
+
+
+def test_two_names_for_the_cost_of_the_same_calls_gain_once(tmp_path: Path) -> None:
+    """Reads that are small and jump: in order or in large pieces, their fixed cost goes once."""
+
+    def reads(rank: int) -> list[Made]:
+        calls = []
+        for step in range(6):
+            places = range(127, -1, -1)
+            calls += [
+                Made("pread", 60 + place % 7, 4 * KIB, ((step * 128 + place) * 4 + rank) * 64 * KIB)
+                for place in places
+            ]
+            calls.append(Made("MPI_Barrier", 10))
+        return calls
+
+    found = en.diagnose(io_run(tmp_path / "a", [reads(rank) for rank in range(4)]))
+    by_id = {each.id: each for each in found.findings}
+    assert {"seek-heavy", "small-requests"} <= by_id.keys()
+    cause, symptom = by_id["seek-heavy"], by_id["small-requests"]
+    assert cause.symptoms == ("small-requests",)
+    assert (symptom.severity, symptom.share_s) == ("note", 0.0)
+
+
+def test_one_long_close_of_many_is_no_cost_of_each_close(tmp_path: Path) -> None:
+    def closes(us: list[int]) -> list[Made]:
+        calls = []
+        for number, each in enumerate(us):
+            calls += [Made("open", 20), Made("pwrite", 800, MIB, number * MIB), Made("close", each)]
+        return calls
+
+    once = en.diagnose(io_run(tmp_path / "a", [closes([100, 100, 100, 40_000, 100, 100])]))
+    assert "close-cost" not in {each.id for each in once.findings}
+    (reason,) = (each.reason for each in once.not_examined if each.id == "close-cost")
+    assert "one of 6 closes takes most" in reason
+    each = en.diagnose(io_run(tmp_path / "b", [closes([40_000] * 6)]))
+    reasons = [entry.reason for entry in each.not_examined if entry.id == "close-cost"]
+    assert not any("one of 6" in reason for reason in reasons)
