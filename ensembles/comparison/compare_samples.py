@@ -415,8 +415,8 @@ def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level:
 def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float) -> float:
     """Return where a place of the aligned runs is in those runs of the first group that have its calls.
 
-    If no run of the first group has any, those of all groups are meant. Aligned places need not be durations of
-    any call.
+    If no run of the first group has any, those of all groups are meant. Aligned places need not be durations
+    of any call.
 
     Parameters
     ----------

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.imbalance import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import FROM_SHARE, Check, find_spans, spans_text
+from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.imbalance import NOBODY_WAITS, find_summed
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text
 
 LEAST_RATIO = 1.25
-_MOVING = 0.5
-_MOST_PER_BYTE = 3.0
+_MOVING, _MOST_PER_BYTE = 0.5, 3.0
 _PARTS = (0.4, 2.0)
 """Parts of the best estimate: tasks that take over bytes are slower, or targets and caches even out."""
 
@@ -31,10 +31,9 @@ def _find(case: Case) -> Remedy | None:
         raise NotApplicable("one task has no others to be compared with")
     if not case.model.shows_waiting:
         raise NotApplicable(NOBODY_WAITS)
-    data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    data = transfers(case) & (case.rows["depth"] == 0)
     if np.char.endswith(case.name, "_all").any():
         return None
-    data &= case.rows["depth"] == 0
     moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
     moving = (moved > 0).mean(axis=1) >= _MOVING
     mean = moved.mean(axis=1)
@@ -44,7 +43,7 @@ def _find(case: Case) -> Remedy | None:
     heavy = ratio >= LEAST_RATIO
     rows = data & case.of_cells(heavy)
     if not rows.any():
-        _refuse_few(case, moved)
+        refuse_bytes_of_few(case, moved, _MOVING)
         return None
     tasks = np.unique(case.rows["rank"][rows])
     most = float(ratio[heavy].max())
@@ -90,28 +89,6 @@ def _find(case: Case) -> Remedy | None:
         0.5 * (low + late),
         high + late,
         parts=_PARTS,
-    )
-
-
-def _refuse_few(case: Case, moved: np.ndarray) -> None:
-    """Refuse a run in which fewer than half of the tasks move the bytes of long phases.
-
-    The others may have nothing to move, as in front of a file's header or behind aggregators. One run does
-    not show whether they could have moved a part.
-    """
-    few = (moved > 0).any(axis=1) & ((moved > 0).mean(axis=1) < _MOVING)
-    rows = np.isin(case.op, ("read", "write", "sync")) & (case.rows["depth"] == 0)
-    rows &= case.of_cells(few[:, None] & (moved > 0))
-    at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
-    if at_most_s < FROM_SHARE["warning"] * case.run_s:
-        return
-    tasks = np.unique(case.rows["rank"][rows])
-    move = "moves" if len(tasks) == 1 else "move"
-    raise NotApplicable(
-        f"it could cost up to {seconds_text(at_most_s)} of this run: in some phases only "
-        f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) of {len(case.ranks)} {move} bytes, "
-        "and one run does not show whether the others could move a part; record a run in which they do, and "
-        "compare the runs (ensio compare)"
     )
 
 

@@ -152,6 +152,8 @@ def test_bytes_that_one_task_moves_alone_are_refused_where_they_could_matter(
     reasons = [entry.reason for entry in found.not_examined]
     if notable:
         (reason,) = reasons
-        assert reason.startswith("it could cost up to 24.0 ms of this run: in some phases only 1 task (0) of 4 ")
+        assert reason.startswith(
+            "it could cost up to 24.0 ms of this run: in some phases only 1 task (0) of 4 "
+        )
     else:
         assert not reasons
