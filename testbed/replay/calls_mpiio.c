@@ -24,13 +24,13 @@
 
 struct mpiio_file {
     int is_open;
-    int wants_own;                      /* this task makes independent calls of several pieces */
-    int has_views;                      /* some task makes collective calls of several pieces */
-    int has_independent;                /* some task makes independent calls at offsets of the whole file */
-    int is_tiled;                       /* one view serves all collective calls */
-    int has_view;                       /* that view is set */
-    int64_t tile;                       /* its extent: after so many bytes the pieces come again; 0: not known yet */
-    int64_t array;                      /* bytes up to the end of the pieces of all tasks; 0: they are not parts of one array */
+    int wants_own;       /* this task makes independent calls of several pieces */
+    int has_views;       /* some task makes collective calls of several pieces */
+    int has_independent; /* some task makes independent calls at offsets of the whole file */
+    int is_tiled;        /* one view serves all collective calls */
+    int has_view;        /* that view is set */
+    int64_t tile;        /* its extent: after so many bytes the pieces come again; 0: not known yet */
+    int64_t array;       /* bytes up to the end of the pieces of all tasks; 0: they are not parts of one array */
     const struct plan_operation *first; /* of the collective calls of this task */
     const struct plan_operation *part;  /* first of its calls at the position */
     MPI_File all;                       /* opened by all tasks, or by this task alone with open_alone */
@@ -189,8 +189,8 @@ static int make_collective(struct call_target *target, enum transfer how)
         const MPI_Offset at = target->operation->offset / file->tile * plan_bytes(target->operation);
         return transfer(target, how, file->all, at) ? 0 : -1;
     }
-    const int is_set = file->array ? set_tiled_view(target, file, file->array)
-                                   : set_view(target, file->all, target->operation);
+    const int is_set =
+        file->array ? set_tiled_view(target, file, file->array) : set_view(target, file->all, target->operation);
     if (!is_set || !transfer(target, how, file->all, 0))
         return -1;
     if (!file->has_independent)
