@@ -20,9 +20,9 @@ _COUNTED = (
     "writes by task 0 (HDF5 1.10.8 makes as many for the same index). The 40 and 75 s that alignment and "
     "metadata in one write save in the paper would need 10 and 19 ms for each. A write of the model takes 7 "
     "ms, and 5 in the blocks of an aligned file. Tried: 21 ms for a partial stripe, as one disk of 7,200 "
-    "turns a minute needs to read and write it (20 seeds): 362 and 304 s. A holder of a lock that writes its part of "
-    "the stripe first: 153 and 108 s, but peaks of 4.8 and 3.5 GB/s, and in the model such parts do not stay"
-    " in the cache"
+    "turns a minute needs to read and write it (20 seeds): 362 and 304 s. A holder of a lock that "
+    "writes its part of the stripe first: 153 and 108 s, but peaks of 4.8 and 3.5 GB/s, and in the model "
+    "such parts do not stay in the cache"
 )
 _FEW_METADATA = (
     "the time of the metadata is missing, not their number: 3,951 writes take 21 s of the model. At the 1 "
