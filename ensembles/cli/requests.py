@@ -67,7 +67,7 @@ def execute(args: argparse.Namespace) -> int:
         }
         print(json.dumps(result, indent=2))
     else:
-        print(_text(found, args.limit, counted))
+        print(_text(found, args.limit, counted, args.align))
     for note in run.notes:
         warn(f"note: {note}")
     return 0
@@ -86,7 +86,12 @@ def _size(text: str) -> int:
     return size
 
 
-def _text(found: Sequence[RequestTotals], limit: int, counted: Sequence[dict[str, Any]] = ()) -> str:
+def _text(
+    found: Sequence[RequestTotals],
+    limit: int,
+    counted: Sequence[dict[str, Any]] = (),
+    align_bytes: int | None = None,
+) -> str:
     from ensembles.model.table import table_text
     from ensembles.model.units import bytes_text, seconds_text, size_text
 
@@ -132,6 +137,9 @@ def _text(found: Sequence[RequestTotals], limit: int, counted: Sequence[dict[str
         notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
     elif not is_unknown and any(row.located != row.count for row in found):
         notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
+    if not is_unknown and any(row.misaligned for row in found):
+        boundary = "the stripe or file system's block" if align_bytes is None else size_text(align_bytes)
+        notes.append(f"misaligned: offsets are not multiples of {boundary}")
     return "\n\n".join([*parts, *notes])
 
 

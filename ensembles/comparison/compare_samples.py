@@ -288,12 +288,14 @@ def _found(
     if identical:  # about these runs, no test is needed
         verdicts = [SAME] * len(verdicts)
     effects = effects_of_parts(kinds_of_parts, fitted, adjusted_p, names, level)
+    shares = component_shares(_aligned_runs(one), one.partition)
+    places_s = [_place_s(one, shares, part.mode, part.t_s) for part in kinds_of_parts]
     parts = [
         PartResult(
             part.name,
             part.what,
             part.mode,
-            part.t_s,
+            places_s[i],
             verdicts[i],
             float(1 - 2.0 ** -allowed[i] if part.is_ratio else allowed[i]),
             float(adjusted_p[:, i].min()),
@@ -309,6 +311,7 @@ def _found(
     moved = _moved(parts, one, names, level) if verdict == DIFFERENT else []
     # If each of three or more groups is one run, all count as repetitions.
     repeated = np.zeros_like(run_group) if len(run_group) == len(names) > 2 else run_group
+    modes = estimate_spreads(run_scores, shares, repeated)
     tests = max(adjusted_p.size, 1)
     runs = enough_runs(kinds_of_parts, fitted, allowed, level / tests, units)
     return Comparison(
@@ -326,7 +329,10 @@ def _found(
         parts=parts,
         tests=_told_tests(one, fitted, adjusted_p, names) | {"adjusted_for": tested},
         distances=distances,
-        modes=estimate_spreads(run_scores, component_shares(_aligned_runs(one), one.partition), repeated),
+        modes=[
+            replace(mode, t_s=_place_s(one, shares, number, mode.t_s))
+            for number, mode in enumerate(modes, start=1)
+        ],
         notes=verdict_notes(units, verdict, shifts, margin),
         direction=direction_of(moved, margin, _mean_ratios(units)),
         enough_runs=runs,
@@ -390,18 +396,41 @@ def _moved(parts: Sequence[PartResult], one: _Able, names: Sequence[str], level:
             matched = [Move(ALL, None, None, factor, factor.value), *rest]
         told += matched or moved
     pooled = one.aligned.sum(axis=0)
-    # Locations of parts are those after a factor common to each run was removed, those of moves are not.
+    aligned_s = {
+        (part.mode, part.t_s): aligned.t_s for part, aligned in zip(parts, one.values.parts, strict=True)
+    }
+    # Modes of groups that were matched are those of runs that are not aligned.
     common = 2.0 ** float(one.shift[units.group == 0].mean())
     found = []
     for move in told:
         if move.mode is not None and move.t_s is not None:
-            own = any(move.t_s == part.t_s for part in parts)
-            number = one.partition.number_at(move.t_s if own else move.t_s / common, pooled)
+            place_s = aligned_s.get((move.mode, move.t_s), move.t_s / common)
+            number = one.partition.number_at(place_s, pooled)
             before = move.effect.before if move.what == "mode place" else None
-            t_s = before or (move.t_s * common if own else move.t_s)
-            move = replace(move, mode=number, t_s=t_s)
+            move = replace(move, mode=number, t_s=before or move.t_s)
         found.append(move)
     return found
+
+
+def _place_s(one: _Able, shares: np.ndarray, mode: int | None, aligned_s: float) -> float:
+    """Return where a place of the aligned runs is in those runs of the first group that have its calls.
+
+    If no run of the first group has any, those of all groups are meant. Aligned places need not be durations
+    of any call.
+
+    Parameters
+    ----------
+    one : _Able
+    shares : ndarray of float64, shape (runs, modes)
+        Share of each run's calls in each mode.
+    mode : int or None
+        Number of the mode, from 1; None for the tail.
+    aligned_s : float
+    """
+    weight = np.ones(len(shares)) if mode is None else shares[:, mode - 1]
+    first = np.where(one.units.group == 0, weight, 0.0)
+    weight = first if first.any() else weight
+    return aligned_s * float(2.0 ** np.average(one.shift, weights=weight if weight.any() else None))
 
 
 def _aligned_runs(one: _Able) -> np.ndarray:

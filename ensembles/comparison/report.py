@@ -111,7 +111,8 @@ class PartResult:
     mode : int or None
         Number of the mode, from 1, the fastest.
     t_s : float
-        Location in seconds in all groups together, after a factor common to each run was removed.
+        Location in seconds: in the runs of the first group that have calls of its mode, else in those of all
+        groups.
     verdict : str
         Verdict of this part alone.
     margin : float
@@ -166,8 +167,10 @@ class ModeSpread:
 
     Attributes
     ----------
-    t_s, weight : float
-        Location in seconds and share of the calls, in all groups together.
+    t_s : float
+        Location in seconds, as in `PartResult`.
+    weight : float
+        Share of the calls, in all groups together.
     place_spread : float or None
         Relative standard deviation of the location between runs of a group (0.03: 3 %); None: too few runs.
     weight_spread : float or None

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.finding import FROM_SHARE, find_spans, spans_text
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,34 @@ def transfers_of_shared_files(case: Case, least_tasks: int) -> np.ndarray:
     ranks = np.unique(uses["rank"][tasks[uses["file"]] >= least_tasks])
     rows: np.ndarray = transfers(case) & np.isin(case.rows["rank"], ranks)
     return rows
+
+
+def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
+    """Refuse a run in which few tasks move the bytes of long phases.
+
+    The others may have nothing to move, as while a header is written or behind aggregators. One run does not
+    show whether they could have moved a part.
+
+    Parameters
+    ----------
+    case : Case
+    moved : ndarray of int64, shape (windows, tasks)
+        Bytes.
+    least : float
+        Share of the tasks from which on a phase is of many.
+    """
+    few = (moved > 0).any(axis=1) & ((moved > 0).mean(axis=1) < least)
+    rows = np.isin(case.op, ("read", "write", "sync")) & (case.rows["depth"] == 0)
+    rows &= case.of_cells(few[:, None] & (moved > 0))
+    at_most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
+    if at_most_s < FROM_SHARE["warning"] * case.run_s:
+        return
+    tasks = np.unique(case.rows["rank"][rows])
+    move = "moves" if len(tasks) == 1 else "move"
+    raise NotApplicable(
+        f"it could cost up to {seconds_text(at_most_s)} of this run: in some phases only "
+        f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) of {len(case.ranks)} {move} "
+        "bytes, and one run does not show whether the others could move a part; record a run in which they "
+        "do, and compare the runs (ensio compare)",
+        at_most_s,
+    )

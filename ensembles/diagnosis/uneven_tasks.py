@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.flushes import later_flushes_ns
@@ -99,6 +100,7 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     heavy = ratio >= LEAST_RATIO
     rows = data & case.of_cells(heavy)
     if not rows.any():
+        refuse_bytes_of_few(case, moved, _MOVING)
         return None
     tasks = np.unique(case.rows["rank"][rows])
     most = float(ratio[heavy].max())

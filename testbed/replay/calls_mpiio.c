@@ -3,8 +3,10 @@
  * Several pieces of a file, in one box or more, are moved by one call on a view of the file. Setting a view is
  * collective, so a collective call on a file with such pieces in any task sets a view in all tasks. If the calls of
  * every task have the same pieces again and again, further in the file by multiples of one length, one view after
- * opening serves them all. An independent call cannot set a view; the task opens such a file separately as well, and
- * sets the views there. */
+ * opening serves them all. If the calls at the position of every task have the same pieces each time, these are parts
+ * of one array, and views are like those of MPI_Type_create_subarray: they begin with the file and extend over the
+ * array. An independent call cannot set a view; the task opens such a file separately as well, and sets the views
+ * there. */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
@@ -22,13 +24,15 @@
 
 struct mpiio_file {
     int is_open;
-    int wants_own;                      /* this task makes independent calls of several pieces */
-    int has_views;                      /* some task makes collective calls of several pieces */
-    int has_independent;                /* some task makes independent calls at offsets of the whole file */
-    int is_tiled;                       /* one view serves all collective calls */
-    int has_view;                       /* that view is set */
-    int64_t tile;                       /* its extent: after so many bytes the pieces come again; 0: not known yet */
+    int wants_own;       /* this task makes independent calls of several pieces */
+    int has_views;       /* some task makes collective calls of several pieces */
+    int has_independent; /* some task makes independent calls at offsets of the whole file */
+    int is_tiled;        /* one view serves all collective calls */
+    int has_view;        /* that view is set */
+    int64_t tile;        /* its extent: after so many bytes the pieces come again; 0: not known yet */
+    int64_t array;       /* bytes up to the end of the pieces of all tasks; 0: they are not parts of one array */
     const struct plan_operation *first; /* of the collective calls of this task */
+    const struct plan_operation *part;  /* first of its calls at the position */
     MPI_File all;                       /* opened by all tasks, or by this task alone with open_alone */
     MPI_File own;                       /* opened by this task alone, if it needs that */
     MPI_Offset position;                /* position of this task in `all`, which setting a view resets */
@@ -103,14 +107,14 @@ static int set_view(struct call_target *target, MPI_File handle, const struct pl
 }
 
 /* Sets the view in which the pieces of an operation come again after each tile. */
-static int set_tiled_view(struct call_target *target, const struct mpiio_file *file)
+static int set_tiled_view(struct call_target *target, const struct mpiio_file *file, int64_t tile)
 {
     const struct plan_operation *operation = target->operation;
     MPI_Datatype pieces = pieces_of(operation), placed, type;
-    MPI_Aint place = (MPI_Aint)(operation->offset % file->tile);
+    MPI_Aint place = (MPI_Aint)(operation->offset % tile);
     char representation[] = "native";
     PMPI_Type_create_hindexed_block(1, 1, &place, pieces, &placed);
-    PMPI_Type_create_resized(placed, 0, (MPI_Aint)file->tile, &type);
+    PMPI_Type_create_resized(placed, 0, (MPI_Aint)tile, &type);
     PMPI_Type_commit(&type);
     target->made++;
     int code = MPI_File_set_view(file->all, 0, MPI_BYTE, type, representation, MPI_INFO_NULL);
@@ -179,13 +183,15 @@ static int make_collective(struct call_target *target, enum transfer how)
     if (!file->has_views)
         return transfer(target, how, file->all, target->operation->offset) ? 0 : -1;
     if (file->is_tiled) {
-        if (!file->has_view && !set_tiled_view(target, file))
+        if (!file->has_view && !set_tiled_view(target, file, file->tile))
             return -1;
         file->has_view = 1;
         const MPI_Offset at = target->operation->offset / file->tile * plan_bytes(target->operation);
         return transfer(target, how, file->all, at) ? 0 : -1;
     }
-    if (!set_view(target, file->all, target->operation) || !transfer(target, how, file->all, 0))
+    const int is_set =
+        file->array ? set_tiled_view(target, file, file->array) : set_view(target, file->all, target->operation);
+    if (!is_set || !transfer(target, how, file->all, 0))
         return -1;
     if (!file->has_independent)
         return 0;
@@ -297,12 +303,42 @@ static int is_at_view(const char *call)
 #define VIEWS 1
 #define INDEPENDENT 2
 #define UNTILED 4
+#define NO_ARRAY 8
 
 /* Whether a box is another one, `further` in the file. */
 static int is_same_box(const struct plan_operation *box, const struct plan_operation *other, int64_t further)
 {
     return box->offset - other->offset == further && box->bytes == other->bytes && box->pieces == other->pieces &&
            box->stride == other->stride && box->planes == other->planes && box->plane_stride == other->plane_stride;
+}
+
+/* Bytes from the first piece of a call to the end of its last. */
+static int64_t extent_of(const struct plan_operation *operation)
+{
+    const struct plan_operation *last = plan_next(operation) - 1;
+    const int64_t length = last->bytes / (last->pieces * last->planes);
+    return last->offset - operation->offset + (last->planes - 1) * last->plane_stride +
+           (last->pieces - 1) * last->stride + length;
+}
+
+/* Whether a call has several pieces, the same as `first`, `further` in the file. */
+static int is_same_call(const struct plan_operation *operation, const struct plan_operation *first, int64_t further)
+{
+    const int64_t boxes = plan_next(operation) - operation;
+    if (plan_is_contiguous(operation) || operation->bytes <= 0 || plan_next(first) - first != boxes)
+        return 0;
+    for (int64_t i = 0; i < boxes; i++)
+        if (!is_same_box(&operation[i], &first[i], further))
+            return 0;
+    return 1;
+}
+
+/* Whether a call at the position has the same pieces as those of this task before it. */
+static int is_part(struct mpiio_file *file, const struct plan_operation *operation)
+{
+    if (!file->part)
+        file->part = operation;
+    return is_same_call(operation, file->part, 0);
 }
 
 /* Whether a collective call may share a view with those of this task before it. Learns the tile from the second one. */
@@ -312,21 +348,13 @@ static int is_tile(struct mpiio_file *file, const struct plan_operation *operati
         file->first = operation;
     const struct plan_operation *first = file->first;
     const int64_t further = operation->offset - first->offset;
-    const int64_t boxes = plan_next(operation) - operation;
-    if (plan_is_contiguous(operation) || operation->bytes <= 0 || plan_next(first) - first != boxes)
+    if (!is_same_call(operation, first, further))
         return 0;
-    for (int64_t i = 0; i < boxes; i++)
-        if (!is_same_box(&operation[i], &first[i], further))
-            return 0;
     if (further > 0 && !file->tile)
         file->tile = further;
     if (further == 0)
         return 1;
-    const struct plan_operation *last = &operation[boxes - 1];
-    const int64_t length = last->bytes / (last->pieces * last->planes);
-    const int64_t extent = last->offset - operation->offset + (last->planes - 1) * last->plane_stride +
-                           (last->pieces - 1) * last->stride + length;
-    return further > 0 && further % file->tile == 0 && first->offset % file->tile + extent <= file->tile;
+    return further > 0 && further % file->tile == 0 && first->offset % file->tile + extent_of(operation) <= file->tile;
 }
 
 static int is_collective(const char *call)
@@ -349,8 +377,10 @@ static int bit_of(const char *call, const struct plan_operation *operation)
 
 static void look_ahead(const struct plan *plan, struct open_file *files)
 {
-    unsigned char *bits = calloc(plan->file_count ? (size_t)plan->file_count : 1, sizeof *bits);
-    if (!bits)
+    const size_t count = plan->file_count ? (size_t)plan->file_count : 1;
+    unsigned char *bits = calloc(count, sizeof *bits);
+    int64_t *ends = calloc(count, sizeof *ends);
+    if (!bits || !ends)
         fail(EXIT_FAILURE, "no memory for the %ld files of the plan", plan->file_count);
     for (long i = 0; i < plan->operation_count; i++) {
         const struct plan_operation *operation = &plan->operations[i];
@@ -363,23 +393,33 @@ static void look_ahead(const struct plan *plan, struct open_file *files)
         bits[operation->file] |= (unsigned char)bit_of(call, operation);
         if (is_collective(call) && !is_tile(file->mpiio, operation))
             bits[operation->file] |= UNTILED;
+        if (is_collective(call) || (is_at_view(call) && !is_part(file->mpiio, operation)))
+            bits[operation->file] |= NO_ARRAY;
         if (!plan_is_contiguous(operation) &&
             (strcmp(call, "mpiio.read_at") == 0 || strcmp(call, "mpiio.write_at") == 0))
             file->mpiio->wants_own = 1;
         if (!plan_is_contiguous(operation) && (strcmp(call, "mpiio.read") == 0 || strcmp(call, "mpiio.write") == 0))
             fail(EXIT_USAGE, "the plan has %s with several pieces, which calls at an offset can have", call);
     }
-    for (long i = 0; i < plan->file_count; i++)
+    for (long i = 0; i < plan->file_count; i++) {
         if (!files[i].mpiio || !files[i].mpiio->tile)
             bits[i] |= UNTILED;
+        if (files[i].mpiio && files[i].mpiio->part)
+            ends[i] = files[i].mpiio->part->offset + extent_of(files[i].mpiio->part);
+        else
+            bits[i] |= NO_ARRAY;
+    }
+    PMPI_Allreduce(MPI_IN_PLACE, ends, (int)plan->file_count, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
     PMPI_Allreduce(MPI_IN_PLACE, bits, (int)plan->file_count, MPI_UNSIGNED_CHAR, MPI_BOR, MPI_COMM_WORLD);
     for (long i = 0; i < plan->file_count; i++)
         if (files[i].mpiio) {
             files[i].mpiio->has_views = bits[i] & VIEWS;
             files[i].mpiio->has_independent = bits[i] & INDEPENDENT;
             files[i].mpiio->is_tiled = !(bits[i] & (UNTILED | INDEPENDENT));
+            files[i].mpiio->array = bits[i] & NO_ARRAY ? 0 : ends[i];
         }
     free(bits);
+    free(ends);
 }
 
 static const struct call calls[] = {

@@ -19,11 +19,20 @@ from ensembles.workloads.patterns.task_block import FURTHER_BOX
 
 ENSIO = Path(sys.executable).with_name("ensio")
 PATTERNS = sorted((ROOT / "testbed" / "patterns").glob("*.toml"))
+FINGERPRINTS = (ROOT / "testbed" / "patterns" / "fingerprints").glob("*.json")
+HELD = {json.loads(path.read_text())["pattern"] for path in FINGERPRINTS} - {"ior", "btio"}
+"""Patterns whose replays are compared with the program itself (test_fingerprints_of_programs)."""
 SMALLER = {"ior": ["--set", "block_bytes=64KiB"], "madbench": ["--tasks", "2", "--scale", "1/1024"]}
 MESSAGES = {"mpi.allgather": "MPI_Allgather", "mpi.allreduce": "MPI_Allreduce"}
 
 
-@pytest.mark.parametrize("path", PATTERNS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem in HELD else ())
+        for path in PATTERNS
+    ],
+)
 def test_record_has_the_calls_and_bytes_of_the_plan(tmp_path, path):
     more = SMALLER.get(path.stem, [])
     command = [ENSIO, "replay", path, *more, "--directory", tmp_path, "-o", tmp_path / "run", "--json"]

@@ -126,3 +126,32 @@ def test_calls_at_the_position_have_a_view_each_and_leave_none_behind(replay_pro
     run = ensembles.open(tmp_path / "run")
     assert run.select(call="MPI_File_write_all", rank="1").offset.tolist() == [10, 1050]
     assert run.select(call="MPI_File_read_all", rank="1").offset.tolist() == [10]
+
+
+@pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
+def test_parts_of_an_array_have_views_of_the_whole_array(replay_program, tmp_path, flavour):
+    """The pieces of 3 tasks fill 90 bytes and, behind a hole, 90 more, so that the array ends at 210."""
+    steps = [
+        ("open", everyone(TASKS, "mpiio.open", file=0)),
+        ("write", strided("mpiio.write_all", 0)),
+        ("reopen", everyone(TASKS, "mpiio.close", file=0) + everyone(TASKS, "mpiio.open", file=0)),
+        ("read", strided("mpiio.read_all", 0)),
+        ("close", everyone(TASKS, "mpiio.close", file=0)),
+    ]
+    assert views_of(tmp_path, replay_program(flavour), flavour, steps) == [2] * TASKS
+    run = ensembles.open(tmp_path / "run")
+    views = run.select(call="MPI_File_set_view")
+    assert set(views.offset.tolist()) == {0}
+    assert set(views.requested.tolist()) == {210}
+    assert run.select(call="MPI_File_write_all", rank="2").offset.tolist() == [20]
+
+
+def test_parts_that_move_have_views_of_their_own(replay_program, tmp_path):
+    steps = [
+        ("open", everyone(TASKS, "mpiio.open", file=0)),
+        *(("write", strided("mpiio.write_all", place)) for place in (0, 300)),
+        ("close", everyone(TASKS, "mpiio.close", file=0)),
+    ]
+    assert views_of(tmp_path, replay_program("openmpi"), "openmpi", steps) == [2] * TASKS
+    views = ensembles.open(tmp_path / "run").select(call="MPI_File_set_view", rank="1")
+    assert views.offset.tolist() == [10, 310]

@@ -333,6 +333,20 @@ def test_a_mode_that_moved_to_where_none_was_is_followed():
     assert found.moved[0].effect.value == pytest.approx(1.6, rel=0.05)
 
 
+def test_places_are_those_of_the_first_group():
+    """Runs are aligned with those that resemble the others most, here the second group of more runs."""
+    rng = np.random.default_rng(87)
+    groups = [
+        [run_of_modes(rng) for _ in range(3)],
+        [run_of_modes(rng, factors=(64.0, 64.0)) for _ in range(7)],
+    ]
+    found = compare_samples(groups)
+    places_s = [part.t_s for part in found.parts if part.what == "mode place"]
+    assert places_s == pytest.approx([1e-3, 4e-3], rel=0.1)
+    assert [mode.t_s for mode in found.modes] == places_s
+    assert max(part.t_s for part in found.parts) <= max(run.max_s.max() for run in groups[0])
+
+
 def test_what_moved_has_the_number_that_the_mode_has_among_the_parts():
     """The first group's second mode is the third of all, as the other group has one between."""
     rng = np.random.default_rng(86)

@@ -133,3 +133,27 @@ def test_tasks_with_more_bytes_also_flush_longer(tmp_path: Path) -> None:
     ).findings
     assert found.gain_s[0] > 0.4 * 4 * 0.06
     assert found.gain_s[1] > 4 * 0.06
+
+
+@pytest.mark.parametrize(("us", "notable"), [(1000, True), (5, False)])
+def test_bytes_that_one_task_moves_alone_are_refused_where_they_could_matter(
+    tmp_path: Path, us: float, notable: bool
+) -> None:
+    """Task 0 writes a header of 24 MiB, then each of four tasks writes for 40 ms."""
+
+    def calls(rank: int) -> list[Made]:
+        header = [Made("pwrite", us, MIB, number * MIB) for number in range(24)]
+        rest = [Made("pwrite", 1000, MIB, (24 + 40 * rank + number) * MIB) for number in range(40)]
+        waits = Made("MPI_Barrier", 24 * (us + 1), file=0)
+        return [Made("open", 1), *STEP, *([*header, *STEP] if rank == 0 else [waits]), *rest, *STEP]
+
+    found = diagnose(io_run(tmp_path / "run", [calls(rank) for rank in range(4)]), [imbalance.rule])
+    assert not found.findings
+    reasons = [entry.reason for entry in found.not_examined]
+    if notable:
+        (reason,) = reasons
+        assert reason.startswith(
+            "it could cost up to 24.0 ms of this run: in some phases only 1 task (0) of 4 "
+        )
+    else:
+        assert not reasons
