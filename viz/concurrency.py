@@ -52,7 +52,7 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     inside = {name: raster.tasks_inside(name) for name in present}
     # Areas and values share the edges, which are most of the data.
     columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
-    above = np.zeros(len(edges_s))
+    above = np.zeros(len(edges_s), np.float32)
     for name in present:
         columns[f"n_{name}"] = steps(inside[name])
         above = above + columns[f"n_{name}"]

@@ -244,5 +244,8 @@ def annotate_empty(fig: figure, sentence: str) -> None:
 
 
 def steps(values: np.ndarray) -> np.ndarray:
-    """Repeat the last value, because step glyphs need one value for each edge."""
-    return np.append(values, values[-1:])
+    """Repeat the last value, because step glyphs need one value for each edge.
+
+    The result has single precision, finer than any screen: it is half as long in a page.
+    """
+    return np.append(values, values[-1:]).astype(np.float32)

@@ -19,6 +19,7 @@ from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls, cuts_in, infer_phases
 from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls, steps_of_messages
 from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.starts import CallStarts
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
@@ -164,11 +165,16 @@ def search_in_sample(
     calls.add(some)
     if rule in (None, "barriers"):
         if meetings:
-            found = yield {"met": SummaryRequest(ignoring_run(Barriers))}
-            met = found["met"]
+            near_ns = meetings.first_exits_ns(calls.ranks, run.info.clock_error_ns)
+            starts_of = ignoring_run(partial(CallStarts, near_ns))
+            found = yield {
+                "met": SummaryRequest(ignoring_run(Barriers)),
+                "starts": SummaryRequest(starts_of),
+            }
+            met, starts = found["met"], found["starts"]
             cuts_ns, is_barrier = met.meetings(_ranks_with_io(run, some, calls), run.info.clock_error_ns)
             if len(cuts_ns):
-                return (yield from _between_barriers(cuts_ns, is_barrier, calls))
+                return (yield from _between_barriers(cuts_ns, is_barrier, calls, starts))
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     if not calls.total:
@@ -211,7 +217,7 @@ def _one_phase() -> Search:
     begun = found["begun"]
     if not begun.used.any():
         return Phases.without_io()
-    return Phases.between("none", 0.0, nowhere, [begun.example_ns])
+    return Phases.between("none", 0.0, nowhere, [_examples_ns(nowhere, begun.used)])
 
 
 def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
@@ -220,15 +226,26 @@ def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
     return round(run.tasks * calls.ranks / looked_at)
 
 
-def _between_barriers(cuts_ns: np.ndarray, is_barrier: np.ndarray, calls: TopLevelCalls) -> Search:
+def _between_barriers(
+    cuts_ns: np.ndarray, is_barrier: np.ndarray, calls: TopLevelCalls, starts: CallStarts
+) -> Search:
     if calls.total:
         of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if of_some.count == len(cuts_ns) + 1:
             return of_some
-    found = yield _begun(cuts_ns)
-    io_ns, messages_ns = found["begun"].example_ns, found["begun"].messages_ns
+    begun = starts.begun(cuts_ns)
+    if begun is None:
+        counts = (yield _begun(cuts_ns))["begun"]
+        begun = counts.used, counts.with_messages & counts.has_layer
+    io_ns, messages_ns = (_examples_ns(cuts_ns, with_calls) for with_calls in begun)
     steps_ns = steps_of_messages(cuts_ns, is_barrier, io_ns, messages_ns)
     return Phases.between("barriers", 1.0, steps_ns, [io_ns], messages=messages_ns)
+
+
+def _examples_ns(cuts_ns: np.ndarray, with_calls: np.ndarray) -> np.ndarray:
+    """Return a moment in each part between the cuts in which calls begin."""
+    examples: np.ndarray = np.concatenate([[np.iinfo(np.int64).min], cuts_ns])[with_calls]
+    return examples
 
 
 class _StartCounts(Summary):
@@ -265,17 +282,3 @@ class _StartCounts(Summary):
         ``used`` tells whether calls begin before, between and after the cuts.
         """
         return {"cuts_ns": self._cuts_ns, "used": self.used}
-
-    @property
-    def example_ns(self) -> np.ndarray:
-        """A moment in each part in which calls begin."""
-        return self._low[self.used]
-
-    @property
-    def messages_ns(self) -> np.ndarray:
-        """A moment in each part in which messages begin; none if their layer was not recorded."""
-        return self._low[self.with_messages & self.has_layer]
-
-    @property
-    def _low(self) -> np.ndarray:
-        return np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])
