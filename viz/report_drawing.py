@@ -10,7 +10,8 @@ from typing import Any
 from bokeh.core.json_encoder import serialize_json
 from bokeh.core.serialization import Serializer
 from bokeh.document import Document
-from bokeh.models import GlyphRenderer, TabPanel, Tabs
+from bokeh.models import TabPanel, Tabs
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
