@@ -248,7 +248,7 @@ def cells_of_time(edges_ns: np.ndarray) -> dict[str, np.ndarray]:
 
     They have single precision where it is a thousandth of a cell, which halves them in a page.
     """
-    edges_s = edges_ns * 1e-9
+    edges_s: np.ndarray = edges_ns * 1e-9
     short = edges_s.astype(np.float32)
     if len(edges_s) > 1 and (np.abs(short - edges_s) < 1e-3 * np.diff(edges_s).min()).all():
         edges_s = short

@@ -25,7 +25,7 @@ def _kinds_of_calls(calls: Sequence[Call]) -> np.ndarray:
 class CallStarts(Summary):
     """A mergeable summary: the first and the last start of I/O calls, and of messages, between edges.
 
-    Calls that wait for other tasks are no I/O.
+    Calls that wait for other tasks are not I/O.
 
     Parameters
     ----------
