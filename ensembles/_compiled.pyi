@@ -144,6 +144,9 @@ def describe_rows(
 # ensembles.structure.phases.gap_occupancy: columns of events, cells of gaps, then `GapOccupancy.arrays`
 def mark_gaps(*arrays: np.ndarray) -> None: ...
 
+# ensembles.structure.phases.starts: columns of events, kinds of functions, edges, and cells by kind
+def mark_starts(*arrays: np.ndarray) -> None: ...
+
 # ensembles.structure.phases.spans: columns of events; from `call` on None if bytes are not summed
 def sum_spans(*arrays: np.ndarray | None) -> bytes: ...
 

@@ -8,7 +8,14 @@ from bokeh.plotting import figure
 
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.raster_images import DrawnRaster
-from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure, retitle, steps
+from ensembles.viz.figures import (
+    annotate_empty,
+    cells_of_time,
+    label_time_axis,
+    new_figure,
+    retitle,
+    steps,
+)
 from ensembles.viz.style import COLOURS, time_hover
 
 _TASKS_JS = """
@@ -48,11 +55,10 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
         fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
         annotate_empty(fig, "")
         return fig
-    edges_s = raster.edges_ns * 1e-9
     inside = {name: raster.tasks_inside(name) for name in present}
     # Areas and values share the edges, which are most of the data.
-    columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
-    above = np.zeros(len(edges_s))
+    columns = cells_of_time(raster.edges_ns)
+    above = np.zeros(len(columns["left"]), np.float32)
     for name in present:
         columns[f"n_{name}"] = steps(inside[name])
         above = above + columns[f"n_{name}"]

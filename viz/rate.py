@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
-import numpy as np
 from bokeh.layouts import column
 from bokeh.models import Column, ColumnDataSource, Range1d
 from bokeh.plotting import figure
@@ -12,7 +11,7 @@ from bokeh.plotting import figure
 from ensembles.model.units import seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for, partial_sentence
-from ensembles.viz.figures import horizontal_legend, legend_item, steps, subtitle, time_range
+from ensembles.viz.figures import cells_of_time, horizontal_legend, legend_item, steps, subtitle, time_range
 from ensembles.viz.rate_curves import (
     add_curve,
     add_rate_hover,
@@ -111,14 +110,13 @@ def _of_direction(direction: str, title: str | None, step: str) -> str:
 
 
 def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, name: str) -> figure:
-    edges_s = curve.edges_ns * 1e-9
     fig = rate_figure(title, 260, x_range, name)
     if not present:
         say_nothing_moved(fig)
         return fig
     unit_bytes, unit = unit_of(curve, present)
     # Areas, lines and values share the edges, which are most of the data.
-    columns = {"left": edges_s, "right": np.append(edges_s[1:], np.nan)}
+    columns = cells_of_time(curve.edges_ns)
     columns |= {each: steps(curve.rate_bytes_per_s(each)) / unit_bytes for each in present}
     source = ColumnDataSource(columns)
     drawn = {each: add_curve(fig, source, each, each) for each in present}

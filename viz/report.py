@@ -376,7 +376,7 @@ def report_html(
     found = PhasesFound() if information is None else find_phases(run)
     folded = _folded(run, summaries, found)
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}
-    script, divisions = embed_pictures(pictures, _LINKED)
+    script, divisions = embed_pictures(pictures, _LINKED, selects=False)
     sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)

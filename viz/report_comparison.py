@@ -104,7 +104,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
             *runs, names=(names[0], names[1]), op=each.op, layer=each.layer
         )
         pictured.append(name)
-    script, divisions = embed_pictures(pictures, traces)
+    script, divisions = embed_pictures(pictures, traces, selects=False)
     verdicts = [
         (_name(each), _verdict(each), _sentence(each.reason, [run.path for run in runs])) for each in found
     ]

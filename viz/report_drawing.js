@@ -14,6 +14,20 @@
   const nextOne = () => [...undrawn].find((script) => !isFolded(script));
   const tell = () => { page.dataset.drawing = inWork || nextOne() ? "waiting" : "done"; };
 
+  // A browser colours all pixels of an image in a figure, shown or not: hidden ones join when they are first shown.
+  const deferImages = (root) => {
+    for (const figure of [...root.references()].filter((each) => each.type === "Figure")) {
+      const hidden = figure.renderers.filter((each) => !each.visible && each.glyph?.type === "ImageStack");
+      if (!hidden.length) continue;
+      figure.renderers = figure.renderers.filter((each) => !hidden.includes(each));
+      for (const each of hidden) {
+        each.properties.visible.change.connect(() => {
+          if (each.visible && !figure.renderers.includes(each)) figure.renderers = [each, ...figure.renderers];
+        });
+      }
+    }
+  };
+
   const draw = (script) => {
     if (!undrawn.delete(script)) return drawing;
     inWork += 1;
@@ -22,6 +36,7 @@
       const { document: model, places } = JSON.parse(script.textContent);
       script.remove();
       const drawn = Bokeh.require("document").Document.from_json(model);
+      drawn.all_roots.forEach(deferImages);
       window.ensioTheme?.follow(drawn); // before the first paint, of which the edge of a canvas keeps the colours
       await Bokeh.embed.add_document_standalone(drawn, page, drawn.all_roots.map((root) => document.getElementById(places[root.id])));
       for (const division of Object.values(places).map((id) => document.getElementById(id))) {

@@ -15,6 +15,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
+from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
 from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 from ensembles.structure.ordinals.numbering import ORDINAL_COLUMNS
@@ -23,7 +24,6 @@ from ensembles.summaries.calltable import CallTable
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-    from ensembles.run.selection import Selection
     from ensembles.structure.ordinals.ensembles import OrdinalTotals
     from ensembles.structure.ordinals.trend import Trend
 
@@ -137,7 +137,9 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
     columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
     columns |= {"moved"} if selection.per_byte else set()
-    return _Found(op, run.summarize(make, columns).ensembles, notes)
+    # Calls are counted among all calls of their task: of the filters, ranks alone limit what is read.
+    of_ranks = None if selection.ranks is None else replace(Selection(), ranks=selection.ranks).for_run(run)
+    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes)
 
 
 _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]

@@ -103,7 +103,13 @@ class RunReading:
         """Upper bound of the number of events, known without reading them."""
         return self.source.capacity
 
-    def some_ranks(self, most_events: int, least_ranks: int = 3, among: Ranges | None = None) -> Events:
+    def some_ranks(
+        self,
+        most_events: int,
+        least_ranks: int = 3,
+        among: Ranges | None = None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Events:
         """Read all events of some ranks, evenly spaced among all ranks.
 
         Parameters
@@ -114,6 +120,8 @@ class RunReading:
             Smallest number of ranks, even if they have more events.
         among : sequence of (int, int), optional
             Ranges of ranks, ascending and disjoint, of which the ranks are taken. Default: all.
+        columns : tuple of str, optional
+            Columns that are needed, those of rank and start included. Default: all.
 
         Returns
         -------
@@ -134,7 +142,7 @@ class RunReading:
             ranks = ranks[within_ranges(ranks, among)]
         places = np.linspace(0, len(ranks) - 1, min(wanted, len(ranks))).astype(int)
         chosen = ascending_ranges([(rank, rank) for rank in ranks[places].tolist()])
-        request = ReadRequest(is_ordered=False, ranks=chosen)
+        request = ReadRequest(columns=columns, is_ordered=False, ranks=chosen)
         # Damage is not noted, as a pass over all events counts it.
         return self.joined(self.source.chunks(request, DamageReport())).sorted()
 

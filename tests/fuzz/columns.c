@@ -288,10 +288,49 @@ static void mark_gaps(struct input *input)
     free(edge);
 }
 
+/* Calls of any kinds into cells between edges: each cell has the least and the largest of the starts in it. */
+static void mark_starts(struct input *input)
+{
+    enum { KINDS = 2, FUNCTIONS = 8, ARRAYS = 6 };
+    static PyObject *marks;
+    const size_t edges = take_byte(input) % MOST_CELLS, cells = edges + 1;
+    uint8_t kinds[FUNCTIONS];
+    int64_t edge[MOST_CELLS], least[KINDS * (MOST_CELLS + 1)], most[KINDS * (MOST_CELLS + 1)];
+    for (size_t i = 0; i < sizeof kinds; i++)
+        kinds[i] = take_byte(input) % 8 ? (uint8_t)(i % (1 << KINDS)) : take_byte(input);
+    for (size_t i = 0; i < edges; i++)
+        edge[i] = (i ? edge[i - 1] : -LARGEST_NS) + (int64_t)(take_number(input) % (1ULL << 55));
+    for (size_t i = 0; i < KINDS * cells; i++)
+        least[i] = INT64_MAX, most[i] = INT64_MIN;
+    const struct calls *calls = some_calls(input);
+    const size_t n = calls->count, bytes = KINDS * cells * sizeof *least;
+    struct fuzz_buffer array[ARRAYS] = {
+        fuzz_buffer_of(calls->start, 8 * n, "q"), fuzz_buffer_of(calls->call, 2 * n, "H"),
+        fuzz_buffer_of(kinds, sizeof kinds, "B"), fuzz_buffer_of(edge, 8 * edges, "q"),
+        fuzz_buffer_of(least, bytes, "q"),        fuzz_buffer_of(most, bytes, "q")};
+    PyObject *arguments = PyTuple_New(ARRAYS);
+    for (int i = 0; i < ARRAYS; i++)
+        PyTuple_SetItem(arguments, i, Py_NewRef(array[i].view));
+    PyObject *const result = fuzz_call(function("mark_starts", &marks), arguments);
+    const int64_t *const low = array[4].memory, *const high = array[5].memory;
+    for (size_t i = 0; result && i < n; i++)
+        for (size_t kind = 0; kind < KINDS; kind++)
+            if (kinds[calls->call[i]] >> kind & 1) {
+                size_t cell = 0;
+                while (cell < edges && edge[cell] <= calls->start[i])
+                    cell++;
+                cell += kind * cells;
+                HOLDS(low[cell] <= calls->start[i] && calls->start[i] <= high[cell]);
+            }
+    Py_XDECREF(result);
+    for (int i = 0; i < ARRAYS; i++)
+        fuzz_release(&array[i]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const all[])(struct input *) = {spool_columns, compact,      unshuffle, spread,
-                                                  count_bins,    count_groups, mark_gaps};
+                                                  count_bins,    count_groups, mark_gaps, mark_starts};
     struct input input = {data, data + size};
     all[take_byte(&input) % (sizeof all / sizeof *all)](&input);
     return 0;

@@ -1,4 +1,5 @@
-/* Find the parts of gaps that the calls of a run overlap. gap_occupancy.py documents the arrays. */
+/* Find the parts of gaps that the calls of a run overlap, the numbers of times between cuts, and the first and the last
+ * start between edges. gap_occupancy.py, result.py and starts.py document the arrays. */
 #include "_compiled.h"
 #include "summaries/arrays.h"
 
@@ -25,6 +26,8 @@ enum {
     BEFORE,
     ARRAYS
 };
+
+enum { START_KINDS = 2 };
 
 typedef struct {
     const int64_t *start, *duration;
@@ -158,24 +161,29 @@ done:
     return result;
 }
 
-/* The number of each time between cuts, which rise. Times mostly follow each other, so that most need no search. */
+/* The part between cuts, which rise, in which a time is; `part` is that of the time before. Times mostly follow each
+ * other, so that most need no search. */
+static inline Py_ssize_t part_of(const int64_t *cut, Py_ssize_t cuts, Py_ssize_t part, int64_t time)
+{
+    if ((part == 0 || time >= cut[part - 1]) && (part == cuts || time < cut[part]))
+        return part;
+    Py_ssize_t low = 0, high = cuts;
+    while (low < high) {
+        const Py_ssize_t middle = low + (high - low) / 2;
+        if (cut[middle] <= time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void number_times(const int64_t *time, Py_ssize_t times, const int64_t *cut, Py_ssize_t cuts,
                          const int64_t *number, int64_t *out)
 {
     Py_ssize_t part = 0;
     for (Py_ssize_t i = 0; i < times; i++) {
-        const int64_t now = time[i];
-        if ((part > 0 && now < cut[part - 1]) || (part < cuts && now >= cut[part])) {
-            Py_ssize_t low = 0, high = cuts;
-            while (low < high) {
-                const Py_ssize_t middle = low + (high - low) / 2;
-                if (cut[middle] <= now)
-                    low = middle + 1;
-                else
-                    high = middle;
-            }
-            part = low;
-        }
+        part = part_of(cut, cuts, part, time[i]);
         out[i] = number[part];
     }
 }
@@ -201,6 +209,74 @@ done:
     return result;
 }
 
+typedef struct {
+    const int64_t *start;
+    const uint16_t *call;
+    const uint8_t *kinds; /* of each function: bit k is set if its calls are of kind k */
+    const int64_t *edge;
+    int64_t *least, *most; /* by kind and cell; there is a cell before, between and after the edges */
+    Py_ssize_t events, calls, edges;
+} starts_job;
+
+/* Return the first event of an unknown function or kind, or -1. */
+static Py_ssize_t see_starts(const starts_job *job)
+{
+    Py_ssize_t cell = 0;
+    for (Py_ssize_t i = 0; i < job->events; i++) {
+        if (job->call[i] >= job->calls || job->kinds[job->call[i]] >> START_KINDS)
+            return i;
+        if (!job->kinds[job->call[i]])
+            continue;
+        const int64_t start = job->start[i];
+        cell = part_of(job->edge, job->edges, cell, start);
+        for (unsigned left = job->kinds[job->call[i]], kind = 0; left; left >>= 1, kind++) {
+            if (!(left & 1))
+                continue;
+            int64_t *const least = job->least + (Py_ssize_t)kind * (job->edges + 1) + cell;
+            int64_t *const most = job->most + (Py_ssize_t)kind * (job->edges + 1) + cell;
+            *least = start < *least ? start : *least;
+            *most = start > *most ? start : *most;
+        }
+    }
+    return -1;
+}
+
+static PyObject *mark_starts(PyObject *module, PyObject *args)
+{
+    (void)module;
+    enum { STARTS, CALLS, KINDS, EDGES, LEAST, MOST, COUNT };
+    static const array_kind wanted[COUNT] = {{"start", 8, 0}, {"call", 2, 0},        {"kinds", 1, 0},
+                                             {"edges", 8, 0}, {"least", 8, WRITTEN}, {"most", 8, WRITTEN}};
+    Py_buffer views[COUNT] = {0};
+    PyObject *result = NULL;
+    if (get_only_arrays(views, args, wanted, COUNT, KINDS) != 0)
+        goto done;
+    const starts_job job = {.start = views[STARTS].buf,
+                            .call = views[CALLS].buf,
+                            .kinds = views[KINDS].buf,
+                            .edge = views[EDGES].buf,
+                            .least = views[LEAST].buf,
+                            .most = views[MOST].buf,
+                            .events = length_of(&views[STARTS]),
+                            .calls = length_of(&views[KINDS]),
+                            .edges = length_of(&views[EDGES])};
+    const Py_ssize_t cells = START_KINDS * (job.edges + 1);
+    int fits = length_of(&views[LEAST]) == cells && length_of(&views[MOST]) == cells;
+    if (fits) {
+        Py_BEGIN_ALLOW_THREADS
+        fits = see_starts(&job) < 0;
+        Py_END_ALLOW_THREADS
+    }
+    if (fits)
+        result = Py_NewRef(Py_None);
+    else
+        PyErr_SetString(PyExc_ValueError, "the events, the edges and the cells between them do not fit each other");
+done:
+    release_arrays(views, COUNT);
+    return result;
+}
+
 PyMethodDef gap_functions[] = {{"mark_gaps", mark_gaps, METH_VARARGS, NULL},
+                               {"mark_starts", mark_starts, METH_VARARGS, NULL},
                                {"numbers_between", numbers_between, METH_VARARGS, NULL},
                                {NULL, NULL, 0, NULL}};

@@ -102,6 +102,28 @@ class Barriers(Summary):
         """
         return self.meetings(ranks, clock_error_ns)[0]
 
+    def first_exits_ns(self, ranks: int, clock_error_ns: int = 0) -> np.ndarray:
+        """Find when the first rank left each of the meetings that `moments_ns` finds.
+
+        The meetings of a few ranks are those of all. Their moments may be earlier, because other ranks came
+        later; but between one of these exits and the next there is one moment at which all ranks met.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            Moments in ns since the origin, rising.
+        """
+        moments = self.moments_ns(ranks, clock_error_ns)
+        if not len(moments):
+            return moments
+        columns = self.to_arrays()
+        start, end = columns["start"], columns["end"]
+        meeting = np.searchsorted(moments, start, side="left")
+        inside = (meeting < len(moments)) & (moments[np.minimum(meeting, len(moments) - 1)] <= end)
+        left = np.full(len(moments), np.iinfo(np.int64).max)
+        np.minimum.at(left, meeting[inside], end[inside])
+        return np.unique(np.where(left < np.iinfo(np.int64).max, left, moments))
+
     def _moments_by_kind(self, ranks: int, clock_error_ns: int) -> list[tuple[str, np.ndarray]]:
         """Find the moments at which (nearly) all ranks met in calls of a kind, with the function's name."""
         if not self._parts:

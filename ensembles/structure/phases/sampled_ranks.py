@@ -19,6 +19,7 @@ from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls, cuts_in, infer_phases
 from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls, steps_of_messages
 from ensembles.structure.phases.result import Phases
+from ensembles.structure.phases.starts import CallStarts
 from ensembles.summaries.phasecounts import CountsOfSeveral
 
 if TYPE_CHECKING:
@@ -34,11 +35,16 @@ LARGEST_PART = 4
 """Whole ranks are held only if `LEAST_RANKS` of them have at most this many times the wanted events."""
 
 
+_COLUMNS = ("rank", "call", "depth", "start", "duration", "requested")
+"""Columns of the sampled ranks in which phases are searched."""
+
 MOST_EXTRA_SUMMARIES = 4096
 """With more gaps, no extra summaries are counted: 30 KiB each."""
 
 
-def sample_ranks(run: Run, most_events: int, among: Ranges | None = None) -> Events | None:
+def sample_ranks(
+    run: Run, most_events: int, among: Ranges | None = None, columns: tuple[str, ...] | None = None
+) -> Events | None:
     """Read the calls of some whole ranks, evenly spaced among all ranks.
 
     Parameters
@@ -47,7 +53,7 @@ def sample_ranks(run: Run, most_events: int, among: Ranges | None = None) -> Eve
         The run.
     most_events : int
         Approximate number of events wanted.
-    among : sequence of (int, int), optional
+    among, columns
         As for `Run.reading.some_ranks`.
 
     Returns
@@ -57,7 +63,7 @@ def sample_ranks(run: Run, most_events: int, among: Ranges | None = None) -> Eve
     """
     if not _may_hold(run.tasks, run.reading.most_events, most_events):
         return None
-    return run.reading.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among)
+    return run.reading.some_ranks(most_events, min(LEAST_RANKS, run.tasks), among, columns)
 
 
 def is_sample_of(run: Run, most_events: int, events: int, ranks: int) -> bool:
@@ -152,7 +158,7 @@ def search_in_sample(
     There is at least one pass.
     """
     if some is None:
-        some = sample_ranks(run, most_events // 2)
+        some = sample_ranks(run, most_events // 2, columns=_COLUMNS)
     if some is None:
         return replace(
             (yield from _one_phase()),
@@ -162,32 +168,39 @@ def search_in_sample(
     meetings, calls = Barriers(), TopLevelCalls()
     meetings.add(some)
     calls.add(some)
+    ranks = len(np.unique(some.rank))
+    del some  # the passes need its memory
     if rule in (None, "barriers"):
         if meetings:
-            found = yield {"met": SummaryRequest(ignoring_run(Barriers))}
-            met = found["met"]
-            cuts_ns, is_barrier = met.meetings(_ranks_with_io(run, some, calls), run.info.clock_error_ns)
+            near_ns = meetings.first_exits_ns(calls.ranks, run.info.clock_error_ns)
+            starts_of = ignoring_run(partial(CallStarts, near_ns))
+            found = yield {
+                "met": SummaryRequest(ignoring_run(Barriers)),
+                "starts": SummaryRequest(starts_of),
+            }
+            met, starts = found["met"], found["starts"]
+            cuts_ns, is_barrier = met.meetings(_ranks_with_io(run, ranks, calls), run.info.clock_error_ns)
             if len(cuts_ns):
-                return (yield from _between_barriers(cuts_ns, is_barrier, calls))
+                return (yield from _between_barriers(cuts_ns, is_barrier, calls, starts))
         if rule == "barriers":
             raise EnsioError(NO_BARRIERS)
     if not calls.total:
         return (yield from _one_phase())
     rank, start, end, op = calls.transfers
     steps = infer_phases(rank, start, end, op)
-    ranks = len(np.unique(some.rank))
     looked_at = f"; detected in {ranks:,} of {run.tasks:,} tasks"
+    before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
+    expected, starts = np.diff(before, prepend=0) * (run.tasks / ranks), calls.start
+    del rank, start, end, op, calls, meetings
     found = yield _gaps_and_counts(steps.gap_from, steps.gap_to, beside)
     gaps, counts = found["gaps"], found.summaries.get("counts")
-    before = np.searchsorted(np.sort(start), steps.gap_to, side="left")
-    expected = np.diff(before, prepend=0) * (run.tasks / ranks)
     cuts_ns = cuts_in(*gaps.found(int((1 - NEARLY_ALL) * run.tasks + 1e-9), expected))
     if beside is not None and counts is not None and counts.all_kept:
         beside.found = counts.parted(cuts_ns)
     # Between two gaps of the sampled ranks there is I/O of these ranks.
     rule = steps.rule if len(cuts_ns) else "none"
     share = steps.share if len(cuts_ns) else 0.0
-    return Phases.between(rule, share, cuts_ns, [calls.start], looked_at + steps.left_out)
+    return Phases.between(rule, share, cuts_ns, [starts], looked_at + steps.left_out)
 
 
 def _gaps_and_counts(
@@ -211,24 +224,34 @@ def _one_phase() -> Search:
     begun = found["begun"]
     if not begun.used.any():
         return Phases.without_io()
-    return Phases.between("none", 0.0, nowhere, [begun.example_ns])
+    return Phases.between("none", 0.0, nowhere, [_examples_ns(nowhere, begun.used)])
 
 
-def _ranks_with_io(run: Run, some: Events, calls: TopLevelCalls) -> int:
-    """Estimate the number of ranks that do I/O from the sampled ranks."""
-    looked_at = max(len(np.unique(some.rank)), 1)
-    return round(run.tasks * calls.ranks / looked_at)
+def _ranks_with_io(run: Run, looked_at: int, calls: TopLevelCalls) -> int:
+    """Estimate the number of ranks that do I/O from those that were looked at."""
+    return round(run.tasks * calls.ranks / max(looked_at, 1))
 
 
-def _between_barriers(cuts_ns: np.ndarray, is_barrier: np.ndarray, calls: TopLevelCalls) -> Search:
+def _between_barriers(
+    cuts_ns: np.ndarray, is_barrier: np.ndarray, calls: TopLevelCalls, starts: CallStarts
+) -> Search:
     if calls.total:
         of_some = Phases.between("barriers", 1.0, cuts_ns, [calls.start])
         if of_some.count == len(cuts_ns) + 1:
             return of_some
-    found = yield _begun(cuts_ns)
-    io_ns, messages_ns = found["begun"].example_ns, found["begun"].messages_ns
+    begun = starts.begun(cuts_ns)
+    if begun is None:
+        counts = (yield _begun(cuts_ns))["begun"]
+        begun = counts.used, counts.with_messages & counts.has_layer
+    io_ns, messages_ns = (_examples_ns(cuts_ns, with_calls) for with_calls in begun)
     steps_ns = steps_of_messages(cuts_ns, is_barrier, io_ns, messages_ns)
     return Phases.between("barriers", 1.0, steps_ns, [io_ns], messages=messages_ns)
+
+
+def _examples_ns(cuts_ns: np.ndarray, with_calls: np.ndarray) -> np.ndarray:
+    """Return a moment in each part between the cuts in which calls begin."""
+    examples: np.ndarray = np.concatenate([[np.iinfo(np.int64).min], cuts_ns])[with_calls]
+    return examples
 
 
 class _StartCounts(Summary):
@@ -265,17 +288,3 @@ class _StartCounts(Summary):
         ``used`` tells whether calls begin before, between and after the cuts.
         """
         return {"cuts_ns": self._cuts_ns, "used": self.used}
-
-    @property
-    def example_ns(self) -> np.ndarray:
-        """A moment in each part in which calls begin."""
-        return self._low[self.used]
-
-    @property
-    def messages_ns(self) -> np.ndarray:
-        """A moment in each part in which messages begin; none if their layer was not recorded."""
-        return self._low[self.with_messages & self.has_layer]
-
-    @property
-    def _low(self) -> np.ndarray:
-        return np.concatenate([[np.iinfo(np.int64).min], self._cuts_ns])

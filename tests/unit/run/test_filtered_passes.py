@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import ensembles as en
 from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.ordinals import durations_by_ordinal
 from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.detect import Operations
 from ensembles.summaries.calltable import CallTable
@@ -91,6 +92,27 @@ def test_other_ranks_are_not_read(runs, source, monkeypatch):
     selection = Selection.parse(rank=2).for_run(run)
     assert run.summarize(ignoring_run(CallTable), selection=selection).events == EVENTS
     assert sum(read) == EVENTS
+
+
+@pytest.mark.parametrize("source", ["spools", "trace.h5"])
+def test_ordinals_of_some_ranks_read_no_others(runs, source, monkeypatch):
+    run, read = runs[source], set()
+    writes = [number for number, call in enumerate(run.calls) if call.op == "write"]
+    duration = run.events.duration[(run.events.rank == 2) & np.isin(run.events.call, writes)]
+    chunks = type(run.reading.source).chunks
+
+    def seen(self, request, damage):
+        for chunk in chunks(self, request, damage):
+            read.update(np.unique(chunk.rank).tolist())
+            yield chunk
+
+    monkeypatch.setattr(type(run.reading.source), "chunks", seen)
+    monkeypatch.setenv("ENSIO_CACHE", "0")
+    found = durations_by_ordinal(run, Selection.parse(rank=2, op="write").for_run(run))
+    assert read == {2}
+    assert sum(each.n for each in found.totals) == len(duration) > 1000
+    assert max(each.max_s for each in found.totals) == pytest.approx(duration.max() * 1e-9)
+    assert all(each.tasks == 1 for each in found.totals)
 
 
 @pytest.mark.parametrize("source", ["spools", "trace.h5"])

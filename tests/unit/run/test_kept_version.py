@@ -29,6 +29,7 @@ from ensembles.structure.phases.inner_waits import InnerWaits
 from ensembles.structure.phases.messages import MessageStarts
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import _StartCounts
+from ensembles.structure.phases.starts import CallStarts
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.structure.strides.summary import StridedReads
 from ensembles.summaries.active_time import ActiveTime
@@ -104,6 +105,7 @@ MADE = {
     BySite: BySite,
     CallGroups: CallGroups,
     CallMoments: CallMoments,
+    CallStarts: partial(CallStarts, CUTS),
     CallTable: CallTable,
     CellSummary: partial(CellSummary, CALLS, FILES),
     CollectiveSteps: CollectiveSteps,
