@@ -9,7 +9,7 @@ from bokeh.plotting import figure
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.raster_images import DrawnRaster
 from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure, retitle, steps
-from ensembles.viz.style import COLOURS, time_hover
+from ensembles.viz.style import COLOURS, moment_hover
 
 _TASKS_JS = """
     const number = Number(value.toPrecision(4)).toLocaleString('en-US');
@@ -86,8 +86,8 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
                 *((name, f"@n_{name}{{0}}") for name in present),
             ],
             formatters={
-                "@left": time_hover(),
-                "@right": time_hover(),
+                "@left": moment_hover(),
+                "@right": moment_hover(),
                 **{f"@n_{name}": counts for name in present},
             },
         )
