@@ -168,6 +168,18 @@ def test_rates_have_an_axis_for_each_direction_and_a_zoom_scales_it(open_report,
     assert report.problems == []
 
 
+def test_legends_answer_to_the_keyboard(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    shown = "model.renderers.filter((renderer) => renderer.visible).length"
+    whole = report.property_of("rate_write", shown)
+    key = report.page.get_by_role("button", name=re.compile("^write: 8.00 MiB.*: hide$"))
+    key.press("Enter")
+    assert report.property_of("rate_write", shown) < whole
+    report.page.get_by_role("button", name=re.compile("^write: 8.00 MiB.*: show$")).press(" ")
+    assert report.property_of("rate_write", shown) == whole
+    assert report.problems == []
+
+
 def test_time_axes_of_all_pictures_are_aligned(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
     for x_s in (0.0, 7.0):
