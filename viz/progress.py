@@ -62,7 +62,7 @@ def progress(
     curves = _curves(_calls(data, op, ordinal))
     left_out = len(curves)
     if ordinal is None and len(curves) > _MOST_CURVES:
-        # The thousandth call of one task is no progress of a thousand tasks.
+        # The thousandth call of one task does not show how a thousand tasks go on.
         most = max(len(elapsed) for elapsed in curves.values())
         common = [index for index, elapsed in curves.items() if len(elapsed) >= _COMMON * most]
         chosen = np.unique(np.linspace(0, len(common) - 1, _MOST_CURVES).astype(int)).tolist()

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
 from bokeh.model import Model
-from bokeh.models import InlineStyleSheet, Plot
+from bokeh.models import ColorMapper, InlineStyleSheet, Plot
 from bokeh.models.annotations import Title
 
 P = TypeVar("P", bound=Model)
@@ -81,7 +81,7 @@ def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
     table = DARK if name == "dark" else _LIGHT
     for model in picture.references():
         before, after = (TURNED, _IS_TURNED) if name == "dark" else (_IS_TURNED, TURNED)
-        if before in model.tags:
+        if isinstance(model, ColorMapper) and before in model.tags:
             model.update(palette=list(reversed(model.palette)), tags=[after])
         for prop, value in model.properties_with_values(include_defaults=True).items():
             if not prop.endswith("color"):
