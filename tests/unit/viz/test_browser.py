@@ -132,7 +132,7 @@ def test_hover_boxes_tell_values_with_units(open_report, four_tasks: Path) -> No
     inside = report.hover_text("tasks_inside", 6.5, 1)
     assert "sync: 1 of 4 tasks (25 %)" in inside
     assert "write rate: 8.00 MiB/s" in report.hover_text("rate_write", 1.5, 4)
-    assert "read rate: 2 MiB/s" in report.hover_text("rate_read", 4.0, 1)
+    assert "read rate: 2.00 MiB/s" in report.hover_text("rate_read", 4.0, 1)
     durations = report.hover_text("histogram_linear", 1.999, 0.1)
     assert "call: pread" in durations
     assert " s" in durations
