@@ -18,6 +18,7 @@ from bokeh.models import (
     Range1d,
     WeightedStackColorMapper,
 )
+from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.model.counters import Counters, HeatMap, ModuleCounters
@@ -259,5 +260,5 @@ def _with_legend(fig: figure) -> figure:
     if fig.legend:
         legend = fig.legend[0]
         fig.center.remove(legend)
-        horizontal_legend(fig, list(legend.items))
+        horizontal_legend(fig, [item for item in legend.items if isinstance(item, LegendItem)])
     return fig

@@ -45,6 +45,9 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|[KMGTP]?i?B)\b)")
 
 _LEAST_SPAN_S = 1e-6
 _LOG_TICKS = 12
+LABEL_GROUND: dict[str, Any] = {"background_fill_color": "#ffffff", "background_fill_alpha": 0.8}
+"""Arguments of a text by which it can be read where lines and curves pass."""
+
 _HOURS = 10
 """Summed times from so many hours on are drawn in hours."""
 

@@ -15,6 +15,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import (
+    LABEL_GROUND,
     annotate_empty,
     ends,
     ensemble_from,
@@ -38,8 +39,6 @@ _NARROW, _LABEL_WIDTH = 520, 90
 """Width in pixels of a narrow figure and of the label of a mode."""
 _LABEL_HEIGHTS = (0.9, 0.81, 0.72, 0.63)
 _HARMONIC_HEIGHT = 0.5
-_LABEL_GROUND: dict[str, Any] = {"background_fill_color": "#ffffff", "background_fill_alpha": 0.8}
-"""Lets a label be read that lines and curves pass."""
 
 
 @of_several
@@ -184,7 +183,7 @@ def _draw_modes(
         text_align="align",
         text_font_size="9.5pt",
         text_color=NEUTRAL["text"],
-        **_LABEL_GROUND,
+        **LABEL_GROUND,
         name="mode_labels",
     )
     fig.add_tools(
@@ -257,7 +256,7 @@ def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
         text_font_size="10pt",
         text_font_style="bold",
         text_color="#207a20",
-        **_LABEL_GROUND,
+        **LABEL_GROUND,
     )
     of = seconds_text(harmonics.fundamental_s)
     label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"

@@ -121,7 +121,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         if is_known
         else NOT_MEETING.partition(":")[0] + ": processes without MPI and without barriers."
     )
-    # The sentence that is added last stands on top.
+    # The sentence that is added last is the highest.
     if inside is not None and inside.share is not None:
         subtitle(
             fig,

@@ -21,7 +21,7 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_SIZES, size_range_bytes
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.figures import annotate_empty, ends, new_figure
+from ensembles.viz.figures import LABEL_GROUND, annotate_empty, ends, new_figure
 from ensembles.viz.several import of_several
 from ensembles.viz.style import byte_unit, time_hover, time_ticks
 from ensembles.viz.theme import TURNED
@@ -221,6 +221,5 @@ def _rates(fig: figure, counts: dict[str, np.ndarray], ranges: tuple[Range1d, Ra
             y_offset=4,
             text_font_size="9pt",
             text_color="#d55e00",
-            background_fill_color="#ffffff",
-            background_fill_alpha=0.8,
+            **LABEL_GROUND,
         )
