@@ -22,6 +22,7 @@ from bokeh.models import (
     Range1d,
     WeightedStackColorMapper,
 )
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
@@ -55,6 +56,10 @@ _BYTES_JS = """
     }
 """
 _HEIGHT = 390
+_LEAST_PART, _LEAST_MIXED = 0.2, 0.01
+"""Share of the smaller direction in a pixel, and of such pixels, that makes the mixed colour be explained."""
+_BOTH = "#7a4f6e"
+"""What the mapper mixes of as many bytes written as read: the mean of both colours."""
 
 
 @of_several
@@ -242,7 +247,7 @@ def _figure(
         source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
     )
     label_offsets(fig, stripe_bytes)
-    _legend(fig, found, shown)
+    _legend(fig, found, shown, _is_mixed(data["image"][0]))
     place = CustomJSHover(code=_BYTES_JS + "return bytes_text(value);")
     shares = [(op, f"@image{{{number}}}") for number, op in enumerate(shown)]
     share = CustomJSHover(
@@ -328,14 +333,24 @@ def label_offsets(fig: figure, stripe_bytes: int) -> None:
     fig.yaxis.formatter = CustomJSTickFormatter(code=_BYTES_JS + "return bytes_text(tick);")
 
 
-def _legend(fig: figure, found: OffsetMap, shown: list[str]) -> None:
+def _legend(fig: figure, found: OffsetMap, shown: list[str], mixed: bool) -> None:
     items = []
     for op in shown:
-        swatch = fig.quad(
-            left=[np.nan], right=[np.nan], bottom=[np.nan], top=[np.nan], color=COLOURS[op], line_color=None
-        )
         what = {"write": "written", "read": "read"}[op]
-        items.append(
-            legend_item(f"{what} by {found.layer}: {bytes_text(int(found.by_rank(op).sum()))}", swatch)
-        )
+        words = f"{what} by {found.layer}: {bytes_text(int(found.by_rank(op).sum()))}"
+        items.append(legend_item(words, _swatch(fig, COLOURS[op])))
+    if mixed:
+        items.append(legend_item("both", _swatch(fig, _BOTH)))
     horizontal_legend(fig, items)
+
+
+def _is_mixed(image: np.ndarray) -> bool:
+    """Return whether a part of the picture that can be seen has the mixed colour."""
+    whole = image.sum(axis=2, dtype=np.int64)
+    both = (image.min(axis=2) >= _LEAST_PART * whole) & (whole > 0)
+    return image.shape[2] > 1 and bool(both.sum() >= _LEAST_MIXED * (whole > 0).sum())
+
+
+def _swatch(fig: figure, colour: str) -> GlyphRenderer[Any]:
+    nowhere = [np.nan]
+    return fig.quad(left=nowhere, right=nowhere, bottom=nowhere, top=nowhere, color=colour, line_color=None)

@@ -35,6 +35,7 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 _COLOURS = OVERLAID[:2]
 _LEAST_S = 0.5e-9
 _LEAST_TICKS = 4
+_NEARLY_LINEAR = 4
 _BEYOND = 3.0
 """Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
@@ -207,6 +208,8 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
     bottom, top = min([0.8, *(each / 1.2 for each in near)]), max([1.25, *(1.2 * each for each in near)])
     fig.y_range = Range1d(start=bottom, end=top)
     fig.yaxis.ticker = FixedTicker(ticks=_ratio_ticks(bottom, top))
+    if np.any((low < bottom) | (high > top) | np.isnan(low) | np.isnan(high)):
+        subtitle(fig, "Bars that reach the frame end beyond it: these quantiles are not known better.")
     same = fig.line(x=[-0.02, 1.02], y=[1, 1], line_color=NEUTRAL["line"], line_dash="dashed")
     source = ColumnDataSource(
         {
@@ -249,14 +252,18 @@ def _ratio(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], level: float
 
 
 def _ratio_ticks(bottom: float, top: float) -> list[float]:
-    """Return round ratios, at least four in a range: Bokeh's own ticks on short logarithmic axes are few."""
+    """Return round ratios with 1, at least four in a range: Bokeh's own on short logarithmic axes are few."""
     powers = 10.0 ** np.arange(np.floor(np.log10(bottom)), np.ceil(np.log10(top)) + 1)
     ticks = np.empty(0)
-    for factors in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), np.arange(1, 10, 0.5), np.arange(1, 10, 0.1)):
+    for factors in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         ticks = np.outer(powers, factors).ravel()
         ticks = ticks[(ticks >= bottom) & (ticks <= top)]
         if len(ticks) >= _LEAST_TICKS:
             break
+    if top < _NEARLY_LINEAR * bottom:
+        steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
+        step = next(step for step in steps if (top - bottom) / step >= _LEAST_TICKS)
+        ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)
     return [float(f"{tick:.3g}") for tick in ticks]
 
 

@@ -16,7 +16,7 @@ from ensembles.viz.figures import (
     retitle,
     steps,
 )
-from ensembles.viz.style import COLOURS, time_hover
+from ensembles.viz.style import COLOURS, moment_hover
 
 _TASKS_JS = """
     const number = Number(value.toPrecision(4)).toLocaleString('en-US');
@@ -92,8 +92,8 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
                 *((name, f"@n_{name}{{0}}") for name in present),
             ],
             formatters={
-                "@left": time_hover(),
-                "@right": time_hover(),
+                "@left": moment_hover(),
+                "@right": moment_hover(),
                 **{f"@n_{name}": counts for name in present},
             },
         )

@@ -5,14 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.models import BasicTicker, ColumnDataSource, DataRange1d, HoverTool, NumeralTickFormatter
+from bokeh.layouts import column
+from bokeh.models import (
+    BasicTicker,
+    Column,
+    ColumnDataSource,
+    DataRange1d,
+    HoverTool,
+    ImageStack,
+    LinearColorMapper,
+    NumeralTickFormatter,
+    Range1d,
+    WeightedStackColorMapper,
+)
+from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.model.counters import Counters, HeatMap, ModuleCounters
 from ensembles.model.units import bytes_text, seconds_text, size_text
-from ensembles.viz.figures import new_figure
-from ensembles.viz.style import COLOURS, NEUTRAL, byte_unit
+from ensembles.viz.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    subtitle,
+)
+from ensembles.viz.style import COLOURS, NEUTRAL, byte_unit, scaled_ticks, time_hover, time_unit
 
+_EMPHASIS = 0.4
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
 
@@ -88,10 +109,14 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     fig.add_tools(
         HoverTool(
             renderers=[*bars],
-            tooltips=[*((name, f"@{name}{{0.000}} s") for name in labels), ("slowest", "@text")],
+            tooltips=[*((name, f"@{name}{{0}}") for name in labels), ("slowest", "@text")],
+            formatters={f"@{name}": time_hover() for name in labels},
         )
     )
-    fig.xaxis.axis_label = "time (s)"
+    longest = np.nanmax([sum(columns[label][row] for label in labels) for row in range(len(names))])
+    unit_s, unit = time_unit(float(np.nanmax([longest, *columns["slowest"]])))
+    fig.xaxis.axis_label = f"time ({unit})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
     return _with_legend(fig)
 
 
@@ -140,16 +165,76 @@ def _time_by_rank(module: ModuleCounters) -> figure:
         below = top
     fig.xaxis.axis_label = "rank"
     fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    fig.yaxis.axis_label = "time (s)"
+    unit_s, unit = time_unit(float(below.max(initial=0.0)))
+    fig.yaxis.axis_label = f"time ({unit})"
+    fig.yaxis.formatter = scaled_ticks(unit_s)
     fig.y_range = DataRange1d(start=0)
     return _with_legend(fig)
 
 
-def _heat_map(name: str, found: HeatMap) -> figure:
-    fig = new_figure(f"Data rate over time ({name}, from Darshan's heat map)", 240)
+def _heat_map(name: str, found: HeatMap) -> Column:
+    shared = Range1d(start=0.0, end=max(len(found.read), 1) * found.bin_s)
+    parts = [_bytes_by_rank(name, found, shared), _rate_over_time(name, found, shared)]
+    return column(parts, sizing_mode="stretch_width", name="heat_map")
+
+
+def _bytes_by_rank(name: str, found: HeatMap, shared: Range1d) -> figure:
+    """Draw the bytes of each rank over time; the colour is stronger where more were moved."""
+    shown = {op: grid for op, grid in (("write", found.row_written), ("read", found.row_read)) if grid.any()}
+    rows = len(found.row_read)
+    of = f", {found.ranks_per_row:,} ranks a row" if found.ranks_per_row > 1 else ""
+    fig = new_figure(
+        f"Bytes moved by rank and time ({name}, from Darshan's heat map{of})",
+        90 + min(12 * rows + 60, 300),
+        x_range=shared,
+        y_range=Range1d(start=rows * found.ranks_per_row - 0.5, end=-0.5),
+        name="heat_map_ranks",
+    )
+    fig.yaxis.axis_label = "rank"
+    fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    label_time_axis(fig)
+    if not shown:
+        annotate_empty(fig, "no bytes moved")
+        return fig
+    moved = np.stack(list(shown.values()), axis=2).astype(np.float64)
+    whole = moved.sum(axis=2, keepdims=True)
+    strength = np.maximum(255 * (whole / whole.max()) ** _EMPHASIS, whole > 0)
+    image = np.where(whole > 0, np.ceil(strength * moved / np.maximum(whole, 1)), 0).astype(np.uint8)
+    source = ColumnDataSource(
+        {
+            "image": [image],
+            "x": [0.0],
+            "y": [-0.5],
+            "dw": [shared.end],
+            "dh": [rows * found.ranks_per_row],
+        }
+    )
+    opacity = [f"#000000{each:02x}" for each in range(256)]
+    mapper = WeightedStackColorMapper(
+        palette=[COLOURS[op] for op in shown],
+        color_baseline=0,
+        nan_color="#ffffff00",
+        alpha_mapper=LinearColorMapper(palette=opacity, low=0, high=255),
+    )
+    fig.add_glyph(source, ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper))
+    nowhere = [np.nan]
+    items = [
+        legend_item(op, fig.quad(left=nowhere, right=nowhere, bottom=nowhere, top=nowhere, color=COLOURS[op]))
+        for op in shown
+    ]
+    most, bin_text = bytes_text(float(whole.max())), seconds_text(found.bin_s)
+    subtitle(fig, f"Full colour: {most} in {bin_text}.")
+    horizontal_legend(fig, items)
+    return fig
+
+
+def _rate_over_time(name: str, found: HeatMap, shared: Range1d) -> figure:
+    fig = new_figure(f"Data rate over time ({name}, from Darshan's heat map)", 240, x_range=shared)
     edges_s = np.arange(len(found.read)) * found.bin_s
     most = max(float(found.read.max(initial=0)), float(found.written.max(initial=0))) / found.bin_s
     unit, unit_name = byte_unit(max(most, 1024.0))
+    items = []
     for label, moved in (("read", found.read), ("write", found.written)):
         if not moved.any():
             continue
@@ -160,16 +245,20 @@ def _heat_map(name: str, found: HeatMap) -> figure:
                 "text": [f"{bytes_text(each / found.bin_s)}/s" for each in moved],
             }
         )
-        line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label], legend_label=label)
+        line = fig.step(x="x", y="y", mode="after", source=source, color=COLOURS[label])
+        items.append(legend_item(label, line))
         fig.add_tools(HoverTool(renderers=[line], tooltips=[("time", "@x s"), (label, "@text")]))
-    fig.xaxis.axis_label = "time since the start of the run (s)"
+    label_time_axis(fig)
     fig.yaxis.axis_label = f"data rate ({unit_name}/s)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
-    return _with_legend(fig)
+    horizontal_legend(fig, items)
+    return fig
 
 
 def _with_legend(fig: figure) -> figure:
-    """Move the legend to the right of the frame, where it hides nothing."""
+    """Move the legend above the frame, where it hides nothing."""
     if fig.legend:
-        fig.add_layout(fig.legend[0], "right")
+        legend = fig.legend[0]
+        fig.center.remove(legend)
+        horizontal_legend(fig, [item for item in legend.items if isinstance(item, LegendItem)])
     return fig

@@ -8,7 +8,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-from bokeh.models import ContinuousTicker, DataRange1d, LogScale, NoOverlap, Range, Range1d, WheelZoomTool
+from bokeh.models import (
+    AdaptiveTicker,
+    ContinuousTicker,
+    DataRange1d,
+    LogScale,
+    LogTicker,
+    NoOverlap,
+    Range,
+    Range1d,
+    WheelZoomTool,
+)
 from bokeh.models.annotations import Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
@@ -34,6 +44,12 @@ _LEGEND_ROW, _TEXT_ROW = 25, 18
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|[KMGTP]?i?B)\b)")
 
 _LEAST_SPAN_S = 1e-6
+_LOG_TICKS = 12
+LABEL_GROUND: dict[str, Any] = {"background_fill_color": "#ffffff", "background_fill_alpha": 0.8}
+"""Arguments of a text by which it can be read where lines and curves pass."""
+
+_HOURS = 10
+"""Summed times from so many hours on are drawn in hours."""
 
 
 def new_figure(title: str, height: int, **options: Any) -> figure:
@@ -76,6 +92,9 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         axis.axis_label_text_font_style = "normal"
         axis.minor_tick_line_color = None
         axis.major_label_policy = NoOverlap(min_distance=4)
+        if isinstance(axis.ticker, LogTicker):
+            # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
+            axis.ticker.desired_num_ticks = _LOG_TICKS
     return fig
 
 
@@ -136,6 +155,18 @@ def label_duration_axis(fig: figure) -> None:
     fig.xaxis.axis_label = f"call duration ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     _want_ticks(fig, 10)
+
+
+def label_summed_time(fig: figure, what: str, most_s: float) -> None:
+    """Label an axis of times in seconds that are summed over tasks, which may be days: then in hours."""
+    unit_s, unit = time_unit(most_s)
+    if most_s >= _HOURS * 3600:
+        unit_s, unit = 3600.0, "h"
+        # Half an hour, one, two, and ten times as many.
+        fig.xaxis.ticker = AdaptiveTicker(base=10, mantissas=[1.8, 3.6, 7.2], num_minor_ticks=0)
+        fig.xgrid.ticker = fig.xaxis.ticker
+    fig.xaxis.axis_label = f"{what} ({unit})"
+    fig.xaxis.formatter = scaled_ticks(unit_s)
 
 
 def _want_ticks(fig: figure, count: int) -> None:
@@ -214,9 +245,9 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
     fig.add_layout(legend, "above")
 
 
-def subtitle(fig: figure, sentence: str) -> None:
-    """Add a sentence between the title and the figure."""
-    text = textwrap.fill(plain(sentence), _LINE)
+def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
+    """Add a sentence between the title and the figure, in lines of so many characters."""
+    text = textwrap.fill(plain(sentence), line)
     _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
 
@@ -235,12 +266,14 @@ def annotate_empty(fig: figure, sentence: str) -> None:
     fig.text(
         x=middle[:1],
         y=middle[1:],
-        text=[sentence],
+        text=[textwrap.fill(sentence, _TITLE_LINE)],
         text_align="center",
         text_baseline="middle",
         text_color=NEUTRAL["weak"],
         name="empty",
     )
+    fig.grid.visible = False
+    fig.yaxis.visible = False
 
 
 def cells_of_time(edges_ns: np.ndarray) -> dict[str, np.ndarray]:

@@ -15,9 +15,16 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, share_te
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals, totals_by_file
-from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
+from ensembles.viz.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_summed_time,
+    legend_item,
+    new_figure,
+    plain,
+)
 from ensembles.viz.several import of_several
-from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_ticks, time_unit
+from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit
 
 _MOST_PATH = 56
 _NO_FILE = "(no file)"
@@ -131,7 +138,7 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
     parts = list(rows[0][1])
     is_bytes = name == "file_bytes"
     longest = max(sum(lengths.values()) for _, lengths, _ in rows)
-    unit, unit_name = byte_unit(longest) if is_bytes else time_unit(longest)
+    unit, unit_name = byte_unit(longest)
     # Ticks at round numbers of MiB need an axis in MiB.
     scale = unit if is_bytes else 1.0
     fig = new_figure(
@@ -144,9 +151,11 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
     fig.min_border_left = 24
     fig.yaxis.visible = False
     fig.ygrid.visible = False
-    fig.xaxis.axis_label = f"{what[0].lower()}{what[1:]} ({unit_name})"
-    if not is_bytes:
-        fig.xaxis.formatter = scaled_ticks(unit)
+    of_axis = f"{what[0].lower()}{what[1:]}"
+    if is_bytes:
+        fig.xaxis.axis_label = f"{of_axis} ({unit_name})"
+    else:
+        label_summed_time(fig, of_axis, longest)
     below = [0.0] * len(rows)
     bars, items = [], []
     columns = _columns(rows)
@@ -172,6 +181,7 @@ def _figure(what: str, title: str | None, name: str, rows: list[_Row], most: int
         source=ColumnDataSource(columns),
         text_font_size="9.5pt",
         text_baseline="bottom",
+        x_offset=3,
         text_color=NEUTRAL["text"],
         name="labels",
     )

@@ -169,7 +169,8 @@ def _linear(
     words = (title or _TITLE) + _left_out(histogram)
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
-        longer = f"{round(beyond):,} of the calls shown are longer than {seconds_text(end_s)}"
+        verb = "is" if round(beyond) == 1 else "are"
+        longer = f"{round(beyond):,} of the calls shown {verb} longer than {seconds_text(end_s)}"
         words += f" ({longer}: see the tab log–log)" if tabs else f" ({longer})"
     retitle(fig, words)
     return fig

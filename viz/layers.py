@@ -10,9 +10,16 @@ from bokeh.plotting import figure
 from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.viz.data_for import data_for
-from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, plain
+from ensembles.viz.figures import (
+    annotate_empty,
+    horizontal_legend,
+    label_summed_time,
+    legend_item,
+    new_figure,
+    plain,
+)
 from ensembles.viz.several import of_several
-from ensembles.viz.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_unit
+from ensembles.viz.style import NEUTRAL, SERIES, time_hover
 
 _NS = 1e-9
 
@@ -48,7 +55,6 @@ def layers(data: Any, *, title: str | None = None) -> figure:
     found = data_for(data, RunTotals).layers.layers
     rows = sorted(found.items(), key=lambda item: -item[1].time_ns)
     top_s = max([layer.time_ns * _NS for _, layer in rows], default=0.0)
-    unit_s, unit = time_unit(top_s)
     fig = new_figure(
         title or "Time in the calls of each layer, summed over tasks",
         126 + 38 * max(len(rows), 1),
@@ -59,8 +65,7 @@ def layers(data: Any, *, title: str | None = None) -> figure:
     fig.min_border_left = 24
     fig.yaxis.visible = False
     fig.ygrid.visible = False
-    fig.xaxis.axis_label = f"time ({unit})"
-    fig.xaxis.formatter = scaled_ticks(unit_s)
+    label_summed_time(fig, "time", top_s)
     if not rows:
         annotate_empty(fig, "no call was recorded")
         return fig
@@ -97,6 +102,7 @@ def layers(data: Any, *, title: str | None = None) -> figure:
         source=source,
         text_font_size="9.5pt",
         text_baseline="bottom",
+        x_offset=3,
         text_color=NEUTRAL["text"],
     )
     horizontal_legend(fig, items)

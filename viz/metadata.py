@@ -21,7 +21,7 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.several import of_several
-from ensembles.viz.style import SERIES, time_hover
+from ensembles.viz.style import SERIES, moment_hover
 
 _OPS = {"open": "open", "close": "close", "seek": "seek", "meta": "other (stat, unlink, …)", "sync": "sync"}
 
@@ -126,7 +126,7 @@ def metadata(data: Any, *, title: str | None = None, x_range: Range1d | None = N
                 ("time interval", f"@left{{0}}, width {seconds_text(width_s)}"),
                 *((op, f"@{op}{{0}}") for op in present),
             ],
-            formatters={"@left": time_hover(), **{f"@{op}": number for op in present}},
+            formatters={"@left": moment_hover(), **{f"@{op}": number for op in present}},
         )
     )
     return fig

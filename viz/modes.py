@@ -15,6 +15,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import (
+    LABEL_GROUND,
     annotate_empty,
     ends,
     ensemble_from,
@@ -182,6 +183,7 @@ def _draw_modes(
         text_align="align",
         text_font_size="9.5pt",
         text_color=NEUTRAL["text"],
+        **LABEL_GROUND,
         name="mode_labels",
     )
     fig.add_tools(
@@ -254,6 +256,7 @@ def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
         text_font_size="10pt",
         text_font_style="bold",
         text_color="#207a20",
+        **LABEL_GROUND,
     )
     of = seconds_text(harmonics.fundamental_s)
     label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"

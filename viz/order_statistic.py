@@ -47,7 +47,7 @@ def order_statistic(
     """Draw the distribution of the slowest of N calls, for several N: density and CDF.
 
     The curves are Equation 1 of the paper, ``f_N(t) = N F(t)**(N - 1) f(t)``: N independent calls with the
-    distribution of the data. The bars above the density are the predictions of `Ensemble.tail`, median and
+    distribution of the data. The bars below them are the predictions of `Ensemble.tail`, median and
     interval, which also hold if calls of a phase are alike. If a bar is wide or lies far from its curve, the
     calls are not independent.
 
@@ -65,7 +65,8 @@ def order_statistic(
     Returns
     -------
     Column
-        The names of its figures are ``order_statistic_density`` and ``order_statistic_cdf``.
+        The names of its figures are ``order_statistic_density``, ``order_statistic_cdf`` and
+        ``order_statistic_predictions``.
 
     Raises
     ------
@@ -106,8 +107,9 @@ def order_statistic(
     tails = {number: ensemble.tail(number, level) for number in numbers}
     shared = _range(ensemble, tails)
     parts = [
-        _density(ensemble, tails, colours, shared, head, level),
-        _cumulative(ensemble, tails, colours, shared),
+        _density(ensemble, colours, shared, head),
+        _cumulative(ensemble, colours, shared),
+        *_predictions(ensemble, tails, colours, shared, level),
     ]
     return column(parts, sizing_mode="stretch_width", name="order_statistic")
 
@@ -150,13 +152,11 @@ def _edges(shared: Range1d) -> np.ndarray:
 
 def _density(
     ensemble: Ensemble,
-    tails: dict[int, Tail],
     colours: dict[int, str],
     shared: Range1d,
     title: str,
-    level: float,
 ) -> figure:
-    fig = new_figure(title, 330, x_range=shared, x_axis_type="log", name="order_statistic_density")
+    fig = new_figure(title, 290, x_range=shared, x_axis_type="log", name="order_statistic_density")
     fig.yaxis.axis_label = "probability per e-fold of duration"
     fig.xaxis.visible = False
     edges = _edges(shared)
@@ -175,13 +175,8 @@ def _density(
         lines.append(line)
         items.append(legend_item(f"slowest of {number:,}", line))
         top = max(top, float(np.max(source.data["density"])))
-    rows = len(tails)
-    fig.y_range = Range1d(start=0, end=top * (1.06 + 0.09 * (rows + 1)))
-    items += _predictions(fig, tails, colours, top, level)
-    items += _observed(fig, ensemble, top * (1.06 + 0.09 * (rows + 1)))
-    refused = [f"{number:,}: {tail.refused}" for number, tail in tails.items() if tail.refused and number > 1]
-    if refused:
-        subtitle(fig, f"No prediction for the slowest of {'; of '.join(refused)}.")
+    fig.y_range = Range1d(start=0, end=1.06 * top)
+    items += _observed(fig, ensemble, 1.06 * top)
     horizontal_legend(fig, items)
     fig.add_tools(
         HoverTool(
@@ -201,21 +196,43 @@ def _steps_of(edges_s: np.ndarray, chance: np.ndarray) -> ColumnDataSource:
 
 
 def _predictions(
-    fig: figure, tails: dict[int, Tail], colours: dict[int, str], top: float, level: float
-) -> list[LegendItem]:
-    """Draw median and interval of each prediction above the curves."""
-    known = [(number, tail) for number, tail in tails.items() if tail.median_s is not None]
-    if not known:
+    ensemble: Ensemble, tails: dict[int, Tail], colours: dict[int, str], shared: Range1d, level: float
+) -> list[figure]:
+    """Draw median and interval of each prediction below each other, if there are any."""
+    refused = {number: tail.refused for number, tail in tails.items() if tail.refused and number > 1}
+    known = {number: tail for number, tail in tails.items() if tail.median_s is not None}
+    if not known and not refused:
         return []
-    places = [top * (1.06 + 0.09 * (row + 0.7)) for row in range(len(known))]
+    rows = max(len(known), 1)
+    fig = new_figure(
+        "Slowest of N calls: prediction",
+        110 + 24 * rows,
+        x_range=shared,
+        y_range=Range1d(start=rows - 0.4, end=-0.6),
+        x_axis_type="log",
+        name="order_statistic_predictions",
+    )
+    label_log_durations(fig, ensemble)
+    fig.yaxis.axis_label = "N"
+    fig.ygrid.visible = False
+    if refused:
+        first = min(refused)
+        others = f"; nor of {', '.join(f'{number:,}' for number in refused if number > first)}"
+        more = others if len(refused) > 1 else ""
+        subtitle(fig, f"No prediction for the slowest of {first:,}: {refused[first]}{more}.")
+    if not known:
+        annotate_empty(fig, "no prediction")
+        return [fig]
+    fig.yaxis.ticker = list(range(rows))
+    fig.yaxis.major_label_overrides = {place: f"{number:,}" for place, number in enumerate(known)}
     source = ColumnDataSource(
         {
-            "y": places,
-            "tasks": [f"{number:,}" for number, _ in known],
-            "low": [max(tail.low_s or 0.0, _LEAST_S) for _, tail in known],
-            "median": [max(tail.median_s or 0.0, _LEAST_S) for _, tail in known],
-            "high": [tail.high_s for _, tail in known],
-            "colour": [colours[number] for number, _ in known],
+            "y": list(range(rows)),
+            "tasks": [f"{number:,}" for number in known],
+            "low": [max(tail.low_s or 0.0, _LEAST_S) for tail in known.values()],
+            "median": [max(tail.median_s or 0.0, _LEAST_S) for tail in known.values()],
+            "high": [tail.high_s for tail in known.values()],
+            "colour": [colours[number] for number in known],
         }
     )
     bar = fig.segment(
@@ -230,6 +247,7 @@ def _predictions(
         line_color=NEUTRAL["text"],
         name="predictions",
     )
+    _observed(fig, ensemble, rows - 0.4, -0.6)
     fig.add_tools(
         HoverTool(
             renderers=[bar, point],
@@ -238,15 +256,16 @@ def _predictions(
             formatters={name: time_hover() for name in ("@low", "@median", "@high")},
         )
     )
-    return [legend_item(f"prediction: median and {100 * level:g} % interval", point, bar)]
+    horizontal_legend(fig, [legend_item(f"median and {100 * level:g} % interval", point, bar)])
+    return [fig]
 
 
-def _observed(fig: figure, ensemble: Ensemble, top: float) -> list[LegendItem]:
+def _observed(fig: figure, ensemble: Ensemble, top: float, bottom: float = 0) -> list[LegendItem]:
     seen_s = float(ensemble.sample.max_s.max())
     line = fig.segment(
         x0=[max(seen_s, _LEAST_S)],
         x1=[max(seen_s, _LEAST_S)],
-        y0=[0],
+        y0=[bottom],
         y1=[top],
         line_color=NEUTRAL["text"],
         line_width=1.6,
@@ -256,9 +275,7 @@ def _observed(fig: figure, ensemble: Ensemble, top: float) -> list[LegendItem]:
     return [legend_item(f"slowest of all {count_text(ensemble.n, 'call')}: {seconds_text(seen_s)}", line)]
 
 
-def _cumulative(
-    ensemble: Ensemble, tails: dict[int, Tail], colours: dict[int, str], shared: Range1d
-) -> figure:
+def _cumulative(ensemble: Ensemble, colours: dict[int, str], shared: Range1d) -> figure:
     fig = new_figure(
         "Slowest of N calls: cumulative distribution",
         250,
@@ -267,7 +284,7 @@ def _cumulative(
         x_axis_type="log",
         name="order_statistic_cdf",
     )
-    label_log_durations(fig, ensemble)
+    fig.xaxis.visible = False
     fig.yaxis.axis_label = "probability"
     fig.yaxis.formatter = NumeralTickFormatter(format="0 %")
     edges = coarse_bins(32)
@@ -281,14 +298,6 @@ def _cumulative(
         line.name = f"cdf_{number}"
         lines.append(line)
     _observed(fig, ensemble, 1.04)
-    known = {number: tail for number, tail in tails.items() if tail.median_s is not None}
-    fig.scatter(
-        x=[max(tail.median_s or 0.0, _LEAST_S) for tail in known.values()],
-        y=[0.5] * len(known),
-        size=9,
-        fill_color=[colours[number] for number in known],
-        line_color=NEUTRAL["text"],
-    )
     fig.add_tools(
         HoverTool(
             renderers=[*lines],

@@ -32,9 +32,12 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.files import plain_path
 from ensembles.viz.several import of_several
-from ensembles.viz.style import COLOURS, NEUTRAL, time_hover
+from ensembles.viz.style import COLOURS, NEUTRAL, moment_hover
 
 _MOST = 40
+_MOST_NAME = 20
+_LINE = 80
+"""Characters of a line beside names of phases."""
 _KINDS = {
     "write": "writes",
     "read": "reads",
@@ -111,20 +114,22 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     fig.yaxis.major_label_overrides = {number: _name(row) for number, row in enumerate(shown)}
     lost_s, all_s = sum(row.lost_s for row in totals), sum(row.time_s * row.tasks for row in totals)
     if sentence:
-        subtitle(fig, f"Evidence: {sentence}.")
+        subtitle(fig, f"Evidence: {sentence}.", _LINE)
     waited = (
         f"Tasks waited {share_text(lost_s / all_s if all_s else 0)} of the time of these phases for the "
         "slowest task of each."
         if is_known
         else NOT_MEETING.partition(":")[0] + ": processes without MPI and without barriers."
     )
-    subtitle(fig, waited)
+    # The sentence that is added last is the highest.
     if inside is not None and inside.share is not None:
         subtitle(
             fig,
             f"They waited {share_text(inside.share)} in collective calls of MPI before their last I/O call "
             "of a phase; this time is in the coloured parts.",
+            _LINE,
         )
+    subtitle(fig, waited, _LINE)
     _draw(fig, shown)
     return fig
 
@@ -157,7 +162,10 @@ def _of_phases(kind: Callable[[Phases], Summary], found: Phases, _: Any) -> Summ
 
 
 def _name(row: PhaseTotals) -> str:
-    return f"{row.phase} {plain(row.name)[:18]}" if row.name else str(row.phase)
+    name = plain(row.name or "")
+    if len(name) > _MOST_NAME:
+        name = name[: _MOST_NAME - 1] + "…"
+    return f"{row.phase} {name}" if row.name else str(row.phase)
 
 
 def _kind(row: PhaseTotals) -> str:
@@ -209,7 +217,7 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
                     ("waiting", "@waited"),
                     ("slowest", "@slowest"),
                 ],
-                formatters={"@start": time_hover()},
+                formatters={"@start": moment_hover()},
             )
         )
     grey = fig.quad(left=[0], right=[0], bottom=[0], top=[0], color=COLOURS["wait"], line_color=None)

@@ -18,6 +18,7 @@ from ensembles.viz.several import of_several
 from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
 
 _MOST_CURVES = 8
+_COMMON = 0.5
 _MOST_POINTS = 200
 
 
@@ -36,7 +37,8 @@ def progress(
     op : str
         Operation.
     ordinal : str or int, optional
-        Call indices, such as ``"4-8"``. Default: all, or 8 that are evenly spaced.
+        Call indices, such as ``"4-8"``. Default: all, or 8 that are evenly spaced among those with at least
+        half as many calls as the index with most.
     title : str, optional
 
     Returns
@@ -60,13 +62,16 @@ def progress(
     curves = _curves(_calls(data, op, ordinal))
     left_out = len(curves)
     if ordinal is None and len(curves) > _MOST_CURVES:
-        chosen = np.unique(np.linspace(0, len(curves) - 1, _MOST_CURVES).astype(int)).tolist()
-        curves = {list(curves)[place]: list(curves.values())[place] for place in chosen}
+        # The thousandth call of one task does not show how a thousand tasks go on.
+        most = max(len(elapsed) for elapsed in curves.values())
+        common = [index for index, elapsed in curves.items() if len(elapsed) >= _COMMON * most]
+        chosen = np.unique(np.linspace(0, len(common) - 1, _MOST_CURVES).astype(int)).tolist()
+        curves = {index: curves[index] for index in (common[place] for place in chosen)}
     left_out -= len(curves)
     end_s = max((float(elapsed[-1]) for elapsed in curves.values()), default=1.0)
     words = title or f"Progress of each {op}, by call index"
     fig = new_figure(
-        words + (f" ({len(curves)} of {len(curves) + left_out})" if left_out else ""),
+        words + (f" ({len(curves)} of {len(curves) + left_out:,})" if left_out else ""),
         360,
         x_range=Range1d(start=0, end=1.02 * max(end_s, 1e-9)),
         y_range=Range1d(start=0, end=1.02),

@@ -20,10 +20,11 @@ from ensembles.model.units import bytes_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure
-from ensembles.viz.style import COLOURS, byte_unit, time_hover
+from ensembles.viz.style import COLOURS, byte_unit, moment_hover
 
 _VALUE_JS = """
-    return Number.isNaN(value) ? 'none' : Number(value.toPrecision(4)).toLocaleString('en-US') + ` ${unit}/s`;
+    const digits = {minimumSignificantDigits: 3, maximumSignificantDigits: 3};
+    return Number.isNaN(value) ? 'none' : value.toLocaleString('en-US', digits) + ` ${unit}/s`;
 """
 
 
@@ -125,8 +126,8 @@ def add_rate_hover(
                 *((name, f"@{column}{{0}}") for name, column in columns.items()),
             ],
             formatters={
-                "@left": time_hover(),
-                "@right": time_hover(),
+                "@left": moment_hover(),
+                "@right": moment_hover(),
                 **{f"@{column}": rates for column in columns.values()},
             },
         )

@@ -105,9 +105,11 @@ def _interfaces(counters: dict[str, Any]) -> MomentsTable:
         for name, module in counters["modules"].items()
     ]
     headers = ("interface", "files", "read", "write", "metadata", "mean task", "slowest task", "rate")
-    return MomentsTable(
-        headers, rows, "Times are summed over tasks. The rate is that by the slowest task, metadata included."
+    note = (
+        "Times are summed over tasks. The rate is that by the slowest task, metadata included. Counted by "
+        f"{counters['tool']}."
     )
+    return MomentsTable(headers, rows, note)
 
 
 _OPERATIONS = {
@@ -195,12 +197,13 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
         if not calls:
             continue
         posix = module["layer"] == "posix"
-        keys = ("sequential", "consecutive", "file_misaligned", "memory_misaligned")
+        keys = ("file_misaligned", "memory_misaligned")
         rows.append(
             (
                 f"{module['layer']} ({name})",
                 f"{module['reads']:,}",
                 f"{module['writes']:,}",
+                *(_by_direction(module, what) for what in ("SEQ", "CONSEC")),
                 *(share_text(module[key + "_share"], None) if posix else "" for key in keys),
                 ", ".join(
                     f"{size_text(entry['bytes'])} × {entry['count']:,}"
@@ -209,7 +212,21 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
             )
         )
     headers = ("interface", "reads", "writes", "sequential", "consecutive", "misaligned in file")
-    return MomentsTable((*headers, "misaligned in memory", "common sizes"), rows)
+    note = (
+        "Sequential: at a higher offset than the call before; consecutive: where that ended. Two shares: of "
+        "reads / of writes."
+    )
+    return MomentsTable((*headers, "misaligned in memory", "common sizes"), rows, note)
+
+
+def _by_direction(module: dict[str, Any], what: str) -> str:
+    """Return the share of the reads and that of the writes that continue the call before; "": not counted."""
+    shares = []
+    for direction in ("reads", "writes"):
+        count = module["totals"].get(f"{what}_{direction.upper()}")
+        if module[direction] and count is not None:
+            shares.append(share_text(min(count / module[direction], 1.0), None))
+    return " / ".join(shares)
 
 
 def _files(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
@@ -240,6 +257,7 @@ def _ranks(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
             *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s", "low_s", "high_s")),
         )
         for row in sorted(rows, key=lambda row: -row["low_s"])[:_MOST]
+        if row["high_s"] > 0
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "at least", "at most")
     note = "At least and at most: time with files of all ranks, of which fastest and slowest rank are known."

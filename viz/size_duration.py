@@ -21,9 +21,10 @@ from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.classes import ALL_SIZES, size_range_bytes
 from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.runtotals import DIRECTIONS
-from ensembles.viz.figures import annotate_empty, ends, new_figure
+from ensembles.viz.figures import LABEL_GROUND, annotate_empty, ends, new_figure
 from ensembles.viz.several import of_several
 from ensembles.viz.style import byte_unit, time_hover, time_ticks
+from ensembles.viz.theme import TURNED
 
 _PER_OCTAVE = 4
 _LEAST_S = 0.5e-9
@@ -85,7 +86,10 @@ def size_duration(data: Any, *, title: str | None = None) -> Column:
     x_range = Range1d(start=float(joined["left"].min()) / 1.5, end=float(joined["right"].max()) * 1.5)
     y_range = Range1d(start=float(joined["bottom"].min()) / 1.5, end=float(joined["top"].max()) * 1.5)
     mapper = LogColorMapper(
-        palette=list(reversed(cividis(256)[16:])), low=1, high=max(int(joined["calls"].max()), 2)
+        palette=list(reversed(cividis(256)[16:])),
+        low=1,
+        high=max(int(joined["calls"].max()), 2),
+        tags=[TURNED],
     )
     parts = []
     for number, (op, counts) in enumerate(present.items()):
@@ -217,4 +221,5 @@ def _rates(fig: figure, counts: dict[str, np.ndarray], ranges: tuple[Range1d, Ra
             y_offset=4,
             text_font_size="9pt",
             text_color="#d55e00",
+            **LABEL_GROUND,
         )

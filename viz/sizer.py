@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bokeh.models import LogScale, Range1d
+from bokeh.models import FixedTicker, LogScale, Range1d
 from bokeh.plotting import figure
 
 from ensembles.viz.figures import (
@@ -69,6 +69,9 @@ def sizer(data: Any, *, title: str | None = None) -> figure:
     edges = np.exp(_edges(np.log(found.bandwidth)))
     fig.y_scale = LogScale()
     fig.y_range = Range1d(start=edges[0], end=edges[-1])
+    fig.yaxis.ticker = FixedTicker(
+        ticks=[round(10.0**power * step, 6) for power in range(-5, 3) for step in (1, 2, 5)]
+    )
     items = []
     for sign, (what, colour) in _COLOURS.items():
         row, place = np.nonzero(found.slope == sign)

@@ -110,16 +110,47 @@ def time_unit(span_s: float) -> tuple[float, str]:
     return next((unit for unit in _TIME_UNITS if span_s >= unit[0]), _TIME_UNITS[-1])
 
 
-TIME_JS = """
+NUMBERS_JS = """
+    function three_digits(value) {
+        const size = Math.abs(value);
+        return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+    }
+    function unit_of_time(size) {
+        return size >= 0.9995 ? [1, 's'] : size >= 0.9995e-3 ? [1e-3, 'ms'] : [1e-6, 'µs'];
+    }
     function time_text(s) {
+        const size = Math.abs(s), two = (number) => String(number).padStart(2, '0');
+        const minutes = Math.round(s / 60), seconds = Math.round(s);
+        if (size >= 3600) return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+        if (size >= 120) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+        if (size < 0.9995e-6) return (s * 1e9).toFixed(0) + ' ns';
+        const [unit, name] = unit_of_time(size);
+        return three_digits(s / unit) + ' ' + name;
+    }
+    function moment_text(s) {
         const size = Math.abs(s);
-        const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
-            : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
-        const number = Number((s / unit).toPrecision(4));
-        return number.toLocaleString('en-US', {maximumFractionDigits: 12}) + ' ' + name;
+        if (size < 0.9995e-6) return (s * 1e9).toFixed(0) + ' ns';
+        const [unit, name] = unit_of_time(size);
+        const digits = {minimumFractionDigits: 3, maximumFractionDigits: 3};
+        return (s / unit).toLocaleString('en-US', digits) + ' ' + name;
+    }
+    function bytes_text(count) {
+        if (Math.abs(count) < 1024) return count.toFixed(0) + ' B';
+        let power = 0;
+        for (; Math.abs(count) >= 1023.995 && power < 6; power++) count /= 1024;
+        return three_digits(count) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][power];
     }
 """
-"""JavaScript function ``time_text``: formats seconds with four digits and a suitable unit."""
+"""JavaScript functions that write numbers as `ensembles.model.units` does: ``time_text`` and ``bytes_text``
+with three digits, also where the last are zeros. ``moment_text`` writes a moment, which needs more digits."""
+
+_TICK_JS = """
+    const size = Math.abs(tick);
+    const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
+        : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
+    const number = Number((tick / unit).toPrecision(4));
+    return number.toLocaleString('en-US', {maximumFractionDigits: 12}) + ' ' + name;
+"""
 
 
 def scaled_ticks(unit: float) -> CustomJSTickFormatter:
@@ -137,9 +168,14 @@ def scaled_ticks(unit: float) -> CustomJSTickFormatter:
 
 def time_ticks() -> CustomJSTickFormatter:
     """Return a formatter for ticks in seconds, each with a suitable unit, for logarithmic axes."""
-    return CustomJSTickFormatter(code=TIME_JS + "return time_text(tick);")
+    return CustomJSTickFormatter(code=_TICK_JS)
 
 
 def time_hover() -> CustomJSHover:
-    """Return a formatter for seconds in a hover box, with a suitable unit."""
-    return CustomJSHover(code=TIME_JS + "return time_text(value);")
+    """Return a formatter for durations in seconds in a hover box, with a suitable unit."""
+    return CustomJSHover(code=NUMBERS_JS + "return time_text(value);")
+
+
+def moment_hover() -> CustomJSHover:
+    """Return a formatter for moments of a run, in seconds, in a hover box."""
+    return CustomJSHover(code=NUMBERS_JS + "return moment_text(value);")

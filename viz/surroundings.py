@@ -23,7 +23,7 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.several import of_several
-from ensembles.viz.style import COLOURS, SERIES, byte_unit, shade, time_hover
+from ensembles.viz.style import COLOURS, SERIES, byte_unit, moment_hover, shade
 
 
 class _Line(NamedTuple):
@@ -78,7 +78,8 @@ def surroundings(data: Any, *, title: str | None = None, x_range: Range1d | None
         count_text(count_sampled(table, name), what)
         for name, what in (("dirty_bytes", "node"), ("written_by_calls", "task"))
     )
-    head = title or f"Pages of all jobs that wait to be written to storage, on {nodes}"
+    pages = "Pages of all jobs that wait to be written to storage"
+    head = title or (f"{pages}, on {nodes}" if len(times) else pages)
     figures = [
         _bytes_figure(head, "dirty_pages", _pages(table), shared, ""),
         _pressure_figure(table, shared),
@@ -212,7 +213,7 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
                 renderers=[samples],
                 description=f"Values: {label}",
                 tooltips=[("", label), ("time", "@time{0}"), ("value", "@value{0}")],
-                formatters={"@time": time_hover(), "@value": value},
+                formatters={"@time": moment_hover(), "@value": value},
             )
         )
     return fig

@@ -1,5 +1,5 @@
 // Gives pictures dark colours while the reader prefers them, and light ones in print. `ensioDark` has the dark colour of each
-// light one. window.ensioTheme.follow(document) is called for each Bokeh document. window.ensioTheme.followServer() is called
+// light one, `ensioTurned` the tag of mappers whose palette is reversed. window.ensioTheme.follow(document) is called for each Bokeh document. window.ensioTheme.followServer() is called
 // before a server's document arrives: it is darkened before its first paint, and so are the models that come later. The server
 // does not learn of it.
 (() => {
@@ -19,6 +19,10 @@
   const darken = (document, models = document.all_models) => {
     const changed = documents.get(document);
     for (const model of models) {
+      if (model.tags.includes(ensioTurned)) {
+        changed.push([model, "palette", model.palette]);
+        model.setv({ palette: [...model.palette].reverse() }, { sync: false });
+      }
       for (const property of model) {
         if (!property.attr.endsWith("color") || property.is_unset) continue;
         const light = property.get_value();

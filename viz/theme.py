@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Literal, TypeVar
 
 from bokeh.model import Model
-from bokeh.models import InlineStyleSheet, Plot
+from bokeh.models import ColorMapper, InlineStyleSheet, Plot
 from bokeh.models.annotations import Title
 
 P = TypeVar("P", bound=Model)
@@ -45,6 +45,10 @@ _FILTERED = """
 
 _LIGHT = {dark: light for light, dark in DARK.items()}
 
+TURNED = "turned on a dark page"
+"""Tag of a colour mapper whose palette is reversed on a dark page, so that high values stand out."""
+_IS_TURNED = "turned"
+
 
 def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
     """Exchange the colours of backgrounds, axes and texts of a picture.
@@ -76,6 +80,9 @@ def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
         raise ValueError(f'there is no theme "{name}": choose light or dark')
     table = DARK if name == "dark" else _LIGHT
     for model in picture.references():
+        before, after = (TURNED, _IS_TURNED) if name == "dark" else (_IS_TURNED, TURNED)
+        if isinstance(model, ColorMapper) and before in model.tags:
+            model.update(palette=list(reversed(model.palette)), tags=[after])
         for prop, value in model.properties_with_values(include_defaults=True).items():
             if not prop.endswith("color"):
                 continue
@@ -95,7 +102,8 @@ def theme_script() -> str:
     True
     """
     program = files("ensembles.viz").joinpath("theme.js").read_text(encoding="utf-8")
-    return f"<script>\nconst ensioDark = {json.dumps(DARK)};\n{program}</script>"
+    constants = f"const ensioDark = {json.dumps(DARK)}, ensioTurned = {json.dumps(TURNED)};"
+    return f"<script>\n{constants}\n{program}</script>"
 
 
 def widget_colours() -> InlineStyleSheet:

@@ -49,7 +49,7 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.several import of_several
 from ensembles.viz.single_calls import Window, add_calls, call_columns
-from ensembles.viz.style import COLOURS, LABELS, time_hover
+from ensembles.viz.style import COLOURS, LABELS, moment_hover
 from ensembles.viz.task_order import Order, TaskRows, ordered_raster, rows_of_tasks, window_of
 from ensembles.viz.theme import widget_colours
 
@@ -329,7 +329,7 @@ def _add_hover(fig: figure, shown: _Shown, image: ShareImage, renderer: GlyphRen
             description="Values of the trace diagram",
             visible=renderer is fig.renderers[0],
             tooltips=[("", "$y{0}"), ("time", "$x{0}"), *shares],
-            formatters={"$y": tasks, "$x": time_hover(), "@image": CustomJSHover(code=_SHARE_JS)},
+            formatters={"$y": tasks, "$x": moment_hover(), "@image": CustomJSHover(code=_SHARE_JS)},
         )
     )
 

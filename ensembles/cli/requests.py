@@ -92,8 +92,9 @@ def _text(
     counted: Sequence[dict[str, Any]] = (),
     align_bytes: int | None = None,
 ) -> str:
-    from ensembles.model.table import table_text
+    from ensembles.model.table import table_text, text_width
     from ensembles.model.units import bytes_text, seconds_text, size_text
+    from ensembles.model.wrapped import WIDTH
 
     if not found:
         return "No read or write was recorded."
@@ -125,6 +126,11 @@ def _text(
         for number, size in enumerate(row.sizes[:limit])
     ]
     parts = [table_text(headers, totals, left=2)]
+    if text_width(parts[0]) > WIDTH and not any(row[5] for row in totals):
+        shown = [at for at in range(len(headers)) if headers[at] != "collective"]
+        parts = [
+            table_text([headers[at] for at in shown], [[row[at] for at in shown] for row in totals], left=2)
+        ]
     parts.append(table_text(("API", "op", "request size", "count", "share"), sizes, left=2))
     if counted:
         parts.append(_counted_text(counted, limit))

@@ -104,7 +104,7 @@ def _text(found: Scaling) -> str:
     notes = [
         f"maximum: {_rate_text(found.maximum_bytes_per_s)}, {source}",
         "spread: highest rate of the runs divided by the lowest",
-        f"efficiency: rate {each}, relative to the fewest {counted} of the same layer and files",
+        f"efficiency: rate {each}, relative to the fewest {counted} of same layer and files",
     ]
     listed = [run.path for point in found.points for run in point.runs]
     if len(listed) > len(set(listed)):

@@ -115,8 +115,9 @@ def _text(
     waits: bool,
     head: str,
 ) -> str:
-    from ensembles.model.table import table_text
+    from ensembles.model.table import table_text, text_width
     from ensembles.model.units import bytes_text, seconds_text
+    from ensembles.model.wrapped import WIDTH
 
     def bytes_cell(value: int | None) -> str:
         return "unknown" if value is None else bytes_text(value) if value else ""
@@ -135,6 +136,12 @@ def _text(
         )
         for row in shown
     ]
+    table = table_text(columns, rows) if rows else ""
+    beyond = text_width(table) - WIDTH
+    if beyond > 0 and headers[0] == "file":
+        # Paths were cut for numbers of usual length.
+        rows = [(_shorter(row[0], max(len(row[0]) for row in rows) - beyond), *row[1:]) for row in rows]
+        table = table_text(columns, rows)
     moved = [
         f"{bytes_cell(sums[key])} {label}"
         for key, label in (("bytes_read", "read"), ("bytes_written", "written"))
@@ -146,9 +153,14 @@ def _text(
         *moved,
         f"{seconds_text(sums['io_time_s'])} in I/O",
     ]
-    text = f"{' · '.join(whole)}\n\n{table_text(columns, rows)}" if rows else " · ".join(whole)
+    text = f"{' · '.join(whole)}\n\n{table}" if rows else " · ".join(whole)
     more = count - len(shown)
     return text + (f"\n\n{count_text(more, f'more {what}')}: raise --limit to see them" if more else "")
+
+
+def _shorter(path: str, most: int) -> str:
+    """Return the end of a path, of so many characters at most."""
+    return path if len(path) <= most else "..." + path.removeprefix("...")[3 - most :]
 
 
 def _time_cell(time_s: float | None) -> str:

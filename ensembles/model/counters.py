@@ -39,6 +39,10 @@ class HeatMap:
         Bytes moved, summed over ranks.
     rank, rank_read, rank_written : ndarray of int64, shape (ranks,)
         Bytes moved by each rank with a record.
+    ranks_per_row : int
+        Neighbouring ranks in a row of the grids, a power of two.
+    row_read, row_written : ndarray of int64, shape (rows, bins)
+        Bytes moved by the ranks of each row; at most 512 rows.
     """
 
     bin_s: float
@@ -47,6 +51,9 @@ class HeatMap:
     rank: np.ndarray
     rank_read: np.ndarray
     rank_written: np.ndarray
+    ranks_per_row: int
+    row_read: np.ndarray
+    row_written: np.ndarray
 
 
 @dataclass(slots=True)

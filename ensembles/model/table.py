@@ -67,7 +67,7 @@ def folded_table_text(
     """
     left = range(left) if isinstance(left, int) else left
     whole = table_text(headers, rows, left)
-    if _width(whole) <= WIDTH:
+    if text_width(whole) <= WIDTH:
         return whole
 
     def part(columns: Sequence[int]) -> str:
@@ -83,14 +83,15 @@ def folded_table_text(
     for count in together or [1] * (len(headers) - 1):
         block = list(range(at, at + count))
         at += count
-        fits = _width(part(block)) <= WIDTH
+        fits = text_width(part(block)) <= WIDTH
         for columns in [block] if fits else [[column] for column in block]:
-            if tables and _width(part(tables[-1] + columns)) <= WIDTH:
+            if tables and text_width(part(tables[-1] + columns)) <= WIDTH:
                 tables[-1] += columns
             else:
                 tables.append(columns)
     return "\n\n".join(part(columns) for columns in tables)
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
+    """Return the number of characters of the longest line of a text."""
     return max(map(len, text.split("\n")))

@@ -8,30 +8,15 @@ from typing import Any
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
-TIME = """<span><%
-    const size = Math.abs(value);
-    const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
-        : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
-    print(Number((value / unit).toPrecision(4)) + ' ' + name);
-%></span>"""
+from ensembles.viz.style import NUMBERS_JS
+
+TIME = f"<span><% {NUMBERS_JS} print(moment_text(value)); %></span>"
 """Format of a column of moments in seconds."""
 
-LASTED = """<span><%
-    const size = Math.abs(value), two = (number) => String(number).padStart(2, '0');
-    const [unit, name] = size >= 1 || size == 0 ? [1, 's'] : size >= 1e-3 ? [1e-3, 'ms']
-        : size >= 1e-6 ? [1e-6, 'µs'] : [1e-9, 'ns'];
-    const minutes = Math.round(value / 60), seconds = Math.round(value);
-    print(size >= 3600 ? Math.floor(minutes / 60) + ' h ' + two(minutes % 60) + ' min'
-        : size >= 120 ? Math.floor(seconds / 60) + ' min ' + two(seconds % 60) + ' s'
-        : Number((value / unit).toPrecision(4)) + ' ' + name);
-%></span>"""
+LASTED = f"<span><% {NUMBERS_JS} print(time_text(value)); %></span>"
 """Format of a column of durations in seconds, as `ensembles.model.units.seconds_text` writes them."""
 
-BYTES = """<span><%
-    const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-    const power = value < 1024 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), 5);
-    print(value < 0 ? 'none' : Number((value / 1024 ** power).toPrecision(4)) + ' ' + names[power]);
-%></span>"""
+BYTES = f"<span><% {NUMBERS_JS} print(value < 0 ? 'none' : bytes_text(value)); %></span>"
 """Format of a column of bytes; -1: none."""
 
 TEXT = """<span title="<%- value %>"><%- value %></span>"""
@@ -48,7 +33,7 @@ _LINES_HEIGHT = 68
 SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 55),
     ("call", "call", TEXT, 90),
-    ("start_s", "start", TIME, 85),
+    ("start_s", "start", TIME, 105),
     ("duration_s", "duration", LASTED, 85),
     ("moved_bytes", "moved", BYTES, 90),
     ("offset_bytes", "offset", BYTES, 95),
@@ -68,7 +53,7 @@ FINDINGS: Sequence[Column] = (
 )
 PHASES: Sequence[Column] = (
     ("phase", "phase", None, 90),
-    ("start_s", "start", TIME, 80),
+    ("start_s", "start", TIME, 95),
     ("time_s", "time", LASTED, 80),
     ("calls", "calls", "0,0", 80),
     ("waited", "waiting", None, 70),

@@ -131,8 +131,8 @@ def test_hover_boxes_tell_values_with_units(open_report, four_tasks: Path) -> No
     assert "1.5" in diagram
     inside = report.hover_text("tasks_inside", 6.5, 1)
     assert "sync: 1 of 4 tasks (25 %)" in inside
-    assert "write rate: 8 MiB/s" in report.hover_text("rate_write", 1.5, 4)
-    assert "read rate: 2 MiB/s" in report.hover_text("rate_read", 4.0, 1)
+    assert "write rate: 8.00 MiB/s" in report.hover_text("rate_write", 1.5, 4)
+    assert "read rate: 2.00 MiB/s" in report.hover_text("rate_read", 4.0, 1)
     durations = report.hover_text("histogram_linear", 1.999, 0.1)
     assert "call: pread" in durations
     assert " s" in durations
@@ -165,6 +165,18 @@ def test_rates_have_an_axis_for_each_direction_and_a_zoom_scales_it(open_report,
     report.property_of("rate_write", "(model.x_range.setv({start: 3.2, end: 4.8}), 0)")
     report.wait_until("rate_write", "model.y_range.end < 2")
     assert report.property_of("rate_read", "model.y_range.end") == pytest.approx(2, rel=0.1)
+    assert report.problems == []
+
+
+def test_legends_answer_to_the_keyboard(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    shown = "model.renderers.filter((renderer) => renderer.visible).length"
+    whole = report.property_of("rate_write", shown)
+    key = report.page.get_by_role("button", name=re.compile("^write: 8.00 MiB.*: hide$"))
+    key.press("Enter")
+    assert report.property_of("rate_write", shown) < whole
+    report.page.get_by_role("button", name=re.compile("^write: 8.00 MiB.*: show$")).press(" ")
+    assert report.property_of("rate_write", shown) == whole
     assert report.problems == []
 
 

@@ -123,7 +123,7 @@ def test_few_very_long_calls_do_not_squeeze_the_linear_picture() -> None:
     calls = [("pwrite", 0.01 * i, 0.001, 1) for i in range(999)] + [("pwrite", 10.0, 1.0, 1)]
     fig = viz.histogram(events_of_calls(calls), scale="linear")
     assert fig.x_range.end < 0.002
-    assert "1 of the calls shown are longer" in fig.title.text
+    assert "1 of the calls shown is longer" in fig.title.text
 
 
 def test_picture_shares_the_time_axis_that_it_is_given(run) -> None:

@@ -223,6 +223,7 @@ def test_access_map_has_the_bytes_of_each_offset(synthetic) -> None:
     picture = viz.access_map(synthetic)
     assert labels(find(picture, "access_by_time")) == ["written by posix: 160 MiB", "read by posix: 160 MiB"]
     by_rank = find(picture, "access_by_rank")
+    assert labels(by_rank)[2:] == ["both"]  # the ranks read what they wrote, later
     image = by_rank.renderers[0].data_source.data["image"][0]
     edges = np.linspace(by_rank.y_range.start, by_rank.y_range.end, len(image) + 1)
     writes = synthetic.select(op="write")

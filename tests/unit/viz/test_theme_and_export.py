@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bokeh.models import Plot
+from bokeh.models import LogColorMapper, Plot
 from made_runs import run_of
 
 import ensembles as en
@@ -85,6 +85,19 @@ def test_curves_can_be_seen_in_both_themes() -> None:
     for colour in (*SERIES, *COLOURS.values(), *SEVERITY.values()):
         assert contrast(colour, "#ffffff") >= 1.75, colour
         assert contrast(colour, DARK["#ffffff"]) >= 2.4, colour
+
+
+def test_most_calls_stand_out_in_both_themes(run) -> None:
+    picture = viz.size_duration(run)
+    (mapper,) = picture.select({"type": LogColorMapper})
+    light = list(mapper.palette)
+    assert contrast(light[-1], "#ffffff") > contrast(light[0], "#ffffff")
+    viz.theme(picture, "dark")
+    assert contrast(mapper.palette[-1], DARK["#ffffff"]) > contrast(mapper.palette[0], DARK["#ffffff"])
+    viz.theme(picture, "dark")
+    assert mapper.palette == light[::-1]
+    viz.theme(picture, "light")
+    assert mapper.palette == light
 
 
 class Roles(HTMLParser):

@@ -65,7 +65,7 @@ def test_density_and_cdf_of_the_slowest_are_equation_1() -> None:
 def test_predictions_are_those_of_the_command() -> None:
     e = ensemble()
     numbers = [16, 64, 256]
-    drawn = renderer(find(viz.order_statistic(e, numbers), "order_statistic_density"), "predictions")
+    drawn = renderer(find(viz.order_statistic(e, numbers), "order_statistic_predictions"), "predictions")
     tails = [e.tail(number) for number in numbers]
     for name in ("low", "median", "high"):
         np.testing.assert_allclose(drawn[name], [getattr(tail, f"{name}_s") for tail in tails])

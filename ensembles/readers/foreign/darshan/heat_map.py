@@ -12,6 +12,25 @@ from ensembles.readers.foreign.darshan.header import DamagedLog
 _PREFIX = "heatmap:"
 _MOST_S = 1e9
 _MOST = float(1 << 62)
+_MOST_ROWS = 512
+
+
+class _Grid:
+    """Bytes by rank and time in a bounded number of rows, of one rank each or of 2, 4, … neighbours."""
+
+    def __init__(self) -> None:
+        self.per_row = 1
+        self.rows = np.zeros((0, 0), np.int64)
+
+    def add(self, rank: int, moved: np.ndarray) -> None:
+        while rank // self.per_row >= _MOST_ROWS:
+            self.per_row *= 2
+            self.rows = _with_shape(self.rows, -(-len(self.rows) // 2) * 2, self.rows.shape[1])
+            self.rows = self.rows[::2] + self.rows[1::2]
+        row = rank // self.per_row
+        rows, bins = max(len(self.rows), row + 1), max(self.rows.shape[1], len(moved))
+        self.rows = _with_shape(self.rows, rows, bins)
+        self.rows[row, : len(moved)] += moved
 
 
 class HeatMapSums:
@@ -19,6 +38,7 @@ class HeatMapSums:
 
     def __init__(self) -> None:
         self._maps: dict[str, tuple[float, np.ndarray, np.ndarray, dict[int, tuple[int, int]]]] = {}
+        self._grids: dict[str, tuple[_Grid, _Grid]] = {}
 
     def add(self, name: str, width_s: float, arrays: Sequence[np.ndarray]) -> None:
         """Add a record.
@@ -51,6 +71,10 @@ class HeatMapSums:
         if max(float(column.astype("f8").sum()) for column in sums) > _MOST:
             raise DamagedLog("the sums of a heat map are impossibly large")
         self._maps[module] = (width_s, *sums, known[3])
+        for grid, moved in zip(
+            self._grids.setdefault(module, (_Grid(), _Grid())), (read, written), strict=True
+        ):
+            grid.add(int(rank[0]), moved)
 
     def finished(self) -> dict[str, HeatMap]:
         """Return the sums by name of the interface."""
@@ -62,9 +86,19 @@ class HeatMapSums:
                 np.array(sorted(ranks), np.int64),
                 np.array([ranks[rank][0] for rank in sorted(ranks)], np.int64),
                 np.array([ranks[rank][1] for rank in sorted(ranks)], np.int64),
+                self._grids[module][0].per_row,
+                *(grid.rows for grid in self._grids[module]),
             )
             for module, (width_s, read, written, ranks) in self._maps.items()
         }
+
+
+def _with_shape(rows: np.ndarray, count: int, bins: int) -> np.ndarray:
+    if rows.shape == (count, bins):
+        return rows
+    found = np.zeros((count, bins), np.int64)
+    found[: len(rows), : rows.shape[1]] = rows
+    return found
 
 
 def _longer_sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:

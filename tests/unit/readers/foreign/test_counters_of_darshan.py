@@ -12,6 +12,7 @@ from read_by_pydarshan import EXAMPLES, cffi_backend
 
 import ensembles as en
 from ensembles.cli.info_text import information_text
+from ensembles.readers.foreign.darshan.heat_map import HeatMapSums
 from ensembles.run.information import collect_information
 from ensembles.structure.counters import counted_requests, file_rows, rank_rows, shared_sentence
 
@@ -165,6 +166,19 @@ def test_heat_maps_are_summed_over_ranks(tmp_path: Path) -> None:
     found = counters.heatmaps["POSIX"]
     assert (found.bin_s, found.written.tolist(), found.read.tolist()) == (0.5, [10, 5, 20], [1, 2, 3])
     assert (found.rank.tolist(), found.rank_written.tolist()) == ([0, 2], [30, 5])
+    assert found.row_written.tolist() == [[10, 0, 20], [0, 0, 0], [0, 5, 0]]
+    assert found.row_read.tolist() == [[0, 0, 0], [0, 0, 0], [1, 2, 3]]
+
+
+def test_heat_maps_of_many_ranks_have_few_rows_with_all_bytes() -> None:
+    rng = np.random.default_rng(1)
+    moved = rng.integers(0, 1 << 20, (3000, 4))
+    sums = HeatMapSums()
+    for rank in rng.permutation(3000).tolist():
+        sums.add("heatmap:POSIX", 0.5, [np.array([7]), np.array([rank]), moved[rank], np.zeros(4, np.int64)])
+    found = sums.finished()["POSIX"]
+    assert found.ranks_per_row == 8
+    np.testing.assert_array_equal(found.row_written, moved.reshape(375, 8, 4).sum(axis=1))
 
 
 def test_variables_of_pnetcdf_are_counted(tmp_path: Path) -> None:
