@@ -302,7 +302,8 @@ class Comparison:
         return comparison_text(self)
 
     def _repr_html_(self) -> str:
-        return f'{_ratios_svg(self)}<pre style="font-family:monospace">{escaped_lines(str(self))}</pre>'
+        style = "font-family:monospace;white-space:pre-wrap"
+        return f'{_ratios_svg(self)}<pre style="{style}">{escaped_lines(str(self))}</pre>'
 
 
 _COLOUR = {True: "#d55e00", False: "#7f7f7f"}

@@ -395,7 +395,9 @@ class Diagnosis:
         return diagnosis_text(self)
 
     def _repr_html_(self) -> str:
-        return _shown(str(self), self.findings)
+        from ensembles.diagnosis.text import screen_text
+
+        return _shown(screen_text(self), self.findings)
 
 
 _MOST_DRAWN = 8
@@ -411,7 +413,9 @@ def _shown(text: str, findings: Sequence[Finding]) -> str:
         rows = [(one.id, low / top_s, high / top_s, _COLOURS[one.severity]) for one, (low, high) in known]
         title = "by how much the run would be shorter without it"
         picture = intervals_svg(rows, "0 s", seconds_text(top_s), title)
-    return f'{picture}<pre style="font-family:monospace">{escaped_lines(text)}</pre>'
+    # Long lines break: a cell of a notebook would else be as wide as the longest.
+    style = "font-family:monospace;white-space:pre-wrap"
+    return f'{picture}<pre style="{style}">{escaped_lines(text)}</pre>'
 
 
 LEAST_LOW = 0.01

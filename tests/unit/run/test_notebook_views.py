@@ -13,6 +13,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles.comparison.report import Comparison, Group, Shift
 from ensembles.diagnosis.finding import Diagnosis, Finding, Where
+from ensembles.diagnosis.text import screen_text
 from ensembles.model.notebook_html import bars_svg
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.run.information import collect_information
@@ -70,10 +71,12 @@ def test_an_ensemble_shows_a_histogram(run: en.Run) -> None:
 
 
 def test_a_diagnosis_and_a_comparison_show_their_text(run: en.Run) -> None:
-    for found in (en.diagnose(run), en.compare(run, run)):
+    diagnosis, comparison = en.diagnose(run), en.compare(run, run)
+    for found, text in ((diagnosis, screen_text(diagnosis)), (comparison, str(comparison))):
         shown = found._repr_html_()
         assert is_harmless(shown)
-        assert str(found).split("\n")[0] in html.unescape(shown)
+        assert text.split("\n")[0] in html.unescape(shown)
+        assert "white-space:pre-wrap" in shown  # else a cell is as wide as the longest line
 
 
 def rectangles(shown: str) -> list[tuple[float, float]]:
