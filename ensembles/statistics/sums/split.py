@@ -227,12 +227,18 @@ def predict_split(
         return Split(tasks, sample.total, level, (), known, (), one.refused)
     grouped = model.grouped(tasks)
     values_s, group = _calls_by_phase(grouped)
+    whole = one
+    if grouped.total > MOST_CALLS:
+        # Of calls that are left out, means of few very long ones change; speedups compare like with like.
+        whole = SlowestOfN(_counted(values_s, group, grouped, 1), model.tested).tail(tasks, level)
     splits = []
     for k in calls:
         times_s = _times_of_tasks(values_s, group, k, known.of_task(k))
         of_tasks = _counted(times_s, group, grouped, k)
         found = one if k == 1 else SlowestOfN(of_tasks, model.tested).tail(tasks, level)
-        speedup, most = _speedup(one, found, values_s.mean(), k)
+        base = one if k == 1 or whole.refused is not None else whole
+        mean_s = found.mean_s if k == 1 else _rescaled(found.mean_s, base.mean_s, one.mean_s)
+        speedup, most = _speedup(base, base if k == 1 else found, values_s.mean(), k)
         spread = float(times_s.std() / times_s.mean()) if times_s.any() else 0.0
         splits.append(
             SplitTime(
@@ -240,7 +246,7 @@ def predict_split(
                 found.median_s,
                 found.low_s,
                 found.high_s,
-                found.mean_s,
+                mean_s,
                 speedup,
                 most,
                 spread,
@@ -315,6 +321,13 @@ def check_calls(calls: Iterable[int]) -> list[int]:
 
 MOST_SPLIT = 4096
 """Most calls into which one is split."""
+
+
+def _rescaled(mean_s: float | None, of_some_s: float | None, of_all_s: float | None) -> float | None:
+    """Return a mean of some of the calls, as it is of all of them."""
+    if mean_s is None or of_some_s is None or of_all_s is None or of_some_s <= 0:
+        return mean_s
+    return mean_s * (of_all_s / of_some_s)
 
 
 def _speedup(one: Tail, found: Tail, mean_s: float, k: int) -> tuple[float | None, float]:
