@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
 from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
@@ -82,6 +82,8 @@ class Split:
         Caveats, one sentence each.
     refused : str or None
         Reason of a refusal; then `splits` is empty.
+    assumes : str
+        What the prediction takes for granted, and no measured call shows.
     """
 
     tasks: int
@@ -91,6 +93,7 @@ class Split:
     dependence: Dependence
     notes: tuple[str, ...]
     refused: str | None = None
+    assumes: str = "a k-th of the bytes takes a k-th of the time: no latency, no fixed cost of a call"
 
     def __str__(self) -> str:
         return self.text()
@@ -133,14 +136,15 @@ class Split:
         alike = f"{by_phase:.2f} by phase, {lags[0]:.2f} by task" if len(lags) else "unknown"
         return "\n".join(
             [
-                f"The slowest of {self.tasks:,} tasks, if each of {self.n:,} calls is split into smaller "
-                "ones:",
+                f"The slowest of {count_text(self.tasks, 'task')}, if each of {self.n:,} calls is split into "
+                "smaller ones:",
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
                 "at most: speedup if every task took the mean time of a call; spread:",
                 "coefficient of variation of the time of one task.",
                 f"Correlation of calls: {alike}.",
+                f"Assumes that {self.assumes}.",
                 *(f"{one.calls} calls: {one.refused}." for one in self.splits if one.refused),
             ]
         )
@@ -158,6 +162,7 @@ class Split:
             },
             "notes": list(self.notes),
             "refused": self.refused,
+            "assumes": self.assumes,
         }
 
 
@@ -175,6 +180,7 @@ def predict_split(
     level: float = 0.9,
     *,
     attributes: CallAttributes | None = None,
+    why_not: str | None = None,
 ) -> Split:
     """Predict the time of a phase in which every task makes k calls instead of one.
 
@@ -193,6 +199,8 @@ def predict_split(
         Probability of the central intervals, between 0 and 1.
     attributes : CallAttributes, optional
         Attributes of each call, as for `ensembles.statistics.extremes.slowest_of_n.predict_slowest`.
+    why_not : str, optional
+        Reason why smaller calls do not take less time; then the prediction is refused with it.
 
     Returns
     -------
@@ -221,6 +229,8 @@ def predict_split(
     """
     calls, tasks, level = check_calls(calls), check_tasks(tasks), check_level(level)
     known = INDEPENDENT if dependence is None else dependence
+    if why_not is not None:
+        return Split(tasks, sample.total, level, (), known, (), why_not)
     model = SlowestOfN.fit(sample, calls=attributes)
     one = model.tail(tasks, level)
     if one.refused is not None:
