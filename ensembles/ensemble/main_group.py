@@ -80,6 +80,8 @@ class CallGroup:
         noun = self.op if self.op in _TRANSFERS else f"{self.op} call"
         low, high = bytes_text(self.least_bytes), bytes_text(self.most_bytes)
         sizes = f" of {low}" if low == high else f" of {low} to {high}"
+        if self.op in _TRANSFERS and self.bytes < self.calls * self.least_bytes:
+            sizes += " requested"
         return f"{count_text(self.calls, noun)}{sizes if self.most_bytes else ''} ({self.layer})"
 
 
