@@ -148,6 +148,7 @@ def _draw_modes(
             "high": [mode.high_s for mode in found.modes],
             "t": [mode.t_s for mode in found.modes],
             "y": top * heights,
+            "peak": [float(curve.max()) for curve in curves_y],
             "align": align,
             "text": [f"{seconds_text(mode.t_s)}, {share_text(mode.weight, None)}" for mode in found.modes],
             "share": [
@@ -168,11 +169,15 @@ def _draw_modes(
         fill_alpha=0.18,
         line_alpha=0,
     )
+    # The point is on the curve: at the label it would look like a peak that is not there.
+    fig.segment(
+        x0="t", x1="t", y0="peak", y1="y", source=source, line_color=NEUTRAL["text"], line_dash="dotted"
+    )
     line = fig.segment(
-        x0="t", x1="t", y0=0, y1="y", source=source, line_color=NEUTRAL["text"], line_width=1.4
+        x0="t", x1="t", y0=0, y1="peak", source=source, line_color=NEUTRAL["text"], line_width=1.4
     )
     point = fig.scatter(
-        x="t", y="y", source=source, size=8, fill_color=NEUTRAL["text"], line_color=NEUTRAL["text"]
+        x="t", y="peak", source=source, size=8, fill_color=NEUTRAL["text"], line_color=NEUTRAL["text"]
     )
     fig.text(
         x="t",

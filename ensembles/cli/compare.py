@@ -67,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=failure,
         default=None,
         help="exit with status 1: difference: if the verdict is different; slower: if something certainly "
-        "takes longer, or whole runs of groups are longer in I/O; slower=10%%: by that or more",
+        "takes longer, whole runs of groups are longer in I/O, or fewer tasks do it and its critical path is "
+        "longer; slower=10%%: by that or more",
     )
     parser.add_argument(
         "--fail-on-difference",
@@ -114,15 +115,26 @@ def failure(text: str) -> float:
 def fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> bool:
     """Return whether the comparisons fail: `fail_on` is 0 for any difference, else a least factor.
 
-    Slower is also a group whose runs certainly spend more time in I/O, unless filters select some of it.
+    Slower is also, unless filters select some of the I/O, a group whose runs certainly spend more time in
+    I/O, summed over tasks or on the critical path (where this is certainly shorter, the sum does not count),
+    and a group in which fewer tasks do the I/O and the critical path is longer.
     """
-    from ensembles.comparison.whole_runs import changes_of_runs
+    from ensembles.comparison.whole_runs import changes_of_runs, groups_of_fewer_tasks
 
     different = [comparison for comparison in found if comparison.verdict == "different"]
     if not fail_on:
         return bool(different)
     changes = changes_of_runs(found[0].run_tests, found[0].level) if of_whole_runs else []
-    if any(change.what == "io_time_s" and change.ratio > 1 and change.ratio >= fail_on for change in changes):
+    shorter = {one.group for one in changes if one.what == "critical_path_s" and one.ratio < 1}
+    if any(
+        change.what in ("io_time_s", "critical_path_s")
+        and change.group not in shorter
+        and change.ratio > 1
+        and change.ratio >= fail_on
+        for change in changes
+    ):
+        return True
+    if of_whole_runs and any(one.is_slower(fail_on) for one in groups_of_fewer_tasks(found[0])):
         return True
     return any(
         comparison.direction != "faster" and comparison.slowdown > 1 and comparison.slowdown >= fail_on

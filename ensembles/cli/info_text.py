@@ -339,7 +339,7 @@ def _sizes(information: dict[str, Any]) -> str:
             f"{size_text(entry['low_bytes'])} to {size_text(entry['high_bytes'])} × {entry['count']:,}"
             for entry in classes
         ]
-        text = f"common access sizes of {layer} reads and writes: " + (", ".join(shown) or "all distinct")
+        text = f"common sizes requested by {layer} reads and writes: " + (", ".join(shown) or "all distinct")
         if classes:
             text += " (where sizes in a class differ, only their range is known)"
         if information["uncertain_counts"].get(layer):

@@ -86,10 +86,21 @@ class _Parser(argparse.ArgumentParser):
             prog = self.subcommand.prog
             known = list(self.subcommand._option_string_actions)
             near = nearest_names(option[1], known) if option[1].startswith("-") else []
+            near = _options_with_choice(self.subcommand, option[1]) or near
             message = f'there is no {"option" if option[1].startswith("-") else "argument"} "{option[1]}"'
             message += f": did you mean {' or '.join(near)}?" if near else ""
         warn(f"{message}{'' if message.endswith('?') else ';'} see {prog} --help")
         self.exit(2)
+
+
+def _options_with_choice(parser: argparse.ArgumentParser, option: str) -> list[str]:
+    """Return the options of which a wrong one is a choice, as ``--format csv`` for ``--csv``."""
+    word = option.removeprefix("--")
+    return [
+        f"{action.option_strings[-1]} {word}"
+        for action in parser._actions
+        if action.option_strings and action.choices and word in action.choices
+    ]
 
 
 def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:

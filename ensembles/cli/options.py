@@ -318,7 +318,7 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
 
 def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection, Ensemble]:
     """Do the same, and return the run and the selection of these calls too."""
-    from ensembles.ensemble.main_group import main_ensemble
+    from ensembles.ensemble.main_ensemble import main_ensemble
     from ensembles.run.nothing_selected import refuse_nothing
 
     run = open_run(args, args.run)

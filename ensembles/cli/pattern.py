@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -22,6 +23,7 @@ from ensembles.cli.options import (
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
+    from ensembles.structure.access.other_calls import Coverage
     from ensembles.structure.access.pattern import FileGroup, Pattern, TaskGroup
 
 NAME = "pattern"
@@ -31,7 +33,7 @@ HELP = (
 
 ROWS = 10
 _WIDTH = 80
-_UNIT = re.compile(r"(?<=\d) (?=[KMGTPE]?i?B\b)")
+_UNIT = re.compile(r"(?<=\d) (?=[KMGTPE]?i?B\b|x )|(?<=\d x) ")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the pattern."""
+    from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.structure.access.other_calls import IoCalls
     from ensembles.structure.access.pattern import find_pattern
     from ensembles.structure.access.text import line_of
 
@@ -58,15 +62,17 @@ def execute(args: argparse.Namespace) -> int:
     given = selection_from_args(args)
     selection = given.for_run(run)
     found = find_pattern(run, selection, nested=bool(given.layers))
+    made = ignoring_run(partial(IoCalls, bool(given.layers)))
+    covered = run.summarize(made, selection=selection).coverage()
     refuse_nothing(run, given, len(found.groups) + found.other_tasks)
     notes = [*run.notes]
     if not run.info.has_all_events:
         notes.append("the pattern is that of the calls with events, and this run does not keep all of them")
     if args.json:
-        result = {"run": run.path, "pattern": line_of(found), **_json(found)}
+        result = {"run": run.path, "pattern": line_of(found), **_json(found), "covered": asdict(covered)}
         print(json.dumps(result | {"complete": not notes, "notes": notes}, indent=2))
     else:
-        print(_text(found, args.limit))
+        print(_text(found, covered, args.limit))
     for note in notes:
         warn(f"note: {note}")
     return 0
@@ -101,11 +107,14 @@ def _json(found: Pattern) -> dict[str, Any]:
     }
 
 
-def _text(found: Pattern, limit: int) -> str:
+def _text(found: Pattern, covered: Coverage, limit: int) -> str:
     from ensembles.model.units import count_text
+    from ensembles.structure.access.other_calls import coverage_text
     from ensembles.structure.access.text import line_of, main_loops
 
     parts = [_wrapped(line_of(found))]
+    if others := coverage_text(covered):
+        parts.append(_wrapped(others))
     shown = found.groups[:limit]
     tasks = sum(len(group.ranks) for group in found.groups) + found.other_tasks
     if len(found.groups) + found.other_tasks > 1 or any(len(main_loops(group)) > 4 for group in shown):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ensembles.cli.totals_table import add_table_arguments, open_table, print_table
 
 if TYPE_CHECKING:
+    from ensembles.run.run import Run
     from ensembles.run.tables import RankTotals
 
 NAME = "ranks"
@@ -25,7 +28,27 @@ def execute(args: argparse.Namespace) -> int:
 
     run, filters = open_table(args)
     ranks = totals_by_rank(run, args.sort, **filters)
-    return print_table(args, run, ranks, "rank", ("rank",), _first_cells, waits=True)
+    code = print_table(args, run, ranks, "rank", ("rank",), _first_cells, waits=True)
+    more_s = 0.0 if filters else _waiting_s(run) - sum(row.wait_s for row in ranks)
+    if more_s > _LEAST_SHARE * sum(row.wait_s for row in ranks) and not args.json:
+        from ensembles.cli.options import warn
+        from ensembles.model.units import seconds_text
+
+        told = seconds_text(more_s)
+        warn(f"note: waiting is that of these calls; messages, which are in no row, took {told}: ensio info")
+    return code
+
+
+_LEAST_SHARE = 0.01
+
+
+def _waiting_s(run: Run) -> float:
+    """Return the time of all ranks in calls that wait for others, messages included."""
+    if not run.reading.has_summary:
+        return 0.0
+    cells = run.summary.cells
+    waits = np.array([call.waits_for_tasks for call in run.summary.calls], bool)[cells["call"]]
+    return float((cells["time_ns"] - cells["inner_ns"])[waits].sum()) * 1e-9
 
 
 def _first_cells(rank: RankTotals) -> tuple[str]:

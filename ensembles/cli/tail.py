@@ -66,6 +66,8 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         ),
         "",
     ]
+    if tail.tasks == 1:
+        lines.append("The slowest of one call is any call: --tasks N asks for more.")
     if tail.refused is not None:
         lines.append(f"No prediction: {tail.refused}.")
     else:

@@ -13,7 +13,7 @@ from ensembles.comparison.model import holm
 FEWEST_RUNS = 2
 """Runs that each group needs for a test."""
 
-RUN_TIMES = ("io_time_s", "wait_time_s", "span_s")
+RUN_TIMES = ("io_time_s", "critical_path_s", "wait_time_s", "span_s")
 """Times of whole runs that are tested."""
 
 FEWEST_FOR_NORMALITY = 3
@@ -81,8 +81,9 @@ class RunTest:
     scope : str
         ``run``, ``calls`` (of one layer and operation) or ``step`` (a phase).
     what : str
-        ``io_time_s``, ``wait_time_s``, ``span_s``; ``posix write``; ``phase 3``. Of a phase it is the time in
-        its outermost I/O calls, summed over tasks, and not its wall time as in ``ensio phases``.
+        ``io_time_s``, ``critical_path_s``, ``wait_time_s``, ``span_s``; ``posix write``; ``phase 3``. Of a
+        phase it is the time in its outermost I/O calls, summed over tasks, and not its wall time as in
+        ``ensio phases``.
     method : str
         ``Wilcoxon-Mann-Whitney`` or, of three or more groups, ``Kruskal-Wallis``.
     statistic : float

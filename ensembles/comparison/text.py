@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
-from ensembles.comparison.whole_runs import RUN_LABELS, pair_headline, whole_runs_headline
+from ensembles.comparison.whole_runs import (
+    RUN_LABELS,
+    fewer_tasks_headline,
+    groups_of_fewer_tasks,
+    pair_headline,
+    whole_runs_headline,
+)
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
@@ -169,6 +175,7 @@ def _dunn(found: Comparison) -> list[str]:
 
 _LABELS = {
     "tasks": "tasks",
+    "io_tasks": "tasks with I/O",
     "calls": "calls",
     "bytes_read": "bytes read",
     "bytes_written": "bytes written",
@@ -216,7 +223,8 @@ def comparisons_text(found: Sequence[Comparison]) -> str:
 
 def _headlines(found: Sequence[Comparison]) -> str:
     """Return what whole runs say, and the strongest finding or all kinds of which there are other numbers."""
-    lines = (whole_runs_headline(found[0]), _of_calls(found), pair_headline(found[0]))
+    first = found[0]
+    lines = (fewer_tasks_headline(first), whole_runs_headline(first), _of_calls(found), pair_headline(first))
     return "\n".join(filter(None, lines))
 
 
@@ -245,6 +253,8 @@ def _headline(found: Comparison) -> str:
     if found.moved and shift is not None and not shift.is_certain:
         ratio = f" ({_move(found.moved[0], len(found.groups) > 2)})"
     direction = f", {found.direction}" if found.direction else ""
+    if found.direction == "faster" and groups_of_fewer_tasks(found):
+        direction = ", each call faster"
     return f"{what}: {found.verdict}{direction}{ratio}"
 
 

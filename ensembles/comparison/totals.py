@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 LEAST_CALLS = 10
 """Numbers of calls that differ by less do not count as a finding."""
 
-COUNTS = ("tasks", "calls", "bytes", "mean_size_bytes", "bytes_read", "bytes_written", "files", "phases")
+COUNTS = (
+    "tasks",
+    "io_tasks",
+    "calls",
+    "bytes",
+    "mean_size_bytes",
+    "bytes_read",
+    "bytes_written",
+    "files",
+    "phases",
+)
 """Totals that the program determines; the others are times."""
 
 
@@ -27,8 +37,10 @@ class Total:
     Attributes
     ----------
     what : str
-        ``calls``, ``bytes``, ``mean_size_bytes`` and ``time_s`` of one kind of calls; ``tasks``, ``files``,
-        ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s``, ``wait_time_s`` and ``span_s`` of runs.
+        ``calls``, ``bytes``, ``mean_size_bytes`` and ``time_s`` of one kind of calls; of runs: ``tasks``,
+        ``files``, ``phases``, ``bytes_read``, ``bytes_written``, ``io_time_s`` and ``wait_time_s`` (summed
+        over tasks), ``span_s``, and of several tasks ``io_tasks`` (tasks with I/O calls) and, if it is known,
+        ``critical_path_s`` (I/O on the critical path).
     typical, low, high : list of float
         Mean, least and greatest value of the runs of each group.
     ratios : list of float or None
@@ -166,6 +178,7 @@ def sums_of_run(run: Run) -> ComparedSums:
     """
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
+    from ensembles.run.headline import find_time_in_io
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
     from ensembles.summaries.runtotals import RunTotals
@@ -190,6 +203,12 @@ def sums_of_run(run: Run) -> ComparedSums:
         "wait_time_s": waited_ns * 1e-9,
         "span_s": table.span_ns * 1e-9,
     }
+    if run.tasks > 1:
+        in_io = find_time_in_io(run, found["span_s"])
+        if in_io.tasks:
+            found["io_tasks"] = in_io.tasks
+        if in_io.critical_path_s is not None:
+            found["critical_path_s"] = in_io.critical_path_s
     if run.reading.knows_phases and run.phases is not None:
         found["phases"] = run.phases.count
     moved: dict[tuple[str, str], tuple[int, int]] = {}

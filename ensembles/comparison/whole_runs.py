@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,9 +18,12 @@ if TYPE_CHECKING:
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of which the ratio of two runs is given."""
 
-_WIDTH = 96
-
-RUN_LABELS = {"io_time_s": "time in I/O, all tasks", "wait_time_s": "waiting, all tasks", "span_s": "span"}
+RUN_LABELS = {
+    "io_time_s": "time in I/O, all tasks",
+    "critical_path_s": "I/O of critical path",
+    "wait_time_s": "waiting, all tasks",
+    "span_s": "span",
+}
 
 
 @dataclass(frozen=True)
@@ -117,21 +119,105 @@ def changes_of_runs(tests: Sequence[RunTest], level: float) -> list[RunChange]:
     return found
 
 
+@dataclass(frozen=True)
+class FewerTasks:
+    """A group in which fewer tasks do the I/O, and its critical path is not shorter.
+
+    Sums over tasks fall then although nothing became faster.
+
+    Attributes
+    ----------
+    group : str
+        Name of the group.
+    before, after : float
+        Tasks with I/O calls: mean of the runs of the first group and of this one.
+    ratios : dict of str to float
+        Of the median of the runs to that of the first group: ``critical_path_s``, ``wait_time_s`` and
+        ``span_s``, as far as they are known.
+    """
+
+    group: str
+    before: float
+    after: float
+    ratios: dict[str, float]
+
+    def is_slower(self, factor: float) -> bool:
+        """Whether the critical path is longer by this factor, and neither waiting nor span is shorter."""
+        critical = self.ratios["critical_path_s"]
+        others = [ratio for what, ratio in self.ratios.items() if what != "critical_path_s"]
+        return critical > 1 and critical >= factor and all(ratio >= 1 for ratio in others)
+
+
+def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
+    """Find the groups in which fewer tasks do the I/O than in the first, without a shorter critical path.
+
+    Parameters
+    ----------
+    found : Comparison
+
+    Returns
+    -------
+    list of FewerTasks
+        Groups all of whose runs have fewer tasks with I/O than any run of the first.
+    """
+    totals = {total.what: total for total in found.run_totals}
+    if "io_tasks" not in totals or "critical_path_s" not in totals:
+        return []
+    tasks = totals["io_tasks"]
+    tests = {test.what: test for test in found.run_tests if test.scope == "run"}
+    groups = []
+    for at in range(1, len(tasks.typical)):
+        ratios = {}
+        for what in ("critical_path_s", "wait_time_s", "span_s"):
+            if what in tests:
+                medians_s = [group.median_s for group in tests[what].groups]
+            else:
+                medians_s = totals[what].typical if what in totals else [0.0] * (at + 1)
+            if medians_s[0]:
+                ratios[what] = medians_s[at] / medians_s[0]
+        if tasks.high[at] < tasks.low[0] and ratios.get("critical_path_s", 0.0) >= 1:
+            name = found.groups[at].name
+            groups.append(FewerTasks(name, tasks.typical[0], tasks.typical[at], ratios))
+    return groups
+
+
+def fewer_tasks_headline(found: Comparison) -> str:
+    """Return that fewer tasks do the I/O, and what became longer, by group; "": in none."""
+    lines = []
+    for one in groups_of_fewer_tasks(found):
+        of = f" in {sanitize_text(one.group)}" if len(found.groups) > 2 else ""
+        told = ", ".join(
+            f"{RUN_LABELS[what].removesuffix(', all tasks')} × {ratio:.3g}"
+            for what, ratio in one.ratios.items()
+        )
+        median = " in the median" if found.run_tests else ""
+        lines.append(
+            f"fewer tasks do I/O{of}, {one.after:,.3g} instead of {one.before:,.3g}: less time in I/O, "
+            f"summed over tasks, is not faster here; {told}{median}"
+        )
+    return "\n".join(lines)
+
+
 def whole_runs_headline(found: Comparison) -> str:
     """Return the times of whole runs that differ significantly, by group; "": none do."""
+    is_sum = any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
     changes = changes_of_runs(found.run_tests, found.level)
     lines = []
     for group in dict.fromkeys(change.group for change in changes):
         told = [
-            f"{RUN_LABELS[change.what].removesuffix(', all tasks')} × {change.ratio:.3g} "
-            f"(Holm p {change.holm_p:.2g})"
+            f"{_label(change.what, is_sum)} × {change.ratio:.3g} (Holm p {change.holm_p:.2g})"
             for change in changes
             if change.group == group
         ]
         of = f" of {sanitize_text(group)}" if len(found.groups) > 2 else ""
-        text = f"whole runs{of} differ in the median: {', '.join(told)}"
-        lines += textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False)
+        lines.append(f"whole runs{of} differ in the median: {', '.join(told)}")
     return "\n".join(lines)
+
+
+def _label(what: str, is_sum: bool) -> str:
+    """Name a time of runs; sums over tasks are called so where there are several."""
+    label = RUN_LABELS[what]
+    return label.replace(", all", " of all") if is_sum else label.removesuffix(", all tasks")
 
 
 def pair_headline(found: Comparison) -> str:
@@ -148,7 +234,8 @@ def pair_headline(found: Comparison) -> str:
     most = max(found.quantiles, key=_octaves)
     parts = []
     if ratios and ratios[0]:
-        parts.append(f"time in I/O × {ratios[0]:.3g}")
+        is_sum = any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
+        parts.append(f"{_label('io_time_s', is_sum)} × {ratios[0]:.3g}")
     what = " ".join(name for name in (found.layer, found.op) if name)
     if _octaves(most) > 0:
         parts.append(
@@ -159,8 +246,7 @@ def pair_headline(found: Comparison) -> str:
     beyond = _octaves(most) > limit or any(ratio and abs(math.log2(ratio)) > limit for ratio in ratios)
     if not (parts and beyond):
         return ""
-    text = f"one run each, without a test: {'; '.join(parts)}"
-    return "\n".join(textwrap.wrap(text, _WIDTH, subsequent_indent="  "))
+    return f"one run each, without a test: {'; '.join(parts)}"
 
 
 def _octaves(quantile: QuantileRatio) -> float:

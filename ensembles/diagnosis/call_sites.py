@@ -141,9 +141,12 @@ def symbol_hint(run: Run, findings: Sequence[Finding]) -> str:
     )
     if not modules:
         return ""
-    names = ", ".join(sanitize_text(os.path.basename(module)) for module in modules)
-    have = "has" if len(modules) == 1 else "have"
-    return f"{names} {have} no symbols: build with -g, and do not strip, to see functions and lines"
+    # Several files may have one name, as git and the copy of it for its own commands.
+    names = list(dict.fromkeys(sanitize_text(os.path.basename(module)) for module in modules))
+    have = "has" if len(names) == 1 else "have"
+    return (
+        f"{', '.join(names)} {have} no symbols: build with -g, and do not strip, to see functions and lines"
+    )
 
 
 def _is_python(module: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -112,6 +112,7 @@ class Ensemble:
     node: npt.NDArray[np.int64] | None
     """Number of the node of the task of each call. Shape (n,). None: unknown."""
     _events: Events | None = None
+    _why_not_split: Callable[[], str | None] | None = None
 
     def __init__(
         self,
@@ -572,8 +573,7 @@ class Ensemble:
         Returns
         -------
         Split
-            Median, interval and speedup for each k; model and sources:
-            `ensembles.statistics.sums.split.predict_split`.
+            As from `ensembles.statistics.sums.split.predict_split`.
 
         Raises
         ------
@@ -588,10 +588,10 @@ class Ensemble:
         >>> [round(one.speedup, 1) for one in split.splits]
         [1.0, 1.7]
         """
-        from ensembles.statistics.sums.split import check_calls, predict_split
+        from ensembles.ensemble.splitting import split_of
+        from ensembles.statistics.sums.split import check_calls
 
-        calls, tasks = check_calls(calls), tasks_of(self) if tasks is None else tasks
-        return predict_split(self.sample, calls, tasks, self.dependence, level, attributes=self.calls)
+        return split_of(self, check_calls(calls), tasks_of(self) if tasks is None else tasks, level)
 
     def __repr__(self) -> str:
         return ensemble_text(self)

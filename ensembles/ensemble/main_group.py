@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.ensemble.from_run import ensemble_from_run, is_long
+from ensembles.ensemble.from_run import is_long
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.units import bytes_text, count_text, share_text, size_text
 from ensembles.passes.summary import Summary, ignoring_run
@@ -21,8 +21,6 @@ from ensembles.summaries.classes import size_class
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
-    from ensembles.ensemble.ensemble import Ensemble
-    from ensembles.ensemble.from_run import Per
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
 
@@ -45,6 +43,10 @@ class CallGroup:
         Sum of their durations.
     least_bytes, most_bytes : int
         Their least and their largest size, as requested.
+    longest_call : str
+        The function with most time.
+    longest_ns, longest_count : int
+        Time and number of its calls.
     """
 
     layer: str
@@ -54,6 +56,9 @@ class CallGroup:
     time_ns: int
     least_bytes: int
     most_bytes: int
+    longest_call: str = ""
+    longest_ns: int = 0
+    longest_count: int = 0
 
     @property
     def size_class(self) -> int:
@@ -75,6 +80,8 @@ class CallGroup:
         noun = self.op if self.op in _TRANSFERS else f"{self.op} call"
         low, high = bytes_text(self.least_bytes), bytes_text(self.most_bytes)
         sizes = f" of {low}" if low == high else f" of {low} to {high}"
+        if self.op in _TRANSFERS and self.bytes < self.calls * self.least_bytes:
+            sizes += " requested"
         return f"{count_text(self.calls, noun)}{sizes if self.most_bytes else ''} ({self.layer})"
 
 
@@ -151,6 +158,7 @@ def _sorted_groups(sums: Iterable[tuple[Call, int, int, int, int, int, int]]) ->
         calls, moved, time_ns, low, high = map(int, numbers)
         key = (call.layer, call.op, number)
         known = found.get(key, CallGroup(call.layer, call.op, 0, 0, 0, low, high))
+        longest = (known.longest_call, known.longest_ns, known.longest_count)
         found[key] = CallGroup(
             call.layer,
             call.op,
@@ -159,6 +167,7 @@ def _sorted_groups(sums: Iterable[tuple[Call, int, int, int, int, int, int]]) ->
             known.time_ns + time_ns,
             min(known.least_bytes, low),
             max(known.most_bytes, high),
+            *max(longest, (call.name, time_ns, calls), key=lambda one: one[1]),
         )
     order = [
         (-group.bytes, -group.time_ns, OPS.index(group.op), group.layer, group.least_bytes)
@@ -259,37 +268,16 @@ def main_group(run: Run, selection: Selection) -> tuple[Selection, list[str]]:
     return selection, [_left_out(taken, left)]
 
 
-def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Selection, Ensemble]:
-    """Make the ensemble of the calls that `main_group` chooses.
-
-    Parameters
-    ----------
-    run : Run
-    selection : Selection
-        For this run.
-    per : {"call", "MiB"}
-        Seconds of each call, or seconds per MiB that it moved.
-
-    Returns
-    -------
-    Selection
-        As from `main_group`.
-    Ensemble
-        Its first note tells what was left out.
-    """
-    chosen, notes = main_group(run, selection)
-    ensemble = ensemble_from_run(run, chosen, per)
-    ensemble.notes[:0] = notes
-    return chosen, ensemble
-
-
 def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
-    whole = sum(group.bytes for group in (*taken, *left))
-    share = (
-        f", which moved {share_text(sum(group.bytes for group in taken) / whole, None)} of the bytes"
-        if whole
-        else ""
-    )
+    groups = (*taken, *left)
+    whole = sum(group.bytes for group in groups)
+    time_ns = sum(group.time_ns for group in groups)
+    parts = []
+    if whole:
+        parts.append(f"moved {share_text(sum(group.bytes for group in taken) / whole, None)} of the bytes")
+    if time_ns:
+        parts.append(f"took {share_text(sum(group.time_ns for group in taken) / time_ns, None)} of the time")
+    share = f", which {' and '.join(parts)}" if parts else ""
     # Of calls without bytes, only the operations are named where others moved some.
     named = [group for group in left if group.bytes or not whole]
     told = [f"{group}, {group.filters}" for group in named[:_NAMED]]
@@ -298,4 +286,21 @@ def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
     ops = dict.fromkeys(group.op for group in left if group not in named)
     if ops:
         told.append(f"{', '.join(ops)} calls (--op)")
-    return f"taken are {' and '.join(map(str, taken[:_NAMED]))}{share}; left out: {'; '.join(told)}"
+    text = f"taken are {' and '.join(map(str, taken[:_NAMED]))}{share}; left out: {'; '.join(told)}"
+    return text + _where_most_time_is(taken, left, time_ns)
+
+
+def _where_most_time_is(taken: list[CallGroup], left: list[CallGroup], time_ns: int) -> str:
+    """Name the function among those left out that took more time than the calls taken; "": none did."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for group in left:
+        one = sums.setdefault((group.layer, group.longest_call), [0, 0])
+        one[0] += group.longest_ns
+        one[1] += group.longest_count
+    (layer, call), (most_ns, count) = max(sums.items(), key=lambda entry: entry[1][0])
+    if most_ns <= sum(group.time_ns for group in taken):
+        return ""
+    return (
+        f". Most time is in {count:,} x {call}, {share_text(most_ns / time_ns, None)}: --layer {layer} "
+        f"--call {call}"
+    )

@@ -8,7 +8,8 @@ import textwrap
 WIDTH = 80
 
 _UNIT = re.compile(
-    r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )|(?<=phase) (?=\d)"
+    r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )"
+    r"|(?<=phase) (?=\d)|(?<=Holm) (?=p )|(?<=\bp) (?=\d)"
 )
 
 

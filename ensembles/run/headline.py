@@ -179,6 +179,27 @@ def find_headline(
     return Headline(transfers, _time_in_io(run, span_s, ranks, found))
 
 
+def find_time_in_io(run: Run, span_s: float) -> TimeInIo:
+    """Find the time in I/O of the tasks of a run, without the rest of the headline.
+
+    Parameters
+    ----------
+    run : Run
+    span_s : float
+        From the first call to the end of the last.
+
+    Returns
+    -------
+    TimeInIo
+
+    Raises
+    ------
+    EnsioError
+        A file cannot be read any more.
+    """
+    return _time_in_io(run, span_s, _ranks(run), None)
+
+
 def _ranks(run: Run) -> RankTable | None:
     from ensembles.model.errors import EnsioError
 

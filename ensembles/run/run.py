@@ -374,7 +374,7 @@ class Run(RunWithTotals):
         >>> en.open("ensio-ior").ensemble(op="write").n
         160
         """
-        from ensembles.ensemble.main_group import main_ensemble
+        from ensembles.ensemble.main_ensemble import main_ensemble
         from ensembles.run.nothing_selected import refuse_nothing
 
         selection = Selection.parse(quantity=quantity, **filters).for_run(self, from_summary=True)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
-from ensembles.ensemble.main_group import main_ensemble
+from ensembles.ensemble.main_ensemble import main_ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.group import SummaryRequest

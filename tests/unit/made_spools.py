@@ -57,6 +57,7 @@ def spool(
     calls: Any = None,
     losses: Mapping[str, int] | None = None,
     surroundings: np.ndarray | None = None,
+    facts: Mapping[int, Mapping[str, str]] | None = None,
     **members: int,
 ) -> Path:
     """Write a spool; `members` are those of its head."""
@@ -67,6 +68,7 @@ def spool(
         head=head(**members),
         losses=losses or {},
         surroundings=surroundings,
+        file_facts=facts or {},
     )
     if calls is not None:
         content.calls = calls

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.statistics.extremes.mean_of_maxima import mean_of_maxima_s
 from ensembles.statistics.extremes.normality import shapiro_wilk_p
 from ensembles.statistics.extremes.pareto_posterior import Excesses, Nodes, kinds_posterior
 from ensembles.statistics.extremes.per_phase_exceedance import maximum_by_share
@@ -61,6 +62,9 @@ class PhaseMaxima:
     within_share : float
         Share of the variance of cases that the variance of phases does not contain: a phase of r times N
         calls averages over r maxima.
+    means_s : ndarray of float64, shape (p,), or None
+        Means of the slowest of N calls of each phase, in seconds; None: those of the cases. Cases are too few
+        for a mean where phases have many more calls than N, of which few are very long.
     """
 
     log_s: np.ndarray
@@ -68,6 +72,7 @@ class PhaseMaxima:
     carried: bool
     log_median_s: np.ndarray
     within_share: float = 1.0
+    means_s: np.ndarray | None = None
 
     def quantiles_s(self, levels: np.ndarray) -> np.ndarray:
         """Return quantiles for a new phase, in seconds.
@@ -139,7 +144,7 @@ class PhaseMaxima:
 
     def mean_s(self) -> float:
         """Return the mean over phases, in seconds."""
-        return float(np.exp(self.log_s).mean())
+        return float((np.exp(self.log_s) if self.means_s is None else self.means_s).mean())
 
 
 def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
@@ -156,22 +161,28 @@ def phase_maxima(sample: CountedDurations, tasks: int) -> PhaseMaxima:
     PhaseMaxima
     """
     sample = of_similar_size(sample, tasks)
-    parts = []
+    parts, means_s = [], None
     fewer = sample.n > tasks
     if fewer.any():
-        parts.append(_of_fewer(sample.chosen(fewer), tasks))
+        larger = sample.chosen(fewer)
+        parts.append(_of_fewer(larger, tasks))
+        means_s = np.empty(len(sample.n))
+        means_s[fewer] = mean_of_maxima_s(larger, tasks)
     if not fewer.all():
         parts.append(_of_more(sample.chosen(~fewer), tasks))
     width = max(part.shape[1] for part in parts)
     log_s = np.empty((len(sample.n), width))
     for part, mine in zip(parts, [fewer, ~fewer] if fewer.any() else [~fewer], strict=False):
         log_s[mine] = part[:, np.arange(width) * part.shape[1] // width]
+    if means_s is not None:
+        means_s[~fewer] = np.exp(log_s[~fewer]).mean(1)
     return PhaseMaxima(
         log_s,
         effective_number(np.median(log_s, axis=1)),
         bool((sample.n * 1.1 < tasks).any()),
         _log_median_s(sample),
         1.0 - min(tasks / float(np.median(sample.n)), 1.0) if fewer.any() else 1.0,
+        means_s,
     )
 
 

@@ -12,6 +12,7 @@ from ensembles.statistics.modes.clusters import cells_to_look_at, mode_threshold
 from ensembles.statistics.modes.density import DEPTH_RATIO, CellBlocks, LogCells, has_hill
 from ensembles.statistics.modes.locations import Span, fit_log_density
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
 
 _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
@@ -31,6 +32,9 @@ class Bump:
         Phase that made most of these calls; -1: calls outside of the phases.
     effective_phases : float
         Effective number of phases that made them.
+    peak_s, peak_share : float or None
+        Duration near which these calls gather, within `PEAK_WIDTH`, and the share of all calls there. None:
+        at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
     """
 
     low_s: float
@@ -38,6 +42,8 @@ class Bump:
     share: float
     phase: int
     effective_phases: float
+    peak_s: float | None = None
+    peak_share: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -54,7 +60,68 @@ class Bump:
             return f"{what} come from {alone}"
         most = f"phase {self.phase}" if self.phase >= 0 else "calls outside of the phases"
         some = f"about {self.effective_phases:.0f} phases, most from {most}"
-        return f"{what} come from {some}, and are not typical of the other phases"
+        return f"{what} come from {some}, and are not typical of the other phases{self._peak}"
+
+    @property
+    def _peak(self) -> str:
+        if self.peak_s is None or self.peak_share is None:
+            return ""
+        share = share_text(self.peak_share, 1)
+        width = share_text(PEAK_WIDTH)
+        return f"; {share} of all calls stand within {width} at {seconds_text(self.peak_s)}"
+
+
+PEAK_WIDTH = 0.09
+"""Relative width of the place where calls of a bump gather: that of the bins of pictures."""
+
+PEAK_RATIO = 4.0
+
+_LEAST_AT_PEAK = 20
+
+
+def peak_of(sample: CountedDurations, low_s: float, high_s: float) -> tuple[float | None, float | None]:
+    """Find where calls of a range of durations gather.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    low_s, high_s : float
+        Ends of the range.
+
+    Returns
+    -------
+    place_s, share : float or None
+        As `Bump.peak_s` and `Bump.peak_share`.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.modes.kinds import peak_of
+    >>> from ensembles.statistics.samples.counted_durations import CountedDurations
+    >>> even_s = np.geomspace(1e-4, 1e-1, 400)
+    >>> place_s, share = peak_of(CountedDurations.from_durations(np.append(even_s, [4e-3] * 100)), 1e-4, 1e-1)
+    >>> round(place_s, 4), round(share, 2)
+    (0.004, 0.21)
+    >>> peak_of(CountedDurations.from_durations(even_s), 1e-4, 1e-1)
+    (None, None)
+    """
+    edges_s = bin_edges_s()
+    first = max(int(np.searchsorted(edges_s, low_s, side="right")) - 1, 0)
+    last = int(np.searchsorted(edges_s, high_s, side="left"))
+    if not 0 < low_s < high_s or last - first < 2:
+        return None, None
+    counts = np.bincount(sample.bin, sample.count, BIN_COUNT)[first:last]
+    lows, before = edges_s[first:last], np.append(0, np.cumsum(counts))
+    end = np.searchsorted(edges_s[first + 1 : last + 1], lows * (1 + PEAK_WIDTH), side="right")
+    end = np.maximum(end, np.arange(1, len(lows) + 1))
+    near = before[end] - before[:-1]
+    at = int(near.argmax())
+    even = counts.sum() * np.log1p(PEAK_WIDTH) / np.log(high_s / low_s)
+    if near[at] < max(PEAK_RATIO * even, _LEAST_AT_PEAK):
+        return None, None
+    inside = slice(at, int(end[at]))
+    middles_s = 0.5 * (edges_s[first:last][inside] + edges_s[first + 1 : last + 1][inside])
+    place_s = float(np.average(middles_s, weights=counts[inside]))
+    return place_s, float(near[at] / sample.total)
 
 
 @dataclass(frozen=True)

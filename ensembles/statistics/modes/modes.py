@@ -18,6 +18,7 @@ from ensembles.statistics.modes.kinds import (
     calls_by_phase,
     clusters_of_few_phases,
     effective_phases,
+    peak_of,
     shape_without_peak,
 )
 from ensembles.statistics.modes.locations import ModeEstimates, measured
@@ -339,7 +340,8 @@ def _bump(parts: ModeEstimates, number: int, sample: CountedDurations, cells: Lo
     phases = calls_by_phase(sample, cells, *ends)
     phase = int(sample.phase[int(np.argmax(phases))])
     weight = float(parts.weight[number, 0])
-    return Bump(*_range_s(sample, cells, *ends), weight, phase, effective_phases(phases))
+    range_s = _range_s(sample, cells, *ends)
+    return Bump(*range_s, weight, phase, effective_phases(phases), *peak_of(sample, *range_s))
 
 
 def _mode(parts: ModeEstimates, number: int, sample: CountedDurations, cells: LogCells) -> Mode:

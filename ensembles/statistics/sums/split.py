@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
 from ensembles.statistics.resampling.dependence import INDEPENDENT, Dependence
@@ -82,6 +82,8 @@ class Split:
         Caveats, one sentence each.
     refused : str or None
         Reason of a refusal; then `splits` is empty.
+    assumes : str
+        What the prediction takes for granted, and no measured call shows.
     """
 
     tasks: int
@@ -91,6 +93,7 @@ class Split:
     dependence: Dependence
     notes: tuple[str, ...]
     refused: str | None = None
+    assumes: str = "a k-th of the bytes takes a k-th of the time: no latency, no fixed cost of a call"
 
     def __str__(self) -> str:
         return self.text()
@@ -133,14 +136,15 @@ class Split:
         alike = f"{by_phase:.2f} by phase, {lags[0]:.2f} by task" if len(lags) else "unknown"
         return "\n".join(
             [
-                f"The slowest of {self.tasks:,} tasks, if each of {self.n:,} calls is split into smaller "
-                "ones:",
+                f"The slowest of {count_text(self.tasks, 'task')}, if each of {self.n:,} calls is split into "
+                "smaller ones:",
                 "",
                 tabulate(rows, head, stralign="right", disable_numparse=True),
                 "",
                 "at most: speedup if every task took the mean time of a call; spread:",
                 "coefficient of variation of the time of one task.",
                 f"Correlation of calls: {alike}.",
+                f"Assumes that {self.assumes}.",
                 *(f"{one.calls} calls: {one.refused}." for one in self.splits if one.refused),
             ]
         )
@@ -158,6 +162,7 @@ class Split:
             },
             "notes": list(self.notes),
             "refused": self.refused,
+            "assumes": self.assumes,
         }
 
 
@@ -175,6 +180,7 @@ def predict_split(
     level: float = 0.9,
     *,
     attributes: CallAttributes | None = None,
+    why_not: str | None = None,
 ) -> Split:
     """Predict the time of a phase in which every task makes k calls instead of one.
 
@@ -193,6 +199,8 @@ def predict_split(
         Probability of the central intervals, between 0 and 1.
     attributes : CallAttributes, optional
         Attributes of each call, as for `ensembles.statistics.extremes.slowest_of_n.predict_slowest`.
+    why_not : str, optional
+        Reason why smaller calls do not take less time; then the prediction is refused with it.
 
     Returns
     -------
@@ -221,18 +229,26 @@ def predict_split(
     """
     calls, tasks, level = check_calls(calls), check_tasks(tasks), check_level(level)
     known = INDEPENDENT if dependence is None else dependence
+    if why_not is not None:
+        return Split(tasks, sample.total, level, (), known, (), why_not)
     model = SlowestOfN.fit(sample, calls=attributes)
     one = model.tail(tasks, level)
     if one.refused is not None:
         return Split(tasks, sample.total, level, (), known, (), one.refused)
     grouped = model.grouped(tasks)
     values_s, group = _calls_by_phase(grouped)
+    whole = one
+    if grouped.total > MOST_CALLS:
+        # Of calls that are left out, means of few very long ones change; speedups compare like with like.
+        whole = SlowestOfN(_counted(values_s, group, grouped, 1), model.tested).tail(tasks, level)
     splits = []
     for k in calls:
         times_s = _times_of_tasks(values_s, group, k, known.of_task(k))
         of_tasks = _counted(times_s, group, grouped, k)
         found = one if k == 1 else SlowestOfN(of_tasks, model.tested).tail(tasks, level)
-        speedup, most = _speedup(one, found, values_s.mean(), k)
+        base = one if k == 1 or whole.refused is not None else whole
+        mean_s = found.mean_s if k == 1 else _rescaled(found.mean_s, base.mean_s, one.mean_s)
+        speedup, most = _speedup(base, base if k == 1 else found, values_s.mean(), k)
         spread = float(times_s.std() / times_s.mean()) if times_s.any() else 0.0
         splits.append(
             SplitTime(
@@ -240,7 +256,7 @@ def predict_split(
                 found.median_s,
                 found.low_s,
                 found.high_s,
-                found.mean_s,
+                mean_s,
                 speedup,
                 most,
                 spread,
@@ -315,6 +331,13 @@ def check_calls(calls: Iterable[int]) -> list[int]:
 
 MOST_SPLIT = 4096
 """Most calls into which one is split."""
+
+
+def _rescaled(mean_s: float | None, of_some_s: float | None, of_all_s: float | None) -> float | None:
+    """Return a mean of some of the calls, as it is of all of them."""
+    if mean_s is None or of_some_s is None or of_all_s is None or of_some_s <= 0:
+        return mean_s
+    return mean_s * (of_all_s / of_some_s)
 
 
 def _speedup(one: Tail, found: Tail, mean_s: float, k: int) -> tuple[float | None, float]:

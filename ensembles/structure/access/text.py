@@ -128,10 +128,20 @@ def _order(loop: LoopPattern) -> str:
         return ", the same bytes again"
     if loop.order != "strided":
         return f", {loop.order}" if loop.order != "mixed" else ", in mixed order"
+    if _is_backwards(loop):
+        return ", backwards"
     strides = _strides(loop.strides_bytes)
     pieces = loop.piece_calls
     joined = f" in pieces of {pieces:.3g} calls" if pieces is not None and pieces > 1.5 else ""
     return f",{joined} strided by {strides}"
+
+
+def _is_backwards(loop: LoopPattern) -> bool:
+    """Whether each transfer of a loop ends where the one before it began."""
+    sizes = {size for op, *ends, _ in loop.steps if op in ("read", "write") for size in ends}
+    return (
+        sizes == {-stride for stride in loop.strides_bytes} and len(sizes) == 1 and loop.piece_calls is None
+    )
 
 
 def _strides(strides: Sequence[int]) -> str:

@@ -187,6 +187,52 @@ def test_what_tests_on_whole_runs_find_is_the_headline_and_fails(tmp_path):
     assert ensio(*fast, "--with", *slow, "--op", "write", "--fail-on", "slower=10%").returncode == 0
 
 
+def write_by(path: Path, seed: int, writers: int, factor: float = 1.0) -> Path:
+    """A run of 8 phases in each of which 16 writes of about 1 ms are made by the first of four tasks."""
+    rng = np.random.default_rng(seed)
+    for rank in range(TASKS):
+        calls = 16 // writers if rank < writers else 0
+        duration_ns = np.rint(1e6 * factor * rng.lognormal(0, 0.1, (8, calls))).astype(np.int64)
+        events = np.zeros((8, calls), EVENT.dtype)
+        events["call"] = NUMBER["pwrite"]
+        phase_ns = 10**12 + 10**9 * np.arange(8)[:, None]
+        events["start"] = phase_ns + np.cumsum(duration_ns, axis=1) - duration_ns
+        events["duration"] = duration_ns
+        events["requested"] = events["moved"] = 1 << 20
+        events["offset"], events["file"] = -1, 1
+        mine = [events.reshape(-1)] if calls else []
+        spool(path / f"{rank}.spool", mine, files={1: "/data/a"}, rank=rank, tasks=TASKS)
+    return path
+
+
+def test_fewer_tasks_that_do_the_io_are_not_faster(tmp_path):
+    """Calls are a quarter shorter: the sum falls, although the critical path is three times as long."""
+    shared = [write_by(tmp_path / f"shared{i}", i, TASKS) for i in range(5)]
+    alone = [write_by(tmp_path / f"alone{i}", 10 + i, 1, 0.75) for i in range(5)]
+    found = result(*shared, "--with", *alone)
+    totals = {total["what"]: total for total in found["run_totals"]}
+    assert totals["io_tasks"]["typical"] == [4, 1]
+    assert totals["io_time_s"]["ratios"][0] == pytest.approx(0.75, rel=0.05)
+    # Of four tasks the slowest of each phase counts, which makes at least the mean of all.
+    before, after = totals["critical_path_s"]["typical"]
+    assert 8 * 4e-3 < before < 8 * 4.6e-3
+    assert after == pytest.approx(8 * 16 * 0.75e-3, rel=0.05)
+    assert after == pytest.approx(totals["io_time_s"]["typical"][1])
+    done = ensio(*shared, "--with", *alone, "--fail-on", "slower=10%")
+    words = " ".join(done.stdout.split())
+    assert words.startswith("fewer tasks do I/O, 1 instead of 4: less time in I/O, summed over tasks, is not")
+    assert "posix write: different, each call faster" in words
+    assert "time in I/O of all tasks × 0.7" in words
+    assert done.returncode == 1
+    # The other way round, calls are a third longer each, and neither the path nor the tasks are a slowdown.
+    back = ensio(*alone, "--with", *shared, "--fail-on", "slower=50%")
+    assert back.returncode == 0
+    assert "fewer tasks" not in back.stdout
+    single = ensio(shared[0], alone[0], "--fail-on", "slower=10%")
+    assert single.stdout.startswith("fewer tasks do I/O, 1 instead of 4")
+    assert single.returncode == 1
+
+
 def total_io_s(path):
     return en.open(path).events.duration.sum() * 1e-9
 

@@ -96,6 +96,10 @@ def test_python_raises_the_same(run: Path) -> None:
     [
         (["inof", "RUN"], 'there is no command "inof": did you mean info?'),
         (["info", "RUN", "--jsn"], 'there is no option "--jsn": did you mean --json? see ensio info --help'),
+        (
+            ["events", "RUN", "--csv"],
+            'there is no option "--csv": did you mean --format csv? see ensio events',
+        ),
         (["ranks", "RUN", "--sort", "byts"], 'there is no --sort "byts": did you mean bytes?'),
         (["events", "RUN", "--slowest", "1.5"], "write it like 20 or 0.01"),
         (["events", "RUN", "--slowest", "0"], "write it like 20 or 0.01"),

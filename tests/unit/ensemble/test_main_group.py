@@ -93,6 +93,9 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
     assert whole.n == 40
     assert whole.notes[0].startswith("taken are 40 writes of 1.00 MiB (posix), which moved 99.")
     assert "200 writes of 43 B (posix), --layer posix --op write --size 43B" in whole.notes[0]
+    # Writes and reads of 1 ms, 40 and 20, and 200 writes of 10 us.
+    assert f"and took {100 * 40 / 62:.3g} % of the time" in whole.notes[0]
+    assert "Most time is in" not in whole.notes[0]
     assert mixed.ensemble(size="43").n == 200
     assert mixed.ensemble(op="write", size="0..").n == 240
     assert mixed.ensemble(op="read").n == 20
@@ -100,6 +103,16 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
     assert mixed.ensemble(call="pwrite", size="0..").n == 120 * 2
     assert mixed.ensemble(layer="posix", op="write,read", size="0..").n == 260
     assert mixed.ensemble(per="MiB", op="write", per_byte=True).n == 240
+
+
+def test_calls_with_more_time_than_those_taken_are_named(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.01 * i, 1e-4, 1 << 20) for i in range(20)]
+    calls += [("fsync", 0.3 + 0.1 * i, 5e-2, 0) for i in range(4)]
+    calls += [("pread", 0.9 + 0.001 * i, 1e-5, 4096) for i in range(10)]
+    (note,) = run_of(tmp_path / "run", [calls, calls]).ensemble().notes
+    share = 100 * 0.2 / (0.2 + 0.002 + 0.0001)
+    assert f"Most time is in 8 x fsync, {share:.3g} %: --layer posix --call fsync" in note
+    assert note.startswith("taken are 40 writes of 1.00 MiB")
 
 
 def test_filters_that_choose_one_kind_leave_nothing_out(mixed: en.Run) -> None:

@@ -16,6 +16,7 @@ from ensembles.cli.main import main
 from ensembles.model.events import Call
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.loops import MOST_LOOPS, find_loops
+from ensembles.structure.access.other_calls import IoCalls, coverage_text
 from ensembles.structure.access.pattern import LoopPattern, Pattern, pattern_of
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.summary import AccessSummary
@@ -271,3 +272,34 @@ def test_several_jumps_in_a_file_stay_random():
     offsets = [0, 1, 2, 3, 40, 41, 42, 43, 17, 18, 19, 29, 30]
     (group,) = pattern([("write", offset * MIB, MIB) for offset in offsets]).files
     assert group.order == "random"
+
+
+@pytest.mark.parametrize(("step", "words"), [(-4096, "backwards"), (-8192, "strided by -8 KiB")])
+def test_pieces_that_end_where_the_last_one_began_are_backwards(step, words):
+    reads = [("read", 10**7 + step * number, 4096) for number in range(64)]
+    assert line_of(pattern(reads)) == f"64 x read 4 KiB, {words}; one file"
+
+
+def test_calls_that_are_in_no_loop_are_named_with_what_loops_cover():
+    """Views are neither reads nor writes; their number and time are counted one by one."""
+    rows = [("write", number * MIB, MIB) for number in range(30)]
+    rows += [("view", 0, 0) for _ in range(50)]
+    made = events([rows, rows[:30]])
+    made.columns["duration"][made.columns["call"] == NUMBER["view"]] = 20
+    counted = IoCalls()
+    half = len(made) // 2
+    for part in (made[:half], made[half:]):
+        other = IoCalls()
+        other.add(part)
+        counted.merge(other)
+    found = counted.coverage()
+    assert (found.calls, found.all_calls) == (60, 110)
+    assert found.time_s == pytest.approx(60 * 5e-9)
+    assert found.all_time_s == pytest.approx(60 * 5e-9 + 50 * 20e-9)
+    assert [(one.call, one.count) for one in found.others] == [("MPI_File_set_view", 50)]
+    text = coverage_text(found)
+    assert text.startswith("Loops have 60 of 110 I/O calls, 23.1 % of their time")
+    assert text.endswith("of all tasks: 50 x MPI_File_set_view.")
+    alone = IoCalls()
+    alone.add(events([rows[:30]]))
+    assert coverage_text(alone.coverage()) == ""

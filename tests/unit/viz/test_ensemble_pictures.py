@@ -68,6 +68,15 @@ def test_modes_are_marked_where_they_are_and_harmonics_too() -> None:
     assert max(heights) < (min(_LABEL_HEIGHTS) - 0.1) * top
 
 
+def test_marks_of_modes_are_no_higher_than_their_curves() -> None:
+    """A mark at its label looked like a peak of ten times the calls that are there."""
+    fig = viz.modes(harmonic_ensemble())
+    curves = next(each.data_source.data["ys"] for each in fig.renderers if "ys" in each.data_source.data)
+    (points,) = (each for each in fig.renderers if type(each.glyph).__name__ == "Scatter")
+    heights = np.array(points.data_source.data[points.glyph.y])
+    assert heights == pytest.approx([max(curve) for curve in curves])
+
+
 def test_the_curves_of_modes_hold_the_calls_of_the_histogram() -> None:
     ensemble = harmonic_ensemble()
     fig = viz.modes(ensemble)

@@ -1,0 +1,41 @@
+"""The ensemble of the calls that a selection chooses, or of the main ones of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ensembles.ensemble.from_run import ensemble_from_run
+from ensembles.ensemble.main_group import main_group
+from ensembles.ensemble.splittable import Reason
+
+if TYPE_CHECKING:
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.ensemble.from_run import Per
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+
+def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Selection, Ensemble]:
+    """Make the ensemble of the calls that `main_group` chooses.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+    per : {"call", "MiB"}
+        Seconds of each call, or seconds per MiB that it moved.
+
+    Returns
+    -------
+    Selection
+        As from `main_group`.
+    Ensemble
+        Its first note tells what was left out.
+    """
+    chosen, notes = main_group(run, selection)
+    ensemble = ensemble_from_run(run, chosen, per)
+    ensemble.notes[:0] = notes
+    if per == "call" and chosen.quantity == "duration":
+        ensemble._why_not_split = Reason(run, chosen)
+    return chosen, ensemble

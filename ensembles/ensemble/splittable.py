@@ -1,0 +1,89 @@
+"""Whether k calls of a k-th of the bytes could take as long as one, as splitting assumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.ensemble.from_run import is_long
+from ensembles.ensemble.main_group import call_groups
+from ensembles.ensemble.splitting import too_small
+from ensembles.model.units import share_text
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
+
+_MOST_SHARE = 0.5
+
+
+def why_not_split(run: Run, selection: Selection) -> str | None:
+    """Say why a part of these calls would take as long as a whole one.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        For this run.
+
+    Returns
+    -------
+    str or None
+        None: nothing recorded speaks against it.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run cannot be read any more.
+    """
+    groups = call_groups(run, selection)
+    calls, moved = sum(group.calls for group in groups), sum(group.bytes for group in groups)
+    small = too_small(calls, moved)
+    if small is not None:
+        return small
+    share, flags = _waiting_for_device(run, selection, {group.op for group in groups})
+    if share > _MOST_SHARE:
+        return (
+            f"{share_text(share)} of the time of these writes is in files opened with {flags}: each waits "
+            "for the device, whatever its size, so that k of them may take k times as long"
+        )
+    return None
+
+
+class Reason:
+    """`why_not_split` of some calls, found when it is asked for; copies have the answer, not the run."""
+
+    def __init__(self, run: Run, selection: Selection) -> None:
+        self._asked = run, selection
+
+    def __call__(self) -> str | None:
+        return why_not_split(*self._asked)
+
+    def __reduce__(self) -> tuple[type[_Answer], tuple[str | None]]:
+        return _Answer, (self(),)
+
+
+class _Answer:
+    def __init__(self, reason: str | None) -> None:
+        self._reason = reason
+
+    def __call__(self) -> str | None:
+        return self._reason
+
+
+def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[float, str]:
+    """Return the share of the time of writes in files with O_SYNC or O_DSYNC, and these flags."""
+    facts = {path: facts.get("open.flags", "") for path, facts in run.info.file_facts.items()}
+    flagged = {path: flags for path, flags in facts.items() if "SYNC" in flags}
+    if not flagged or ops != {"write"}:
+        return 0.0, ""
+    text = " and ".join(sorted(set(flagged.values())))
+    if not run.info.keeps_all_calls or is_long(run):
+        return (1.0 if len(flagged) >= len(run.files) - 1 else 0.0), text
+    events = run.reading.chosen_by(selection, ("file", "duration"))
+    waits = [number for number, path in enumerate(run.files) if path in flagged]
+    whole = int(events.duration.sum())
+    if not whole:
+        return 0.0, text
+    return float(events.duration[np.isin(events.file, waits)].sum()) / whole, text

@@ -1,0 +1,67 @@
+"""Splitting the calls of an ensemble, unless a part of a call is known to take as long as a whole one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ensembles.model.units import bytes_text
+
+if TYPE_CHECKING:
+    from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.statistics.sums.split import Split
+
+LEAST_BYTES = 8192
+"""Smaller calls cost their entry into the kernel or library and the work on their pages, not their bytes."""
+
+
+def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float) -> Split:
+    """Predict the split of an ensemble's calls, unless its data speak against what splitting assumes.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Of a run, or with the bytes of its calls; of others nothing is known.
+    calls, tasks, level
+        As for `ensembles.statistics.sums.split.predict_split`.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    EnsioError
+        An argument is out of range.
+    """
+    from ensembles.statistics.sums.split import predict_split
+
+    known = (ensemble.sample, calls, tasks, ensemble.dependence, level)
+    return predict_split(*known, attributes=ensemble.calls, why_not=_reason_against(ensemble, calls))
+
+
+def _reason_against(ensemble: Ensemble, calls: Sequence[int]) -> str | None:
+    if max(calls) == 1 or ensemble.per != "call":
+        return None
+    if ensemble._why_not_split is not None:
+        return ensemble._why_not_split()
+    if ensemble.durations_s is None or ensemble.bytes is None or ensemble.op not in ("read", "write"):
+        return None
+    return too_small(ensemble.n, int(ensemble.bytes.sum()))
+
+
+def too_small(calls: int, moved: int) -> str | None:
+    """Say why calls that move so many bytes are too small to be split; None: they are not.
+
+    Parameters
+    ----------
+    calls, moved : int
+        Their number, and the bytes that they moved.
+    """
+    if not calls or not 0 < moved < LEAST_BYTES * calls:
+        return None
+    return (
+        f"calls of {bytes_text(round(moved / calls))} take a fixed time each, whatever their size, so that k "
+        f"of them may take k times as long: splitting is predicted for calls of {bytes_text(LEAST_BYTES)} "
+        "and more"
+    )

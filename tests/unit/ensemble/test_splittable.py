@@ -1,0 +1,53 @@
+"""Which calls `ensio split` refuses: their parts would take as long as they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_spools import made_events, spool
+
+import ensembles as en
+from ensembles.writers.native.spool import POSIX_CALLS
+
+NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
+
+
+def run_of_writes(folder: Path, size: int, flags: str = "", share: float = 1.0) -> en.Run:
+    """400 writes of two tasks; `share` of them to a file opened with these flags."""
+    for rank in range(2):
+        events = made_events(200, seed=rank)
+        events["call"] = NUMBER["pwrite"]
+        events["start"] = 10**9 + 10**7 * np.arange(200)
+        events["duration"] = np.rint(1e6 * np.random.default_rng(rank).lognormal(0, 0.2, 200))
+        events["requested"] = events["moved"] = size
+        events["file"] = np.where(np.arange(200) < 200 * share, 1, 2)
+        facts = {1: {"open.flags": flags}} if flags else {}
+        spool(folder / f"{rank}.spool", [events], files={1: "/a", 2: "/b"}, rank=rank, tasks=2, facts=facts)
+    return en.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("size", "flags", "share", "reason"),
+    [
+        (100, "", 1.0, "calls of 100 B take a fixed time each"),
+        (8191, "", 1.0, "take a fixed time each"),
+        (65536, "O_SYNC", 1.0, "opened with O_SYNC: each waits for the device"),
+        (65536, "O_SYNC", 0.2, None),
+        (65536, "O_DIRECT", 1.0, None),
+        (65536, "", 1.0, None),
+    ],
+)
+def test_calls_whose_time_does_not_shrink_are_refused(
+    tmp_path: Path, size: int, flags: str, share: float, reason: str | None
+) -> None:
+    run = run_of_writes(tmp_path, size, flags, share)
+    ensemble = run.ensemble(op="write")
+    split = ensemble.split([1, 8])
+    assert split.refused is None if reason is None else reason in str(split.refused)
+    assert "a k-th of the bytes takes a k-th of the time" in str(split.to_json()["assumes"])
+    if reason is None:
+        assert "Assumes that a k-th of the bytes" in " ".join(split.text().split())
+    # One call is the answer of `tail`, whatever its parts would take.
+    assert ensemble.split([1]).refused is None
