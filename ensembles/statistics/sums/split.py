@@ -169,7 +169,12 @@ class Split:
 MOST_CALLS = 1 << 18
 """Calls from which the times of k calls are formed; of more, as many are drawn."""
 
-_SEED = 0
+_DRAWS, _DRAWN_CALLS = 9, 1 << 17
+"""Number of random orders, each of all calls, of which the typical answer is given, and calls in all of them.
+
+Of few phases with few calls, a single order may give each the same slowest task, by luck, and so an interval
+next to nothing wide.
+"""
 
 
 def predict_split(
@@ -243,9 +248,21 @@ def predict_split(
         whole = SlowestOfN(_counted(values_s, group, grouped, 1), model.tested).tail(tasks, level)
     splits = []
     for k in calls:
-        times_s = _times_of_tasks(values_s, group, k, known.of_task(k))
-        of_tasks = _counted(times_s, group, grouped, k)
-        found = one if k == 1 else SlowestOfN(of_tasks, model.tested).tail(tasks, level)
+        drawn = [
+            _times_of_tasks(values_s, group, k, known.of_task(k), seed)
+            for seed in range(1 if k == 1 else _draws(len(values_s)))
+        ]
+        found = (
+            one
+            if k == 1
+            else _typical(
+                [
+                    SlowestOfN(_counted(times_s, group, grouped, k), model.tested).tail(tasks, level)
+                    for times_s in drawn
+                ]
+            )
+        )
+        times_s = drawn[0]
         base = one if k == 1 or whole.refused is not None else whole
         mean_s = found.mean_s if k == 1 else _rescaled(found.mean_s, base.mean_s, one.mean_s)
         speedup, most = _speedup(base, base if k == 1 else found, values_s.mean(), k)
@@ -385,14 +402,41 @@ def _calls_by_phase(sample: CountedDurations) -> tuple[np.ndarray, np.ndarray]:
     return values_s, group
 
 
-def _times_of_tasks(values_s: np.ndarray, group: np.ndarray, k: int, correlation: float) -> np.ndarray:
+def _draws(calls: int) -> int:
+    """Return in how many random orders so many calls are put: an odd number."""
+    return max(min(_DRAWN_CALLS // max(calls, 1), _DRAWS) - 1 | 1, 1)
+
+
+def _typical(tails: Sequence[Tail]) -> Tail:
+    """Return medians over predictions from other random orders; refused, where most of them are."""
+    answered = [tail for tail in tails if tail.refused is None]
+    if 2 * len(answered) < len(tails):
+        return next(tail for tail in tails if tail.refused is not None)
+
+    def middle(name: str) -> float | None:
+        values = [getattr(tail, name) for tail in answered]
+        known = [value for value in values if value is not None]
+        return float(np.median(known)) if 2 * len(known) > len(values) else None
+
+    return replace(
+        answered[0],
+        low_s=middle("low_s"),
+        median_s=middle("median_s"),
+        mean_s=middle("mean_s"),
+        high_s=middle("high_s"),
+    )
+
+
+def _times_of_tasks(
+    values_s: np.ndarray, group: np.ndarray, k: int, correlation: float, seed: int = 0
+) -> np.ndarray:
     """Return times of tasks that make k calls of a k-th each: as many as there are calls in each phase.
 
     Normal scores of two calls of a task have the given correlation.
     """
     if k == 1:
         return values_s
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(seed)
     shared = min(max(correlation, 0.0), 0.98)
     of_task = np.sqrt(shared) * rng.standard_normal(len(values_s))
     times_s = np.zeros(len(values_s))

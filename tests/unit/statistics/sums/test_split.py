@@ -197,3 +197,16 @@ def test_no_speedup_exceeds_its_upper_bound(sd, by_phase, levels):
     # The bound is one: the slowest of tasks that take the mean of all calls takes as long as the mean.
     if splits[0].mean_s is not None:
         assert splits[3].most_speedup <= splits[0].mean_s / durations_s.mean() * 1.02
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5, 7])
+def test_few_phases_have_no_interval_that_is_narrow_by_luck(seed):
+    """One phase of five has a slow task: a single random order made four calls much surer than eight."""
+    durations_s = np.random.default_rng(seed).gamma(10.0, 1.7, (5, 64)).clip(max=21.5)
+    durations_s[0, 0] = 28.0
+    sample = CountedDurations.from_durations(durations_s.reshape(-1), np.repeat(np.arange(5), 64))
+    one, two, four, eight = (
+        one.high_s / one.low_s - 1 for one in predict_split(sample, calls=[1, 2, 4, 8], tasks=64).splits
+    )
+    assert one > two > 0.7 * four
+    assert four > 0.7 * eight
