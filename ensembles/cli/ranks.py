@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ensembles.cli.totals_table import add_table_arguments, open_table, print_table
 
 if TYPE_CHECKING:
@@ -54,6 +52,8 @@ def waiting_s(run: Run) -> float:
     float
         In seconds, without inner calls; 0: the run has no sums.
     """
+    import numpy as np
+
     if not run.reading.has_summary:
         return 0.0
     cells = run.summary.cells
