@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ensembles.cli.totals_table import add_table_arguments, open_table, print_table
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ def execute(args: argparse.Namespace) -> int:
     run, filters = open_table(args)
     ranks = totals_by_rank(run, args.sort, **filters)
     code = print_table(args, run, ranks, "rank", ("rank",), _first_cells, waits=True)
-    more_s = 0.0 if filters else _waiting_s(run) - sum(row.wait_s for row in ranks)
+    more_s = 0.0 if filters else waiting_s(run) - sum(row.wait_s for row in ranks)
     if more_s > _LEAST_SHARE * sum(row.wait_s for row in ranks) and not args.json:
         from ensembles.cli.options import warn
         from ensembles.model.units import seconds_text
@@ -42,8 +40,20 @@ def execute(args: argparse.Namespace) -> int:
 _LEAST_SHARE = 0.01
 
 
-def _waiting_s(run: Run) -> float:
-    """Return the time of all ranks in calls that wait for others, messages included."""
+def waiting_s(run: Run) -> float:
+    """Return the time of all ranks in calls that wait for others, messages included.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    float
+        In seconds, without inner calls; 0: the run has no sums.
+    """
+    import numpy as np
+
     if not run.reading.has_summary:
         return 0.0
     cells = run.summary.cells

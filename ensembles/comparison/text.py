@@ -301,7 +301,7 @@ def _rows_of_kinds(found: Sequence[Comparison]) -> str:
         same = one.totals and next(t for t in one.totals if t.what == "calls").differs is False
         told = calls[0] if same else " → ".join(calls)
         rows.append((_kind(one), told, " → ".join(times), *_verdict_and_p(one)))
-    headers = ("calls", "calls a run", "time a run", "", "p")
+    headers = ("calls", "calls a run", _time_a_run(found), "", "p")
     return folded_table_text(headers, rows, (0, 3, 4), (2, 2))
 
 
@@ -316,8 +316,13 @@ def _rows_of_groups(found: Sequence[Comparison]) -> str:
         for at, (name, group) in enumerate(zip(names, one.groups, strict=True)):
             cells = (calls[at], times[at]) if calls else ("", "")
             rows.append((f"· {name}", *cells, ratios.get(group.name, "")))
-    headers = ("calls, group", "calls a run", "time a run", "median, to the first")
+    headers = ("calls, group", "calls a run", _time_a_run(found), "median, to the first")
     return table_text(headers, rows, (0, 3))
+
+
+def _time_a_run(found: Sequence[Comparison]) -> str:
+    """Name the time of a kind of calls: of several runs it is the mean, and other tables have medians."""
+    return "mean time a run" if any(group.runs > 1 for group in found[0].groups) else "time a run"
 
 
 def _ratio_text(shift: Shift) -> str:

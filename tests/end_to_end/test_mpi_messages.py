@@ -9,7 +9,9 @@ from test_cost_of_lives import instructions
 from test_mpi import FLAVOURS, MPI, check_of_calls_of_mpi, compiled, executed
 
 import ensembles
+from ensembles.cli.ranks import waiting_s
 from ensembles.run.information import collect_information
+from ensembles.run.tables import totals_by_rank
 
 WITH_MESSAGES = {"ENSIO_LAYERS": "default,mpimsg"}
 
@@ -101,6 +103,8 @@ def test_waits_for_messages_can_stay_sums(recorder):
     assert len(run.select(call="MPI_Isend")) > 0
     assert len(run.select(call="MPI_Wait")) == 0
     assert collect_information(run)["calls"]["MPI_Wait"]["count"] > 0
+    # They are in no row of `ensio ranks`, which says how much they took.
+    assert waiting_s(run) > sum(row.wait_s for row in totals_by_rank(run, "time"))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

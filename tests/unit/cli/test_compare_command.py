@@ -152,6 +152,7 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
     assert "posix write: 12 and 12 calls a run instead of 40" in lines[:2]
     assert "posix sync: 0 and 12 calls a run instead of 0" in lines[:2]
     assert "a run, mean" in text
+    assert "mean time a run" in text
     assert ", median difference " in " ".join(text.split())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,23 @@ def test_places_are_lines_functions_or_a_module_and_never_addresses(tmp_path: Pa
     assert symbol_hint(stripped, named) == (
         "stripped has no symbols: build with -g, and do not strip, to see functions and lines"
     )
+
+
+def test_programs_of_one_name_are_named_once(tmp_path: Path) -> None:
+    source = tmp_path / "dump.c"
+    source.write_text(PROGRAM)
+    programs = [tmp_path / folder / "tool" for folder in ("one", "two")]
+    for program in programs:
+        program.parent.mkdir()
+        subprocess.run(["gcc", "-O1", "-s", str(source), "-o", str(program)], check=True)
+    line = "; ".join(f"{program} {tmp_path}/out" for program in programs)
+    record = tmp_path / "run"
+    subprocess.run(["ensio", "run", "-o", str(record), "--", "sh", "-c", line], check=True)
+    run = en.open(record)
+    modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
+    assert {str(program) for program in programs} <= modules
+    finding = replace(_writes(), where=Where(op="write", tasks=2))
+    assert symbol_hint(run, with_sites(run, [finding])).startswith("tool has no symbols: build with -g")
 
 
 def test_a_pipeline_names_its_programs(tmp_path: Path) -> None:

@@ -47,9 +47,9 @@ def test_few_far_calls_count_for_the_mean_of_the_slowest(calls: int) -> None:
 
 @pytest.mark.parametrize("calls", [5_000, 60_000])
 def test_splitting_far_calls_gains_nothing(calls: int) -> None:
-    """Whoever has a far call is the slowest with k-ths of it, too, and has k times as many such parts.
+    """A task with a far call is the slowest with k-ths of it, too, and k times as many tasks have such parts.
 
-    60,000 calls in each of 6 phases are more than are split, and the means of those are others.
+    60,000 calls in each of 6 phases are more than are split, and the means of those differ.
     """
     durations_s, phase = calls_with_far_ones(phases=6, calls=calls, far=5)
     split = en.Ensemble(durations_s, phase).split([1, 2, 4], tasks=2)
