@@ -69,7 +69,8 @@ def execute(args: argparse.Namespace) -> int:
     if not run.info.has_all_events:
         notes.append("the pattern is that of the calls with events, and this run does not keep all of them")
     if args.json:
-        result = {"run": run.path, "pattern": line_of(found), **_json(found), "covered": asdict(covered)}
+        told = asdict(covered) | {"time_share": covered.time_share}
+        result = {"run": run.path, "pattern": line_of(found), **_json(found), "covered": told}
         print(json.dumps(result | {"complete": not notes, "notes": notes}, indent=2))
     else:
         print(_text(found, covered, args.limit))

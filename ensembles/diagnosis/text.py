@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.finding import Diagnosis, Finding
 
-WIDTH = 80
 MOST_SHORT = 5
 """Findings that one screen shows."""
 
@@ -148,6 +147,4 @@ def _short(finding: Finding) -> str:
 
 
 def _wrapped(text: str, head: str = "") -> str:
-    return textwrap.fill(
-        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False
-    )
+    return wrapped(text, head, " " * len(head))

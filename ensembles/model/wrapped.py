@@ -9,7 +9,7 @@ WIDTH = 80
 
 _UNIT = re.compile(
     r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[KMGTP]?i?B(?:/s)?|%|MiB/s)\b|%|calls?\b|phases?\b|× )"
-    r"|(?<=phase) (?=\d)|(?<=Holm) (?=p )|(?<=\bp) (?=\d)"
+    r"|(?<=\d min) (?=\d)|(?<=\d h) (?=\d)|(?<=phase) (?=\d)|(?<=Holm) (?=p )|(?<=\bp) (?=\d)"
 )
 
 

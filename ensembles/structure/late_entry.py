@@ -179,10 +179,15 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     times = int(is_last.sum())
     if not times:
         return False
-    from ensembles.statistics.special import betainc
+    return _binomial_tail(times, len(late), 1 / tasks) * tasks <= LEVEL
 
-    p = float(betainc(times, len(late) - times + 1, 1 / tasks))
-    return p * tasks <= LEVEL
+
+def _binomial_tail(least: int, trials: int, p: float) -> float:
+    """Return the probability of `least` successes or more, from 1 on, in so many trials."""
+    number = np.arange(1, trials + 1)
+    log_ways = np.cumsum(np.log((trials - number + 1) / number))
+    log_p = log_ways + number * np.log(p) + (trials - number) * np.log1p(-p)
+    return float(np.exp(log_p[least - 1 :]).sum())
 
 
 def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: float) -> LateEntry | None:

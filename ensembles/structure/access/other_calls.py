@@ -47,6 +47,11 @@ class Coverage:
     all_time_s: float
     others: tuple[OtherCall, ...]
 
+    @property
+    def time_share(self) -> float:
+        """Share of the time of all I/O calls that those of loops have; 1 if there is none."""
+        return self.time_s / self.all_time_s if self.all_time_s > 0 else 1.0
+
 
 class IoCalls(Summary):
     """A mergeable summary: number and time of I/O calls by function, in loops of patterns and besides them.
@@ -126,7 +131,7 @@ def coverage_text(found: Coverage) -> str:
     """
     from ensembles.model.units import count_text, share_text
 
-    share = found.time_s / found.all_time_s if found.all_time_s > 0 else 1.0
+    share = found.time_share
     if min(share, found.calls / max(found.all_calls, 1)) >= 1 - _LEAST_SHARE:
         return ""
     told = [f"{one.count:,} x {one.call}" for one in found.others[:_NAMED]]
