@@ -19,6 +19,7 @@ from ensembles.passes.summary import Summary
 from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
+from ensembles.structure.access.other_calls import IoCalls
 from ensembles.structure.bursts import MovedSpans
 from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
 from ensembles.structure.phases.barriers import Barriers
@@ -118,6 +119,7 @@ MADE = {
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
     FileUses: partial(FileUses, PHASES),
     InnerWaits: partial(InnerWaits, PHASES),
+    IoCalls: IoCalls,
     IoUnion: IoUnion,
     GapOccupancy: partial(GapOccupancy, CUTS - 50_000_000, CUTS),
     LayerTimes: LayerTimes,
