@@ -164,9 +164,9 @@ run_all_tests() {
     local ctest_status=0 pytest_status=0
     say "C tests"
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
-    say "Python tests, end-to-end tests, notebooks: four files at a time, for many wait"
+    say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
     # The slow files come first, so that no single one is left at the end.
-    python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder tests/end_to_end tests/corpus tests/unit \
+    python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder tests/end_to_end tests/corpus tests/unit \
         --junitxml="$log/pytest.xml" | # the time of each test
         tee "$log/pytest.log" || pytest_status=$?
     if ((pytest_status == 1)); then
