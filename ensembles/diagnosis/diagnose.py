@@ -48,10 +48,9 @@ from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahea
 from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
-from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.phases.critical_path import CriticalIo
-from ensembles.summaries.collective_entries import CollectiveEntries, is_meeting
+from ensembles.summaries.collective_entries import is_meeting
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -171,8 +170,7 @@ class DiagnosisPass:
             name: need for rule in with_calls for name, need in rule.NEEDS.items()
         }
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
-            entries = ignoring_run(CollectiveEntries)
-            self.requests[imbalance.ENTRIES] = SummaryRequest(entries, CollectiveEntries.columns)
+            self.requests[imbalance.ENTRIES] = imbalance.rule.request
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:

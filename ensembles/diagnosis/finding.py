@@ -422,7 +422,7 @@ LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
 
 WIDE = 3.0
-"""Ratio of the ends of a gain from which its best estimate is told."""
+"""Ratio of the ends of a gain from which the text gives its best estimate."""
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few
+from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.case import SMALL_CLASS, Case
 from ensembles.diagnosis.finding import Check, find_spans, spans_text
 from ensembles.diagnosis.flushes import later_flushes_ns
@@ -39,7 +39,7 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     late. Its transfers cost at most what it is late.
     """
     run = case.run
-    data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0) & (case.rows["depth"] == 0)
+    data = transfers(case) & (case.rows["depth"] == 0)
     if run.tasks < 2 or not data.any() or np.char.endswith(case.name, "_all").any():
         return None
     moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
@@ -87,10 +87,9 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
 
 def find_heavy_tasks(case: Case) -> Remedy | None:
     """Even the bytes of the tasks out."""
-    data = np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    data = transfers(case) & (case.rows["depth"] == 0)
     if np.char.endswith(case.name, "_all").any():
         return None
-    data &= case.rows["depth"] == 0
     moved = case.by_cell(np.where(data, case.rows["bytes"], 0))
     moving = (moved > 0).mean(axis=1) >= _MOVING
     mean = moved.mean(axis=1)
