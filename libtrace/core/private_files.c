@@ -7,6 +7,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* since Linux 5.9 */
+#endif
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
 #define STACK_BYTES (256 << 10)
 #define LINE_ROOM 16384
 
@@ -23,16 +29,52 @@ struct errand {
     int64_t (*what)(void *state);
     void *state;
     int64_t result;
+    int shares_table, is_done;
 };
 
 /* Only the thread that holds the lock reads and writes this. It is volatile because clone is declared as a leaf
  * function. */
-static volatile int table_is_copy;
+static volatile int table_is_ours;
 
+/* Closes the copies of the program's descriptors by the list of the kernel, which leaves out what is closed on the way.
+ */
+static void close_copies(void)
+{
+    _Alignas(8) char entries[1024];
+    const int list = ensio_private_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY, 0);
+    if (list < 0)
+        return;
+    for (long got; (got = ENSIO_RAW(SYS_getdents64, list, entries, sizeof entries)) > 0;)
+        for (long at = 0; at < got;) {
+            const struct entry {
+                uint64_t inode;
+                int64_t next;
+                unsigned short bytes;
+                unsigned char kind;
+                char name[];
+            } *entry = (const void *)(entries + at);
+            const int fd = entry->name[0] == '.' ? list : atoi(entry->name);
+            if (fd != list)
+                ensio_raw_close(fd);
+            at += entry->bytes;
+        }
+    ensio_raw_close(list);
+}
+
+/* A copy of a descriptor holds what its last close releases: a lock, a port, the end of a pipe. The kernel lets the
+ * program go on before it closes what this thread leaves open, so nothing may be left, and nothing held for longer than
+ * necessary: the program has other threads. */
 static int run(void *given)
 {
     struct errand *errand = given;
+    if (errand->shares_table) {
+        errand->result = ENSIO_RAW(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE);
+        if (errand->result < 0)
+            return 0;
+    } else
+        close_copies();
     errand->result = errand->what(errand->state);
+    errand->is_done = 1;
     return 0;
 }
 
@@ -58,16 +100,19 @@ static int is_under_valgrind(void)
     return answer;
 }
 
-/* The new thread uses this thread's thread-local memory and signal mask. */
-static int64_t run_with_copy(struct errand *errand)
+/* The new thread uses this thread's thread-local memory and signal mask. It leaves the program's table and begins an
+ * empty one; where the kernel cannot do that in one step, it has a copy. */
+static int64_t run_in_thread(struct errand *errand, int shares_table)
 {
     const int flags = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK;
     char *stack = ensio_raw_memory(STACK_BYTES);
     if (!stack)
         return -ENOMEM;
-    table_is_copy = 1;
-    const long made = ensio_raw_result(__clone(run, stack + STACK_BYTES, flags, errand));
-    table_is_copy = 0;
+    errand->shares_table = shares_table;
+    table_is_ours = 1;
+    const long made =
+        ensio_raw_result(__clone(run, stack + STACK_BYTES, flags | (shares_table ? CLONE_FILES : 0), errand));
+    table_is_ours = 0;
     ensio_raw_unmap(stack, STACK_BYTES);
     return made < 0 ? made : errand->result;
 }
@@ -79,22 +124,23 @@ void ensio_private_files_start(int begins)
 
 int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state)
 {
-    struct errand errand = {.what = what, .state = state};
-    if (table_is_copy)
+    struct errand errand = {.what = what, .state = state, .is_done = 0};
+    if (table_is_ours)
         return what(state);
     if (is_alone() || is_under_valgrind()) {
         const int64_t result = what(state);
         if (result != -EMFILE || is_under_valgrind())
             return result;
     }
-    return run_with_copy(&errand);
+    const int64_t result = run_in_thread(&errand, 1);
+    return errand.is_done ? result : run_in_thread(&errand, 0);
 }
 
 int ensio_private_open(const char *path, int flags, unsigned mode)
 {
     int fd = ensio_raw_open(path, flags, mode);
     struct rlimit limit;
-    if (fd != -EMFILE || !table_is_copy || ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0 ||
+    if (fd != -EMFILE || !table_is_ours || ENSIO_RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) != 0 ||
         !limit.rlim_cur)
         return fd;
     ensio_raw_close((int)limit.rlim_cur - 1);

@@ -8,19 +8,19 @@
 
 #include <stdint.h>
 
-/* Calls `what(state)` and returns its result. In a process with several threads, a short-lived thread with a copy of
- * the descriptor table makes the call while this thread waits. When that thread ends, the kernel closes the copies, and
- * network file systems may then write back cached data. Use this at the beginning and the end of a recording, never for
- * each window. If `what` returns -EMFILE, it is called again with the copy, in which room can be made. The caller holds
- * the lock, so that all signals are blocked, and leaves no descriptor open. Returns minus an errno if no thread can be
- * created. */
+/* Calls `what(state)` and returns its result. In a process with several threads, a short-lived thread with an empty
+ * descriptor table makes the call while this thread waits. Kernels before 5.9 copy the table first, and close the
+ * copies before the call; network file systems may then write back cached data. So the program's locks, pipes and ports
+ * are released when the program closes them. Use this at the beginning and the end of a recording, never for each
+ * window. If `what` returns -EMFILE, it is called again with the empty table. The caller holds the lock, so that all
+ * signals are blocked, and leaves no descriptor open. Returns minus an errno if no thread can be created. */
 int64_t ensio_with_private_files(int64_t (*what)(void *state), void *state);
 
 /* The recorder initialises itself before main, from here on or up to here. */
 void ensio_private_files_start(int begins);
 
 /* Opens a file in that context: a descriptor, or minus an errno. If the table is a full copy, one of its entries is
- * closed to make room. */
+ * closed to make room. The number may be 0, 1 or 2. */
 int ensio_private_open(const char *path, int flags, unsigned mode);
 
 /* Calls `each` for every line of a small file until it returns nonzero; `each` may change the line. Lines longer than

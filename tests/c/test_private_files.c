@@ -1,5 +1,5 @@
 /* Files of the recorder, opened where the program cannot meet their descriptors: alone, among threads that put files on
- * any number, and with a full table. */
+ * any number, and with a full table. What the program closes is released then, whatever the recorder does. */
 #include "recorder_world.h"
 
 #include <core/lock.h>
@@ -8,10 +8,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NUMBERS 40
@@ -141,12 +148,53 @@ static void nested(void)
     int own, fds[2];
     begin();
     own = open(program_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const int before = open_descriptors();
     CHECK(pthread_create(&thread, NULL, claim_numbers, &own) == 0);
     CHECK(with_private_files(open_and_nest, fds) == 64);
-    CHECK(fds[0] > 2);
+    CHECK(fds[0] >= 0);
     stop = 1;
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(fcntl(fds[0], F_GETFD) == -1 && fcntl(fds[1], F_GETFD) == -1); /* they were never here */
+    CHECK(open_descriptors() <= before); /* they were never here; the thread closes numbers that were inherited */
+}
+
+/* From here on, this thread only runs where no other one wants its processor. */
+static int64_t yield_always(void *state)
+{
+    const struct sched_param none = {0};
+    (void)state;
+    return sched_setscheduler((pid_t)syscall(SYS_gettid), SCHED_IDLE, &none);
+}
+
+static void *sleep_only(void *given)
+{
+    pause();
+    return given;
+}
+
+/* A lock goes with the program's last close, and a reader sees the end of a pipe, though the thread that had the
+ * recorder's files has not ended yet. */
+static void released_by_its_close(void)
+{
+    pthread_t thread;
+    cpu_set_t first;
+    char byte;
+    int ends[2];
+    begin();
+    CPU_ZERO(&first);
+    CPU_SET(sched_getcpu(), &first);
+    CHECK(pthread_create(&thread, NULL, sleep_only, NULL) == 0);
+    CHECK(sched_setaffinity(0, sizeof first, &first) == 0);
+    for (int i = 0; i < 200; i++) {
+        int fd = open(program_path, O_RDWR | O_CREAT, 0600);
+        CHECK(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+        CHECK(pipe2(ends, O_NONBLOCK) == 0);
+        CHECK(with_private_files(yield_always, NULL) == 0);
+        CHECK(close(ends[1]) == 0 && read(ends[0], &byte, 1) == 0 && close(ends[0]) == 0);
+        CHECK(close(fd) == 0);
+        fd = open(program_path, O_RDWR);
+        CHECK(flock(fd, LOCK_EX | LOCK_NB) == 0);
+        CHECK(close(fd) == 0);
+    }
 }
 
 static int fill_table(int numbers)
@@ -162,19 +210,45 @@ static int fill_table(int numbers)
     return last;
 }
 
-/* With a full table, room is made in the copy: the program's descriptors stay. */
+/* With a full table, another one has room: the program's descriptors stay. */
 static void full_table(void)
 {
     int fd = -1;
     begin();
     const int last = fill_table(30);
-    CHECK(with_private_files(append_own, &fd) == 64 && fd == last);
+    CHECK(with_private_files(append_own, &fd) == 64 && fd >= 0 && fd < last);
     CHECK(length_of(own_path) == 64);
     for (int number = 3; number <= last; number++)
         CHECK(fcntl(number, F_GETFD) >= 0);
     CHECK(open("/dev/null", O_RDONLY) == -1 && errno == EMFILE);
     CHECK(ensio_private_open(own_path, O_RDONLY, 0) == -EMFILE); /* not in a copy: none is closed */
     CHECK(fcntl(last, F_GETFD) >= 0);
+}
+
+/* From here on, this process has no close_range, as before Linux 5.9. */
+static void be_an_older_kernel(void)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 436, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {.len = sizeof steps / sizeof *steps, .filter = steps};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+    CHECK(syscall(436, 0U, ~0U, 0) == -1 && errno == ENOSYS);
+}
+
+static void released_on_an_older_kernel(void)
+{
+    be_an_older_kernel();
+    released_by_its_close();
+}
+
+static void full_table_on_an_older_kernel(void)
+{
+    be_an_older_kernel();
+    full_table();
 }
 
 static int lines_seen;
@@ -228,6 +302,9 @@ int main(void)
     CASE(among_threads);
     CASE(nested);
     CASE(full_table);
+    CASE(released_by_its_close);
+    CASE(full_table_on_an_older_kernel);
+    CASE(released_on_an_older_kernel);
     CASE(lines);
     return 0;
 }
