@@ -13,7 +13,7 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, share_te
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.structure.collective_steps import step_table
+from ensembles.structure.collective_steps import step_notes, step_table
 from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
@@ -82,11 +82,12 @@ def find_phases(run: Run) -> PhasesFound:
 
 def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
     """Tabulate where the tasks of collective calls spent their time, as ``ensio phases`` does."""
-    steps = step_table(found, run.info.clock_error_ns)
+    steps = step_table(found, run.info.clock_error_ns, run.info.crowded_text)
     if steps is None:
         return None
+    notes = " ".join(step_notes(steps.to_json()))
     if steps.refused:
-        return MomentsTable((), (), f"The steps of collective calls are not known: {steps.refused}.")
+        return MomentsTable((), (), notes)
     headers = ("collective call", "calls", "tasks", "time", "communication", "storage", "entry", "others")
     rows = [
         (
@@ -101,20 +102,7 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
         )
         for row in steps.rows
     ]
-    note = (
-        "Steps of collective calls, summed over tasks. Storage: the task is in a storage call. Entry: it "
-        "waits for tasks that have not entered yet. Others: it waits for the storage calls of others. "
-        "Communication: the rest, in which tasks exchange data."
-    )
-    independent = sum(row.independent_calls for row in steps.rows)
-    if independent:
-        note += f" In {count_text(independent, 'call')} tasks did not wait for each other."
-    if steps.unmatched_calls:
-        note += (
-            f" {count_text(steps.unmatched_calls, 'collective call')} could not be matched, because some "
-            "tasks call the function on the file more often than others."
-        )
-    return MomentsTable(headers, rows, note)
+    return MomentsTable(headers, rows, notes)
 
 
 def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:

@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from ensembles.cli.counters_text import counter_headline, counters_text
+from ensembles.model.run_info import crowded_text
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
@@ -84,12 +85,9 @@ def _what_ran(information: dict[str, Any]) -> str:
     on = ", ".join(hosts) if len(hosts) <= 4 else f"{hosts[0]} ... {hosts[-1]} ({len(hosts)} nodes)"
     if hosts:
         lines.append(_line("hosts", on))
-    for host, tasks in list(information["oversubscribed"].items())[:1]:
-        shared = count_text(information["processors"][host], "processor")
-        more = len(information["oversubscribed"]) - 1
-        others = f" (and so on {count_text(more, 'other node')})" if more else ""
-        sentence = f"{tasks} tasks share the {shared} of {host}{others}: calls also wait for a processor"
-        lines += _wrapped("processors", sentence)
+    crowded = crowded_text(information["oversubscribed"], information["processors"])
+    if crowded:
+        lines += _wrapped("processors", f"{crowded}: calls also wait for a processor")
     if information["job"]:
         user = f", user {information['user']}" if information["user"] else ""
         lines.append(_line("job", information["job"] + user))

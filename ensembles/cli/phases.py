@@ -90,7 +90,7 @@ def execute(args: argparse.Namespace) -> int:
     collective = found["collective"].to_json() if run.info.has_all_events and not selection.phases else None
     # Of some calls only, the steps of collective calls and waits are not known.
     has_all = run.info.has_all_events and _is_whole(selection)
-    steps = step_table(found["steps"], run.info.clock_error_ns) if has_all else None
+    steps = step_table(found["steps"], run.info.clock_error_ns, run.info.crowded_text) if has_all else None
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
     result["collective_steps"] = None if steps is None else steps.to_json()
     if has_all:

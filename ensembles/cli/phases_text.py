@@ -10,6 +10,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import WIDTH, wrapped
+from ensembles.structure.collective_steps import step_notes
 from ensembles.structure.phases.waiting import NOT_MEETING
 
 if TYPE_CHECKING:
@@ -137,9 +138,7 @@ def _steps(steps: dict[str, Any] | None) -> str:
     """Format the steps of collective calls."""
     if steps is None:
         return ""
-    lines = []
-    if steps["refused"]:
-        lines.append(wrapped(f"The steps of collective calls are not known: {steps['refused']}."))
+    lines = [wrapped(note) for note in step_notes(steps)]
     if steps["rows"]:
         headers = ("collective call", "calls", "tasks", "time", "communication", "storage", "entry", "others")
         rows = [
@@ -152,24 +151,7 @@ def _steps(steps: dict[str, Any] | None) -> str:
             )
             for row in steps["rows"]
         ]
-        lines.append(table_text(headers, rows))
-        lines.append(
-            wrapped(
-                "Steps of collective calls, summed over tasks. storage: the task is in a storage call; "
-                "entry: it waits for tasks that have not entered yet; others: it waits for the storage calls "
-                "of others; communication: the rest, in which tasks exchange data."
-            )
-        )
-    independent = sum(row["independent_calls"] for row in steps["rows"])
-    if independent:
-        lines.append(wrapped(f"In {count_text(independent, 'call')} tasks did not wait for each other."))
-    if steps["unmatched_calls"]:
-        lines.append(
-            wrapped(
-                f"{count_text(steps['unmatched_calls'], 'collective call')} could not be matched, because "
-                "some tasks call the function on the file more often than others."
-            )
-        )
+        lines.insert(0, table_text(headers, rows))
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ import datetime
 import html
 import os
 from collections import Counter
+from collections.abc import Mapping
 
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
@@ -13,6 +14,7 @@ from ensembles.model.flights import Flights
 from ensembles.model.lustre import Striping, decode_layout
 from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.sites import Site
+from ensembles.model.units import count_text
 
 _SIMULATED = "ENSIO_SIMULATED_"
 
@@ -33,6 +35,32 @@ POINT_TO_POINT = frozenset(
     ]
 )
 """Functions that wait for messages, or complete I/O (``libtrace/calls/mpisync.def``)."""
+
+
+def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int]) -> str:
+    """Return which tasks share processors, as part of a sentence.
+
+    Parameters
+    ----------
+    oversubscribed, processors : mapping of str to int
+        Tasks of the nodes with fewer processors than tasks, and processors of all nodes.
+
+    Returns
+    -------
+    str
+        ``""`` if no node is among them.
+
+    Examples
+    --------
+    >>> crowded_text({"n1": 8, "n2": 8}, {"n1": 2, "n2": 2})
+    '8 tasks share the 2 processors of n1 (and so on 1 other node)'
+    """
+    if not oversubscribed:
+        return ""
+    host, tasks = max(oversubscribed.items(), key=lambda item: item[1])
+    more = len(oversubscribed) - 1
+    others = f" (and so on {count_text(more, 'other node')})" if more else ""
+    return f"{tasks} tasks share the {count_text(processors[host], 'processor')} of {host}{others}"
 
 
 class RunInfo:
@@ -275,6 +303,11 @@ class RunInfo:
         """Tasks of each node that has fewer processors than tasks, so that calls wait for a processor."""
         tasks = Counter(host for host, _ in {(one.host, one.rank) for one in self.processes if one.rank >= 0})
         return {host: tasks[host] for host, count in self.processors.items() if tasks[host] > count}
+
+    @property
+    def crowded_text(self) -> str:
+        """Which tasks share processors, as part of a sentence; ``""`` if none do."""
+        return crowded_text(self.oversubscribed, self.processors)
 
     @property
     def mounts(self) -> dict[str, tuple[Mount, ...]]:

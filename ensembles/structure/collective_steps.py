@@ -15,6 +15,7 @@ time without storage is all communication, or work of the library.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -88,11 +89,14 @@ class CollectiveStepTable:
         Calls of functions that some tasks called on a file more often than others; they are in no row.
     refused : str or None
         Why there are no rows.
+    crowded : str
+        Which tasks share processors, so that messages wait for one; ``""`` if none do.
     """
 
     rows: tuple[StepTimes, ...]
     unmatched_calls: int
     refused: str | None
+    crowded: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -100,10 +104,51 @@ class CollectiveStepTable:
             "rows": [row.to_json() for row in self.rows],
             "unmatched_calls": self.unmatched_calls,
             "refused": self.refused,
+            "crowded": self.crowded,
         }
 
 
-def step_table(found: CollectiveSteps, clock_error_ns: int = 0) -> CollectiveStepTable | None:
+def step_notes(steps: Mapping[str, Any]) -> list[str]:
+    """Return what belongs to the table of steps: commands and reports say the same.
+
+    Parameters
+    ----------
+    steps : mapping
+        As `CollectiveStepTable.to_json` returns.
+
+    Returns
+    -------
+    list of str
+        Sentences.
+    """
+    notes = []
+    if steps["refused"]:
+        notes.append(f"The steps of collective calls are not known: {steps['refused']}.")
+    if steps["rows"]:
+        notes.append(
+            "Steps of collective calls, summed over tasks. Storage: the task is in a storage call. Entry: it "
+            "waits for tasks that have not entered yet. Others: it waits for the storage calls of others. "
+            "Communication: the rest, in which tasks exchange data."
+        )
+        if steps["crowded"]:
+            notes.append(
+                f"{steps['crowded'][0].upper()}{steps['crowded'][1:]}: communication and waits here are also "
+                "those for a processor. Record with at least one processor for each task."
+            )
+    independent = sum(row["independent_calls"] for row in steps["rows"])
+    if independent:
+        notes.append(f"In {count_text(independent, 'call')} tasks did not wait for each other.")
+    if steps["unmatched_calls"]:
+        notes.append(
+            f"{count_text(steps['unmatched_calls'], 'collective call')} could not be matched, because some "
+            "tasks call the function on the file more often than others."
+        )
+    return notes
+
+
+def step_table(
+    found: CollectiveSteps, clock_error_ns: int = 0, crowded: str = ""
+) -> CollectiveStepTable | None:
     """Divide the time of collective calls into steps.
 
     Parameters
@@ -111,6 +156,8 @@ def step_table(found: CollectiveSteps, clock_error_ns: int = 0) -> CollectiveSte
     found : CollectiveSteps
     clock_error_ns : int
         Largest error between the clocks of different nodes.
+    crowded : str
+        Which tasks share processors (`ensembles.model.run_info.RunInfo.crowded_text`).
 
     Returns
     -------
@@ -151,7 +198,7 @@ def step_table(found: CollectiveSteps, clock_error_ns: int = 0) -> CollectiveSte
             )
         )
     rows.sort(key=lambda row: (-row.time_s, row.call))
-    return CollectiveStepTable(tuple(rows), unmatched, None)
+    return CollectiveStepTable(tuple(rows), unmatched, None, crowded)
 
 
 def _together(calls: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

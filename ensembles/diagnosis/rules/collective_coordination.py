@@ -11,7 +11,7 @@ from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.cannot_tell import check_coordination
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import seconds_text
 
 NETWORK_BYTES_PER_NS = (1.0, 3.0, 12.0)
 """Rates at which a node exchanges the bytes of its tasks: of 10 Gb/s Ethernet, usual, fast."""
@@ -26,11 +26,13 @@ def _find(case: Case) -> Remedy | None:
     found = collective_calls(case)
     if found is None:
         return None
-    if crowded := case.run.info.oversubscribed:
-        host, tasks = max(crowded.items(), key=lambda item: item[1])
+    if crowded := case.run.info.crowded_text:
+        at_most_s = case.most_s(found.of_windows(case, found.beyond))
         raise NotApplicable(
-            f"{tasks} tasks share the {count_text(case.run.info.processors[host], 'processor')} of node "
-            f"{host}, so that messages wait for a processor: record with at least one processor for each task"
+            f"collective calls take up to {seconds_text(at_most_s)} of this run beyond the storage inside them, "
+            f"but {crowded}, so that messages wait for a processor: record with at least one processor for "
+            "each task",
+            at_most_s,
         )
     storage, beyond = found.storage, found.beyond
     moved = case.by_cell(np.where(found.rows, case.rows["bytes"], 0)).sum(axis=1)

@@ -133,3 +133,30 @@ def test_one_long_close_of_many_is_no_cost_of_each_close(tmp_path: Path) -> None
     each = en.diagnose(io_run(tmp_path / "b", [closes([40_000] * 6)]))
     reasons = [entry.reason for entry in each.not_examined if entry.id == "close-cost"]
     assert not any("one of 6" in reason for reason in reasons)
+
+
+def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_below_the_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Calls take 4 ms more than storage; whether messages are slow shows only with enough processors."""
+
+    def tasks() -> list[list[Made]]:
+        return [
+            [
+                Made("MPI_File_write_at_all", 4000, MIB, at, inside=[Made("pwrite", 1000, MIB, at)])
+                for at in range(rank * MIB, 128 * MIB, 4 * MIB)
+            ]
+            for rank in range(4)
+        ]
+
+    io_run(tmp_path / "few", tasks(), processors="2")
+    io_run(tmp_path / "enough", tasks(), processors="4")
+    main(["diagnose", str(tmp_path / "few")])
+    few = words(capsys.readouterr().out)
+    assert "not decided: collective-coordination: collective calls take up to " in few
+    assert "4 tasks share the 2 processors of node0000, so that messages wait for a processor" in few
+    main(["phases", str(tmp_path / "few")])
+    below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for a processor"
+    assert below in words(capsys.readouterr().out)
+    main(["diagnose", str(tmp_path / "enough")])
+    assert "collective-coordination (confidence" in capsys.readouterr().out
