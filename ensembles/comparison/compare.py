@@ -13,7 +13,7 @@ from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
-from ensembles.comparison.totals import ComparedSums, Total, make_total, sums_of_run, totals_of_runs
+from ensembles.comparison.totals import ComparedSums, Total, counts_text, make_total, sums_of_run, totals_of_runs
 from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, MARGIN, MIXED, SLOWER
 from ensembles.comparison.whole_runs import quantile_ratios
@@ -340,9 +340,8 @@ def _with_totals(found: Comparison, totals: list[Total]) -> Comparison:
     found = replace(found, totals=totals)
     if not found.counts_differ:
         return found
-    calls, time_s = totals[:2]
-    told = " and ".join(f"{value:,.6g}" for value in calls.typical[1:])
-    counts = f"{told} calls a run instead of {calls.typical[0]:,.6g}"
+    time_s = totals[1]
+    counts = counts_text(totals, [group.name for group in found.groups])
     ratios = [ratio for ratio in time_s.ratios if ratio is not None]
     longer = {SLOWER if ratio > 1 else FASTER for ratio in ratios}
     if not ratios:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
+from ensembles.comparison.totals import counts_text
 from ensembles.comparison.whole_runs import (
     RUN_LABELS,
     fewer_tasks_headline,
@@ -53,9 +54,9 @@ def _move(move: Move, name_group: bool) -> str:
     where = f" at {seconds_text(move.t_s)}" if move.t_s is not None else ""
     subject = {
         "all": "everything moved",
-        "mode place": f"mode {move.mode}{where} moved",
-        "mode weight": f"the weight of mode {move.mode}{where} moved",
-        "mode ratio": f"mode {move.mode}{where} moved relative to the heaviest mode",
+        "mode place": f"the mode{where} moved",
+        "mode weight": f"the weight of the mode{where} moved",
+        "mode ratio": f"the mode{where} moved relative to the heaviest mode",
         "tail": f"the tail, beyond{where.removeprefix(' at')}, moved relative to its mode",
     }[move.what]
     group = f"{sanitize_text(effect.group)}: " if name_group else ""
@@ -243,9 +244,7 @@ def _headline(found: Comparison) -> str:
     if found.blocked is not None:
         return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
     if found.counts_differ:
-        calls = next(total for total in found.totals if total.what == "calls")
-        told = " and ".join(f"{value:,.6g}" for value in calls.typical[1:])
-        return f"{what}: {told} calls a run instead of {calls.typical[0]:,.6g}"
+        return f"{what}: {counts_text(found.totals, without_common_folder([one.name for one in found.groups]))}"
     shift = found.shift
     of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
     known = shift is not None and shift.median_ratio is not None
@@ -271,6 +270,8 @@ def _verdicts(found: Sequence[Comparison]) -> str:
             "of calls; it decides. An interval is for its ratio alone, so it may exclude 1 where p is large. "
             "To ask about one kind only, name it beforehand: --op"
         )
+        if any(_is_by_count(one) for one in found):
+            about += ". Without p: another number of calls makes them different, which needs no test"
         parts.append("\n".join(_filled(about)))
     return "\n\n".join(parts)
 
@@ -290,7 +291,14 @@ def _kind(one: Comparison) -> str:
 
 def _verdict_and_p(one: Comparison) -> tuple[str, str]:
     verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict
-    return verdict, f"{one.tests['p']:.2g}" if one.tests else ""
+    if not one.tests or _is_by_count(one):
+        return verdict, ""
+    return verdict, f"{one.tests['p']:.2g}"
+
+
+def _is_by_count(one: Comparison) -> bool:
+    """Whether only the number of calls makes the kind different: its durations have no part in that."""
+    return bool(one.counts_differ and one.tests and one.tests["p"] > one.level)
 
 
 def _rows_of_kinds(found: Sequence[Comparison]) -> str:

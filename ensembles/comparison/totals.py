@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.comparison.model import RunValues, fit_effects
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import bytes_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -97,6 +99,43 @@ def make_total(what: str, values: Sequence[Sequence[float]], margin: float, leve
         what == "calls"
         and any(is_apart and _is_another(values, g, margin, level) for g, is_apart in enumerate(apart, 1)),
     )
+
+
+def counts_text(totals: Sequence[Total], names: Sequence[str] = ()) -> str:
+    """Return how many calls of a kind the groups make, with their sizes if these differ.
+
+    Parameters
+    ----------
+    totals : sequence of Total
+        Of one kind of calls.
+    names : sequence of str
+        Of all groups. If there are more than two, those that make as many calls as the first are left out.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> calls = make_total("calls", [[128], [2048]], margin=0.1, level=0.05)
+    >>> sizes = make_total("mean_size_bytes", [[262144], [16384]], margin=0.1, level=0.05)
+    >>> counts_text([calls, sizes])
+    '2,048 calls of 16.0 KiB a run instead of 128 of 256 KiB'
+    """
+    by_name = {total.what: total for total in totals}
+    calls, sizes = by_name["calls"].typical, by_name.get("mean_size_bytes")
+    of = [""] * len(calls)
+    if sizes is not None and sizes.differs and all(sizes.typical):
+        of = [f" of {bytes_text(value)}" for value in sizes.typical]
+    others = list(range(1, len(calls)))
+    if len(names) > 2:
+        others = [at for at in others if calls[at] != calls[0]]
+    told = [
+        f"{calls[at]:,.6g}{' calls' if at == others[0] else ''}{of[at]}"
+        + (f" ({sanitize_text(names[at])})" if len(names) > 2 else "")
+        for at in others
+    ]
+    return f"{' and '.join(told)} a run instead of {calls[0]:,.6g}{of[0]}"
 
 
 def _is_another(values: Sequence[Sequence[float]], g: int, margin: float, level: float) -> bool:

@@ -230,9 +230,9 @@ def _of_these_runs(shifts: Sequence[Shift], distance: float | None) -> str:
         elif shift.low is not None and shift.high is not None and shift.low <= 1 <= shift.high:
             said.append(f"the medians of {name} and the first do not differ significantly")
         elif ratio >= 1:
-            said.append(f"{name} is slower: its median is {ratio:.3g} times that of the first")
+            said.append(f"calls of {name} are longer: their median is {ratio:.3g} times that of the first")
         else:
-            said.append(f"{name} is faster: its median is {ratio:.3g} times that of the first")
+            said.append(f"calls of {name} are shorter: their median is {ratio:.3g} times that of the first")
     text = "; ".join(said) or "the medians are unknown"
     return f"{text}, without any overlap of durations" if distance is not None and distance >= 1 else text
 
