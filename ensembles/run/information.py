@@ -50,7 +50,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = _unseen(run, found)
     around = _surroundings(run)
-    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns) + _outside_of_calls(around)
+    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns) + _outside_of_calls(run, table.events, around)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -135,10 +135,14 @@ def _unseen(run: Run, found: RunSums) -> list[str]:
     return [sentence] if sentence else []
 
 
-def _outside_of_calls(around: dict[str, Any]) -> list[str]:
+def _outside_of_calls(run: Run, events: int, around: dict[str, Any]) -> list[str]:
     from ensembles.structure.unseen import outside_of_calls_sentence
 
-    sentence = outside_of_calls_sentence(around["surroundings"]["process"]) if around else ""
+    if not around:
+        return []
+    kept = events if run.info.mode == "trace" else 0
+    process = around["surroundings"]["process"]
+    sentence = outside_of_calls_sentence(process, kept, len(run.info.processes))
     return [sentence] if sentence else []
 
 

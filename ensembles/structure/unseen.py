@@ -19,6 +19,10 @@ _OF_IO = re.compile(
 _MOST_NAMED = 8
 _LEAST_OUTSIDE = 8 << 20
 """Bytes without calls below which loading a program and libraries may be the reason."""
+_RECORD_BYTES = 48
+"""Size of a call in the recorder's mapped file (``struct ensio_event``)."""
+_PREPARED_BYTES = 2 << 20
+"""Pages of that file that are prepared ahead, for each process."""
 
 
 def unseen_sentence(
@@ -81,7 +85,7 @@ def unseen_sentence(
     )
 
 
-def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
+def outside_of_calls_sentence(process: Mapping[str, int], calls: int = 0, processes: int = 0) -> str:
     """Describe what the processes moved from and to storage without calls of the kind of read and write.
 
     The kernel counts what it fetches from storage for a process, and what the process makes dirty, apart from
@@ -92,6 +96,8 @@ def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
     ----------
     process : mapping of str to int
         Increases of the kernel's counters (`SurroundingsTotals.process`).
+    calls, processes : int
+        Calls that the recorder kept, and processes: its own mapped files are among the dirty pages.
 
     Returns
     -------
@@ -106,6 +112,7 @@ def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
     'the processes fetched 64.0 MiB from storage'
     """
     found = []
+    own = calls * _RECORD_BYTES + processes * _PREPARED_BYTES
     for words, moved, by_calls in (
         (
             "fetched {} from storage, and read calls returned {} in all",
@@ -114,7 +121,7 @@ def outside_of_calls_sentence(process: Mapping[str, int]) -> str:
         ),
         (
             "made {} of files dirty, and write calls took {} in all",
-            process.get("write_bytes", 0) - process.get("cancelled_write_bytes", 0),
+            process.get("write_bytes", 0) - process.get("cancelled_write_bytes", 0) - own,
             process.get("written_by_calls", 0),
         ),
     ):
