@@ -32,9 +32,12 @@ NO_BARRIERS = (
 
 
 class Barriers(Summary):
-    """A mergeable summary: the synchronising calls of a run, 32 bytes each."""
+    """A mergeable summary: the synchronising calls of a run, 32 bytes each.
 
-    columns = ("call", "duration", "rank", "requested", "start")
+    Calls inside an I/O call are left out: HDF5 lets tasks meet in the middle of a write, which goes on.
+    """
+
+    columns = ("call", "depth", "duration", "rank", "requested", "start")
     requires = ANY_ORDER
     results = ("_calls", "_parts")
 
@@ -46,7 +49,7 @@ class Barriers(Summary):
         """Add events of one run."""
         self._calls = chunk.calls
         known = np.array([call.name in SYNCHRONISING for call in chunk.calls], bool)
-        mine = np.flatnonzero(known[chunk.call]) if known.any() else np.empty(0, np.int64)
+        mine = np.flatnonzero(known[chunk.call] & (chunk.depth == 0)) if known.any() else np.empty(0, np.int64)
         if len(mine):
             part = (chunk.rank, chunk.start, chunk.end, chunk.call, chunk.requested)
             self._parts.append(tuple(column[mine] for column in part))

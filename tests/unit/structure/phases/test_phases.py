@@ -65,6 +65,20 @@ def test_barriers_of_parts_of_the_ranks_end_no_phase():
     assert_phases(events, truth, "barriers")
 
 
+def test_tasks_that_meet_inside_a_call_end_no_phase():
+    """As in HDF5, which sums up in the middle of a write; the same calls outside are barriers."""
+    program = Program(4, 3)
+    for _ in range(5):
+        program.io("pwrite", 2)
+        program.meet("MPI_Allreduce", size=8, ends_phase=False)
+        program.io("pwrite", 2)
+        program.meet()
+    events, truth = program.recorded()
+    assert find_phases(events).count == 10
+    events.depth[events.call == NUMBERS["MPI_Allreduce"]] = 1
+    assert_phases(events, truth, "barriers")
+
+
 def test_rows_of_ranks_that_sum_up_equally_often_end_no_phase():
     program = Program(16, 8)
     for _ in range(4):
