@@ -154,7 +154,7 @@ def _linear(
         name="histogram_linear",
     )
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     label_duration_axis(fig)
     if look.per_mib:
         fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")

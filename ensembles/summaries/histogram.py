@@ -112,7 +112,7 @@ class LogHistogram(Summary):
     def rebinned(self, call: Call, edges_s: np.ndarray) -> np.ndarray:
         """Count durations by other bins.
 
-        The durations of a bin are taken to be evenly spread over it.
+        The durations of a bin are taken to be evenly spread over it, and each call counts in one bin.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class LogHistogram(Summary):
         Returns
         -------
         ndarray of float64, shape (k,)
-            Counts, which may be fractions.
+            Whole numbers.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class LogHistogram(Summary):
             The function did not occur.
         """
         before = np.concatenate([[0], np.cumsum(self.counts[call])])
-        return np.diff(np.interp(edges_s, bin_edges_s(), before))
+        return np.diff(np.rint(np.interp(edges_s, bin_edges_s(), before)))
 
     def coarse(self, call: Call, per_octave: int = 8) -> tuple[np.ndarray, np.ndarray]:
         """Count durations by coarser bins of nearly equal ratio.

@@ -47,13 +47,14 @@ def test_rebinning_keeps_every_call(duration_ns: np.ndarray, bins: int) -> None:
     edges_s = np.linspace(0, 2e3, bins + 1)
     counts = histogram_of(duration_ns).rebinned(CALLS[0], edges_s)
     assert counts.shape == (bins,)
-    assert counts.sum() == pytest.approx(len(duration_ns))
+    assert counts.sum() == len(duration_ns)
+    assert (counts == np.rint(counts)).all()
 
 
 def test_rebinning_a_uniform_ensemble_gives_no_spikes() -> None:
     counts = histogram_of(np.arange(1_000_000, 2_000_000)).rebinned(CALLS[0], np.linspace(1e-3, 2e-3, 98))
     # The first and the last bins of the law reach beyond the ensemble.
-    np.testing.assert_allclose(counts[5:-5], 1_000_000 / 97, rtol=1e-6)
+    np.testing.assert_allclose(counts[5:-5], 1_000_000 / 97, atol=1)
 
 
 @pytest.mark.parametrize("per_octave", [4, 8])
