@@ -44,6 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_rate,
         help="rate that the file system can reach, such as 20GB/s (default: the highest of these runs)",
     )
+    parser.add_argument(
+        "--file",
+        metavar="GLOB",
+        action="append",
+        help="calls on these files only, such as '*.h5' for the part of a benchmark that uses HDF5: absolute "
+        "paths, with wildcards; may be repeated",
+    )
+    parser.add_argument("--phase", metavar="NUMBERS", help="calls of these phases only, such as 3 or 1,4-8")
     add_json(parser)
     add_scale_arguments(parser)
 
@@ -52,7 +60,8 @@ def execute(args: argparse.Namespace) -> int:
     """Print the rates."""
     from ensembles.run.scaling import scaling
 
-    found = scaling(_opened(args), args.op, args.by, args.maximum)
+    filters = {name: value for name in ("file", "phase") if (value := getattr(args, name))}
+    found = scaling(_opened(args), args.op, args.by, args.maximum, **filters)
     print(json.dumps(found.to_json(), indent=2) if args.json else _text(found))
     for note in found.notes:
         warn(f"note: {note}")

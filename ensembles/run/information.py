@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.layers import LayerTimes
     from ensembles.summaries.regiontimes import RegionTimes
+    from ensembles.run.selection import Selection
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
@@ -261,10 +262,13 @@ def _region_times(run: Run) -> RegionTimes:
     return RegionTimes(run.regions)
 
 
-def sums_of(run: Run) -> RunSums:
-    """Compute the totals of a run, in one pass over its events or from the summary of its recorder."""
+def sums_of(run: Run, selection: Selection | None = None) -> RunSums:
+    """Compute the totals of a run, in one pass over its events or from the summary of its recorder.
+
+    Of selected calls only, the run needs all events.
+    """
     if run.info.has_all_events:
-        return sums_from_events(run, run.summarize(sums_requests(run)).summaries)
+        return sums_from_events(run, run.summarize(sums_requests(run), selection=selection).summaries)
     return _from_summary(run)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import share_text
 from ensembles.run.headline import find_headline
 from ensembles.run.information import sums_of
+from ensembles.run.selection import Filters, Selection
 from ensembles.run.tables import totals_by_file, totals_by_rank
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class RunRate:
     bytes_per_s : float
         Rate by the time in which the files were open; while data moved, if the run has no opens. Time in
         which no task has a file open does not count, so that the rate may be above that of IOR.
+    layer_share : float
+        Share of the bytes that calls of this layer moved; the rate is of all of them.
     """
 
     path: str
@@ -73,6 +77,7 @@ class RunRate:
     files: str
     bytes: int
     bytes_per_s: float
+    layer_share: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -147,13 +152,16 @@ class Scaling:
         return asdict(self)
 
 
-def run_rate(run: Run, direction: Direction = "write") -> RunRate:
+def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters]) -> RunRate:
     """Compute the rate of a run.
 
     Parameters
     ----------
     run : Run
     direction : {"write", "read"}
+    **filters
+        Calls that count, as of `ensembles.run.run.Run.select`: ``file="*.h5"`` for the part of a benchmark that
+        uses HDF5, or ``phase=3``.
 
     Returns
     -------
@@ -176,7 +184,8 @@ def run_rate(run: Run, direction: Direction = "write") -> RunRate:
             f"{run.path} {run.info.how_it_was_recorded}, and its rate needs the times of all calls: "
             f"{run.info.how_to_keep_calls}"
         )
-    sums = sums_of(run)
+    selection = Selection.parse(**filters).for_run(run)
+    sums = sums_of(run, selection)
     moved = {"read": sums.totals.bytes_read, "write": sums.totals.bytes_written}
     transfer = find_headline(run, sums.table.span_ns * 1e-9, moved, sums.times).to_json()["transfers"][
         direction
@@ -185,7 +194,8 @@ def run_rate(run: Run, direction: Direction = "write") -> RunRate:
     if not transfer["bytes"] or not per_s:
         other = "read" if direction == "write" else "write"
         instead = f": try --op {other}" if moved[other] else ""
-        raise EnsioError(f"{run.path} has no {direction} that moved bytes{instead}")
+        among = " among the selected calls" if filters else ""
+        raise EnsioError(f"{run.path} has no {direction} that moved bytes{among}{instead}")
     by_layer: dict[str, int] = {}
     for call, of_call in sums.table.totals.items():
         if call.op == direction:
@@ -199,17 +209,19 @@ def run_rate(run: Run, direction: Direction = "write") -> RunRate:
         key=lambda layer: by_layer[layer],
         default=max(by_layer, key=lambda layer: by_layer[layer]),
     )
-    outermost = max(_outermost(run, direction).items(), key=lambda entry: entry[1])[0]
-    writers = sum(1 for rank in totals_by_rank(run, op=direction, layer=lowest) if rank.calls)
+    by_outermost = _outermost(run, direction, selection)
+    outermost = max(by_outermost, key=lambda layer: by_outermost[layer])
+    writers = sum(1 for rank in totals_by_rank(run, **{**filters, "op": direction, "layer": lowest}) if rank.calls)
     return RunRate(
         run.path,
         run.tasks,
         len({process.host for process in run.info.processes}) or 1,
         writers,
         outermost,
-        _files(run, direction),
+        _files(run, direction, filters),
         transfer["bytes"],
         float(per_s),
+        by_outermost[outermost] / max(sum(by_outermost.values()), 1),
     )
 
 
@@ -218,6 +230,7 @@ def scaling(
     direction: Direction = "write",
     by: By = "tasks",
     maximum_bytes_per_s: float | None = None,
+    **filters: Unpack[Filters],
 ) -> Scaling:
     """Compute rates against the number of tasks, nodes or writers.
 
@@ -229,6 +242,8 @@ def scaling(
     by : {"tasks", "nodes", "writers"}
     maximum_bytes_per_s : float, optional
         Rate that the file system can reach. Default: the highest rate of these runs.
+    **filters
+        As for `run_rate`.
 
     Returns
     -------
@@ -248,8 +263,13 @@ def scaling(
     """
     rates, notes = [], []
     for run in runs:
-        rates.append(run_rate(run, direction))
+        rates.append(run_rate(run, direction, **filters))
         notes += [f"{run.path}: {note}" for note in run.notes]
+        if rates[-1].layer_share < _MOST_OF_BYTES:
+            notes.append(
+                f"{run.path}: {share_text(rates[-1].layer_share)} of the bytes were moved by {rates[-1].layer}, the "
+                "rate is of all: select files or phases (--file, --phase) to see each interface by itself"
+            )
     if not rates:
         raise EnsioError("there are no runs to compare: name one or more")
     maximum = maximum_bytes_per_s or max(rate.bytes_per_s for rate in rates)
@@ -321,20 +341,21 @@ def _point(
     )
 
 
-def _outermost(run: Run, direction: Direction) -> dict[str, int]:
+def _outermost(run: Run, direction: Direction, selection: Selection) -> dict[str, int]:
     """Return the bytes that outermost calls moved, by layer."""
     from ensembles.ensemble.main_group import CallGroups
     from ensembles.passes.summary import ignoring_run
 
     moved: dict[str, int] = {}
-    for group in run.summarize(ignoring_run(CallGroups)).groups():
+    for group in run.summarize(ignoring_run(CallGroups), selection=selection).groups():
         if group.op == direction:
             moved[group.layer] = moved.get(group.layer, 0) + group.bytes
     return moved
 
 
-def _files(run: Run, direction: Direction) -> str:
-    rows = [row for row in totals_by_file(run, "bytes", op=direction) if _bytes_of(row, direction) > 0]
+def _files(run: Run, direction: Direction, filters: Filters) -> str:
+    chosen_calls: Filters = {**filters, "op": direction}
+    rows = [row for row in totals_by_file(run, "bytes", **chosen_calls) if _bytes_of(row, direction) > 0]
     whole, seen, chosen = sum(_bytes_of(row, direction) for row in rows), 0, []
     for row in sorted(rows, key=lambda row: -_bytes_of(row, direction)):
         if seen >= _MOST_OF_BYTES * whole:

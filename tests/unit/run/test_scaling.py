@@ -9,8 +9,10 @@ from made_spools import made_events, spool
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
+from ensembles.model.events import Call
 from ensembles.run.scaling import RunRate, run_rate, runs_in_series, scaling
 from ensembles.workloads.synthetic import synthetic_run
+from ensembles.writers.native.spool import POSIX_CALLS
 
 MIB = 1 << 20
 
@@ -132,3 +134,29 @@ def test_a_maximum_that_is_no_rate_is_refused(folders, capsys, rate):
         main(["scaling", str(folders["a"]), f"--maximum={rate}"])
     assert stopped.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_files_of_another_interface_have_their_rate(tmp_path, capsys):
+    """Three quarters of the bytes in one file by write, a quarter in another by fwrite."""
+    calls = {**POSIX_CALLS, 70: Call("fwrite", "stdio", "write")}
+    for rank in range(2):
+        events = made_events(16, seed=rank)
+        events["requested"] = events["moved"] = MIB
+        events["call"][12:], events["file"][12:] = 70, 2
+        files = {1: "/data/a.dat", 2: "/data/b.txt"}
+        spool(tmp_path / "both" / f"{rank}.spool", [events], files=files, calls=calls, rank=rank)
+    run = en.open(tmp_path / "both")
+    whole, posix, stdio = (run_rate(run, **filters) for filters in ({}, {"file": "*.dat"}, {"file": "*.txt"}))
+    assert [(one.layer, one.bytes) for one in (whole, posix, stdio)] == [
+        ("posix", 32 * MIB),
+        ("posix", 24 * MIB),
+        ("stdio", 8 * MIB),
+    ]
+    assert (whole.layer_share, posix.layer_share, posix.files) == (0.75, 1, "shared")
+    assert main(["scaling", str(tmp_path / "both")]) == 0
+    assert "75 % of the bytes were moved by posix" in capsys.readouterr().err
+    assert main(["scaling", str(tmp_path / "both"), "--file", "*.txt"]) == 0
+    told = capsys.readouterr()
+    assert "stdio" in told.out
+    assert not told.err
+    assert main(["scaling", str(tmp_path / "both"), "--file", "*.none"]) == 2
