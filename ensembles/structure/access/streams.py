@@ -8,8 +8,9 @@ import numpy as np
 
 ORDERS = ("sequential", "strided", "repeated", "random", "first", "unknown")
 """How a transfer follows the one before it. Sequential: it begins where that ended. Strided: offsets grow or
-fall by the same amount as before, or as next. Repeated: the same offset again. First: there is none before.
-Unknown: its offset, or that of the one before, is not known."""
+fall by the same amount as before, or as next. Repeated: the same offset again. First: there is none before, or
+it goes back to where the first one began, as a loop that is run again. Unknown: its offset, or that of the one
+before, is not known."""
 
 SEQUENTIAL, STRIDED, REPEATED, RANDOM, FIRST, UNKNOWN = range(len(ORDERS))
 
@@ -54,6 +55,12 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
     >>> steps = follow(np.zeros(6, int), np.array([0, 4, 10, 14, 20, 24]), np.full(6, 4))
     >>> [ORDERS[number] for number in steps.order]
     ['first', 'sequential', 'strided', 'sequential', 'strided', 'sequential']
+
+    The same again, from the beginning:
+
+    >>> steps = follow(np.zeros(4, int), np.array([0, 4, 0, 4]), np.full(4, 4))
+    >>> [ORDERS[number] for number in steps.order]
+    ['first', 'sequential', 'first', 'sequential']
     """
     n = len(stream)
     at = np.argsort(stream, kind="stable")
@@ -70,9 +77,12 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
     alike = np.zeros(len(heads), bool)
     alike[1:] = ~first[1:] & ~first[:-1] & (delta[1:] == delta[:-1])
     alike[:-1] |= alike[1:]
+    begins = start[np.maximum.accumulate(np.where(first, np.arange(len(heads)), 0))]
+    again = ~alike & (start == begins) & (delta != 0)
+    delta[again] = 0
     order = np.where(alike, STRIDED, RANDOM)
     order[delta == 0] = REPEATED
-    order[first] = FIRST
+    order[first | again] = FIRST
     found = Steps(np.full(n, SEQUENTIAL), np.zeros(n, np.int64))
     found.order[at[heads]], found.delta[at[heads]] = order, delta
     found.order[at[unknown]] = UNKNOWN

@@ -137,6 +137,18 @@ def test_sizes_without_number_become_octaves():
     assert "read 4 KiB to 8 KiB" in line_of(pattern(calls))
 
 
+def test_a_loop_that_starts_again_at_its_beginning_keeps_its_order():
+    """As IOR with repetitions: four segments of 16 transfers, three times."""
+
+    def turn(op):
+        starts = [segment * 16 * MIB for segment in range(4)]
+        return [(op, start + piece * MIB // 4, MIB // 4) for start in starts for piece in range(16)]
+
+    found = pattern([*turn("write"), *turn("read")] * 3)
+    assert "in pieces of 16 calls strided by 16 MiB" in line_of(found)
+    assert {group.order for group in found.files} == {"strided"}
+
+
 @given(st.lists(st.integers(0, 3), max_size=60))
 def test_loops_are_the_sequence(tokens):
     loops = find_loops(np.array(tokens, int))
@@ -179,7 +191,7 @@ def test_orders_by_a_plain_loop(rows):
                 continue
             h = heads.index(n)
             around = [steps[j] for j in (h - 1, h + 1) if 0 < j < len(steps)]
-            kind = "strided" if steps[h] in around else "random"
+            kind = "strided" if steps[h] in around else "first" if starts[h] == starts[0] else "random"
             assert name == ("first" if h == 0 else "repeated" if steps[h] == 0 else kind)
 
 
