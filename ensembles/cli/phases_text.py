@@ -13,6 +13,8 @@ from ensembles.model.wrapped import WIDTH, wrapped
 from ensembles.structure.collective_steps import step_notes
 from ensembles.structure.phases.waiting import NOT_MEETING
 
+_MOST_NAMED = 8
+
 if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTotals
@@ -93,8 +95,8 @@ def phases_text(
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
         ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
-        ``collective_steps``; ``late_entry`` if a task enters collective calls late, and ``waiting_inside`` if
-        tasks wait inside phases. ``lost_s`` is None if the run does not show that tasks wait for each other.
+        ``collective_steps``; ``phases_without_calls`` of named phases; ``late_entry`` if a task enters
+        collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the run does not show that tasks wait for each other.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
 
@@ -129,6 +131,7 @@ def phases_text(
     parts += [
         _steps(result["collective_steps"]),
         _late_entry(result.get("late_entry")),
+        _without_calls(phases, result.get("phases_without_calls", ())),
         _without_io(result["without_io"], with_messages or bool(phases.message_steps)),
     ]
     return "\n\n".join(filter(None, parts))
@@ -163,6 +166,16 @@ def _late_entry(late: dict[str, Any] | None) -> str:
         return ""
     text = str(LateEntry(**late))
     return wrapped(f"{text[0].upper()}{text[1:]}.")
+
+
+def _without_calls(phases: Phases, numbers: Sequence[int]) -> str:
+    """Name the phases of the program in which no task made an I/O call."""
+    if not numbers:
+        return ""
+    named = [sanitize_text(phases.names[number - 1]) for number in numbers[:_MOST_NAMED]]
+    more = f" and {len(numbers) - _MOST_NAMED:,} more" if len(numbers) > _MOST_NAMED else ""
+    names = ", ".join(dict.fromkeys(named))
+    return wrapped(f"No task made an I/O call in {count_text(len(numbers), 'phase')}: {names}{more}.")
 
 
 def _without_io(without_io: dict[str, Any] | None, has_messages: bool) -> str:

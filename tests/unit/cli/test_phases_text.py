@@ -112,3 +112,23 @@ def test_the_layer_of_messages_is_not_advised_where_it_was_recorded(
     assert "2 steps between collective calls had no I/O" in text
     assert ("had no I/O and no messages" in text) == with_messages
     assert ("--layers default,mpimsg" in text) != with_messages
+
+
+def test_named_phases_without_a_call_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the steps of the two-phase benchmark in which tasks only exchange messages."""
+    run = str(tmp_path / "run")
+    assert main(["simulate", "twophase", "--fs", "sdumont", "--seed", "1", "-o", run]) == 0
+    capsys.readouterr()
+    assert main(["phases", run]) == 0
+    told = capsys.readouterr().out
+    assert "No task made an I/O call in 4 phases: 1-ranges, 2-counts, 3-offsets, 4-data." in told
+    assert main(["phases", run, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["phases_without_calls"] == [1, 2, 3, 4]
+
+
+def test_the_help_names_every_model(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    for model in (Path(__file__).parents[3] / "testbed" / "models").glob("*.toml"):
+        assert f" {model.stem}," in told
