@@ -170,7 +170,7 @@ run_all_tests() {
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
     wait "$prepared" || true  # what cannot be collected is reported below
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    # The slow files come first, so that no single one is left at the end.
+    # The longest files come first (tests/conftest.py), then the slow ones, so that no single one is left at the end.
     python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder tests/end_to_end tests/corpus tests/unit \
         --junitxml="$log/pytest.xml" | # the time of each test
         tee "$log/pytest.log" || pytest_status=$?
