@@ -24,7 +24,7 @@ LONGEST = ("test_notebooks.py", "test_dev.py", "test_frozen.py", "test_kept.py",
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let processes that share the tests begin with the longest files: else one is at work alone at the end."""
+    """Let processes that share the tests begin with the longest files: else one works alone at the end."""
     if hasattr(config, "workerinput"):
         place = {name: number for number, name in enumerate(LONGEST)}
         items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
