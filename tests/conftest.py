@@ -17,3 +17,14 @@ def cache_of_the_session(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+LONGEST = ("test_notebooks.py", "test_dev.py", "test_frozen.py", "test_kept.py", "test_texts.py")
+"""Files that take a minute or more. The answers of the third are those that the next two begin with."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let processes that share the tests begin with the longest files: else one works alone at the end."""
+    if hasattr(config, "workerinput"):
+        place = {name: number for number, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))

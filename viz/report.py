@@ -29,6 +29,7 @@ from ensembles.run.information import (
     sums_requests,
 )
 from ensembles.run.rasters import drawn_raster, kept_raster
+from ensembles.run.requests import RequestTotals, requests_from_sums, requests_of_run, transfer_requests
 from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
@@ -101,6 +102,8 @@ class ReportData:
         Totals of the whole run; None: these are some of its events.
     sites, requests, longest, file, rank : BySite, Requests, LongestCalls and TotalsBy, or None
         None: not every call is an event.
+    transfers : sequence of RequestTotals
+        Reads and writes of each API; empty if these are some of the events.
     """
 
     table: CallTable
@@ -119,6 +122,7 @@ class ReportData:
     longest: LongestCalls | None = None
     file: TotalsBy | None = None
     rank: TotalsBy | None = None
+    transfers: Sequence[RequestTotals] = ()
 
     @property
     def outlined(self) -> Events | None:
@@ -156,8 +160,9 @@ class ReportData:
         found = _found(group) | ({} if kept is None else {"raster": kept})
         if run.info.has_all_events:
             own = {name: found[name] for name in (*_OF_ALL_CALLS, *_OVER_TIME, *_OF_ALL_EVENTS, *_MADE)}
+            transfers = requests_from_sums(found)  # before calls that are not events are added
             sums = sums_from_events(run, found | {"active": found["rate"].active})
-            return cls(**own, sums=sums), group
+            return cls(**own, sums=sums, transfers=transfers), group
         cells, sums = run.summary, sums_of(run)
         return cls(
             sums.table,
@@ -171,6 +176,8 @@ class ReportData:
             sums.events,
             sums.durations_known,
             sums,
+            # Of counters there are tables already.
+            transfers=() if run.counters is not None else requests_of_run(run),
         ), group
 
     @classmethod
@@ -207,7 +214,9 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
     others[_PREFIX + "longest"] = SummaryRequest(_longest_of)
-    others |= {_PREFIX + key: request for key, request in folded_requests().items()}
+    others |= {
+        _PREFIX + key: request for key, request in (folded_requests() | transfer_requests(run)).items()
+    }
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
 
 
@@ -425,4 +434,4 @@ def _folded(run: Any, summaries: ReportData, found: PhasesFound) -> list[Folded]
     sums = {
         key: each for key, each in (("file", summaries.file), ("rank", summaries.rank)) if each is not None
     }
-    return folded_sections(run, sums, found.phases)
+    return folded_sections(run, sums, found.phases, summaries.transfers)

@@ -1,4 +1,7 @@
-"""Sections of the report that are folded until the reader opens them: phases, call indices, files, ranks."""
+"""Sections of the report that are folded until the reader opens them.
+
+Phases, call indices, requests by API, files, ranks.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
+from ensembles.run.requests import RequestTotals, notes_on_requests, part_text
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.files import files
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_ORDINALS = 20
 _MOST_SLOWER = 8
+_MOST_SIZES = 3
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,10 @@ def folded_requests() -> dict[str, SummaryRequest]:
 
 
 def folded_sections(
-    run: Run, sums: Mapping[str, TotalsBy], found: tuple[Phases, Sequence[PhaseTotals]] | None
+    run: Run,
+    sums: Mapping[str, TotalsBy],
+    found: tuple[Phases, Sequence[PhaseTotals]] | None,
+    transfers: Sequence[RequestTotals] = (),
 ) -> list[Folded]:
     """Return the sections of a run.
 
@@ -71,6 +79,8 @@ def folded_sections(
         By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
     found : (Phases, sequence of PhaseTotals) or None
         Its phases, if there are several.
+    transfers : sequence of RequestTotals
+        Its requests by API.
 
     Returns
     -------
@@ -83,9 +93,11 @@ def folded_sections(
         A file of the run can no longer be read.
     """
     sections = [] if found is None else [_of_phases(*found)]
+    of_requests = [_of_requests(transfers)] if transfers else []
     if not sums:
-        return sections
-    return [*sections, *_of_ordinals(run), *_of_files(run, sums["file"]), *_of_ranks(run, sums["rank"])]
+        return [*sections, *of_requests]
+    of_calls = [*_of_ordinals(run), *of_requests]
+    return [*sections, *of_calls, *_of_files(run, sums["file"]), *_of_ranks(run, sums["rank"])]
 
 
 def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
@@ -135,6 +147,41 @@ def _ordinal_table(found: RunOrdinals) -> MomentsTable:
     more = len(found.totals) - len(rows)
     note = f"{more:,} more rows: ensio ordinals lists all." if more else ""
     return MomentsTable((found.op, "calls", "tasks", "median", "p90", "max"), rows, note)
+
+
+def _of_requests(found: Sequence[RequestTotals]) -> Folded:
+    """Tabulate the requests of each API, as ``ensio requests`` does."""
+    most = found[0]
+    title = f"Requests: {most.layer} {most.op} has most, {most.count:,}"
+    off = [row for row in found if row.misaligned and row.located]
+    if off:
+        worst = max(off, key=lambda row: row.misaligned or 0)
+        title = (
+            f"Requests: {part_text(worst.misaligned, worst.located)} of {worst.layer} {worst.op} misaligned"
+        )
+    rows = [
+        (
+            row.layer,
+            row.op,
+            f"{row.count:,}",
+            bytes_text(row.bytes),
+            seconds_text(row.time_s),
+            "" if row.collective is None else f"{row.collective:,}",
+            part_text(row.misaligned, row.located),
+            part_text(row.crossing, row.located),
+            ", ".join(
+                f"{size_text(size.low_bytes)}{'' if size.low_bytes == size.high_bytes else ' and more'}: "
+                f"{share_text(size.share, None)}"
+                for size in row.sizes[:_MOST_SIZES]
+            ),
+        )
+        for row in found
+    ]
+    headers = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing", "sizes")
+    shown = [at for at in range(len(headers)) if at < 3 or any(row[at] for row in rows)]
+    table = MomentsTable([headers[at] for at in shown], [[row[at] for at in shown] for row in rows])
+    notes = [f"{text[0].upper()}{text[1:]}." for text in notes_on_requests(found, None, False)]
+    return Folded("transfers", title, None, table, [*notes, "ensio requests lists all sizes."])
 
 
 def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:

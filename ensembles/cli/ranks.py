@@ -26,9 +26,13 @@ def execute(args: argparse.Namespace) -> int:
 
     run, filters = open_table(args)
     ranks = totals_by_rank(run, args.sort, **filters)
-    code = print_table(args, run, ranks, "rank", ("rank",), _first_cells, waits=True)
-    more_s = 0.0 if filters else waiting_s(run) - sum(row.wait_s for row in ranks)
-    if more_s > _LEAST_SHARE * sum(row.wait_s for row in ranks) and not args.json:
+    of_rows_s = sum(row.wait_s for row in ranks)
+    more_s = 0.0 if filters else waiting_s(run) - of_rows_s
+    if more_s < 1e-9 * of_rows_s:
+        more_s = 0.0  # rounding
+    more = {"wait_of_messages_s": None if filters else more_s}
+    code = print_table(args, run, ranks, "rank", ("rank",), _first_cells, waits=True, more=more)
+    if more_s > _LEAST_SHARE * of_rows_s and not args.json:
         from ensembles.cli.options import warn
         from ensembles.model.units import seconds_text
 

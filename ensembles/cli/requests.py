@@ -95,6 +95,7 @@ def _text(
     from ensembles.model.table import table_text, text_width
     from ensembles.model.units import bytes_text, seconds_text, size_text
     from ensembles.model.wrapped import WIDTH
+    from ensembles.run.requests import notes_on_requests, part_text
 
     if not found:
         return "No read or write was recorded."
@@ -106,8 +107,8 @@ def _text(
             bytes_text(row.bytes),
             seconds_text(row.time_s),
             "" if row.collective is None else f"{row.collective:,}",
-            _part(row.misaligned, row.located),
-            _part(row.crossing, row.located),
+            part_text(row.misaligned, row.located),
+            part_text(row.crossing, row.located),
         )
         for row in found
     ]
@@ -134,18 +135,7 @@ def _text(
     parts.append(table_text(("API", "op", "request size", "count", "share"), sizes, left=2))
     if counted:
         parts.append(_counted_text(counted, limit))
-    notes = []
-    uncertain = [f"{row.layer} {row.op} {row.uncertainty:,}" for row in found if row.uncertainty]
-    if uncertain:
-        notes.append(f"counts of sizes may be too low by up to: {', '.join(uncertain)}")
-    is_unknown = any(row.located is None for row in found)
-    if is_unknown and not counted:
-        notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
-    elif not is_unknown and any(row.located != row.count for row in found):
-        notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
-    if not is_unknown and any(row.misaligned for row in found):
-        boundary = "the stripe or file system's block" if align_bytes is None else size_text(align_bytes)
-        notes.append(f"misaligned: offsets are not multiples of {boundary}")
+    notes = notes_on_requests(found, align_bytes, bool(counted))
     return "\n\n".join([*parts, *notes])
 
 
@@ -153,11 +143,12 @@ def _counted_text(counted: Sequence[dict[str, Any]], limit: int) -> str:
     """Format what counters say of reads and writes together."""
     from ensembles.model.table import table_text
     from ensembles.model.units import size_text
+    from ensembles.run.requests import part_text
 
     rows = [
         (
             entry["layer"] if number == 0 else "",
-            _part(entry["misaligned"], entry["count"]) if number == 0 else "",
+            part_text(entry["misaligned"], entry["count"]) if number == 0 else "",
             ", ".join(size_text(bytes_) for bytes_ in entry["alignment_bytes"]) if number == 0 else "",
             *((size_text(size["bytes"]), f"{size['count']:,}") if size else ("", "")),
         )
@@ -167,10 +158,3 @@ def _counted_text(counted: Sequence[dict[str, Any]], limit: int) -> str:
     headers = ("API", "misaligned", "to", "common size", "count")
     text = table_text(headers, rows, left=1)
     return f"Reads and writes together, as counted (at least: four sizes of a file are kept)\n\n{text}"
-
-
-def _part(count: int | None, whole: int | None) -> str:
-    """Return a number of requests with its share; "" if it is unknown."""
-    if count is None or not whole:
-        return ""
-    return f"{count:,} ({share_text(count / whole, None)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -57,6 +57,7 @@ def print_table(
     first_cells: Callable[[Any], Sequence[str]],
     waits: bool = False,
     counted: int | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> int:
     """Print a table of totals, or its JSON.
 
@@ -76,6 +77,8 @@ def print_table(
         Whether to show the longest call, and the time waiting for other tasks.
     counted : int, optional
         Rows that are one of `what`, if not all are.
+    more : mapping of str to object, optional
+        Further entries of the JSON.
 
     Returns
     -------
@@ -93,6 +96,7 @@ def print_table(
             "sort": args.sort,
             f"{what}s": [row.to_json() for row in rows],
             "total": sums,
+            **(more or {}),
             "complete": not run.notes,
             "notes": run.notes,
         }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,6 +12,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
+from ensembles.model.units import share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Filters, Selection
@@ -139,14 +141,9 @@ def requests_of_run(
     if align_bytes is not None and align_bytes < 1:
         raise EnsioError("the boundary of aligned requests must be at least 1 byte")
     if run.info.has_all_events:
-        boundary = _boundaries(run) if align_bytes is None else align_bytes
-        wanted = {
-            "calls": SummaryRequest(ignoring_run(CallTable)),
-            "sizes": SummaryRequest(ignoring_run(partial(SizeTable, operations_of_transfers))),
-            "alignment": SummaryRequest(ignoring_run(partial(Alignment, boundary))),
-        }
+        wanted = {"table": SummaryRequest(ignoring_run(CallTable)), **transfer_requests(run, align_bytes)}
         found = run.summarize(wanted, selection=Selection.parse(**filters).for_run(run)).summaries
-        return _requests(found["calls"], found["sizes"], {}, found["alignment"], most)
+        return requests_from_sums(found, most)
     if Selection.parse(**filters) != Selection():
         raise EnsioError(
             f"{run.path} does not keep every call as an event, which filters need: leave them out, or record "
@@ -156,9 +153,97 @@ def requests_of_run(
     return _requests(table_from_cells(run.summary, run.files), sizes, classes, None, most)
 
 
+def transfer_requests(run: Run, align_bytes: int | None = None) -> dict[str, SummaryRequest]:
+    """Return the requests for the summaries that `requests_from_sums` takes, but for a `CallTable`.
+
+    Parameters
+    ----------
+    run : Run
+        One whose calls are all events.
+    align_bytes : int, optional
+        As for `requests_of_run`.
+
+    Returns
+    -------
+    dict of str to SummaryRequest
+    """
+    boundary = _boundaries(run) if align_bytes is None else align_bytes
+    return {
+        "transfer_sizes": SummaryRequest(ignoring_run(partial(SizeTable, operations_of_transfers))),
+        "alignment": SummaryRequest(ignoring_run(partial(Alignment, boundary))),
+    }
+
+
+def requests_from_sums(found: Mapping[str, Any], most: int = MOST_SIZES) -> list[RequestTotals]:
+    """Make the requests of a run whose calls are all events.
+
+    Parameters
+    ----------
+    found : mapping of str to Summary
+        Those of `transfer_requests`, and a `CallTable` as ``table``.
+    most : int
+        As for `requests_of_run`.
+
+    Returns
+    -------
+    list of RequestTotals
+    """
+    return _requests(found["table"], found["transfer_sizes"], {}, found["alignment"], most)
+
+
+def part_text(count: int | None, whole: int | None) -> str:
+    """Return a number of requests with its share of all; ``""`` if it is unknown."""
+    if count is None or not whole:
+        return ""
+    return f"{count:,} ({share_text(count / whole, None)})"
+
+
+def notes_on_requests(found: Sequence[RequestTotals], align_bytes: int | None, counted: bool) -> list[str]:
+    """Say how exact the numbers are, and what misaligned requests are measured against.
+
+    Parameters
+    ----------
+    found : sequence of RequestTotals
+    align_bytes : int or None
+        As for `requests_of_run`.
+    counted : bool
+        Whether misaligned requests are given by counters instead.
+
+    Returns
+    -------
+    list of str
+        Sentences without a capital and a full stop.
+    """
+    notes = []
+    uncertain = [f"{row.layer} {row.op} {row.uncertainty:,}" for row in found if row.uncertainty]
+    if uncertain:
+        notes.append(f"counts of sizes may be too low by up to: {', '.join(uncertain)}")
+    is_unknown = any(row.located is None for row in found)
+    if is_unknown and not counted:
+        notes.append("misaligned: unknown, as offsets need a run whose calls are all events")
+    elif not is_unknown and any(row.located != row.count for row in found):
+        notes.append("misaligned, crossing: of requests with known offset and boundary (--align)")
+    if not is_unknown and any(row.misaligned for row in found):
+        boundary = "the stripe or file system's block" if align_bytes is None else size_text(align_bytes)
+        notes.append(f"misaligned: offsets are not multiples of {boundary}")
+    return notes
+
+
 def _boundaries(run: Run) -> np.ndarray:
     """Return the boundary of each file in bytes; 0: unknown."""
-    return np.array([boundary_of(run, path) for path in run.files], np.int64)
+    # Of many files in one folder nothing else is known than where it is mounted.
+    points = {mount.point for table in run.info.mounts.values() for mount in table}
+    of_folder: dict[str, int] = {}
+    found = []
+    for path in run.files:
+        if not path or path in points or path in run.info.file_facts:
+            found.append(boundary_of(run, path))
+            continue
+        folder = os.path.dirname(path)
+        if folder not in of_folder:
+            of_folder[folder] = boundary_of(run, path)
+        found.append(of_folder[folder])
+    return np.array(found, np.int64)
 
 
 def boundary_of(run: Run, path: str) -> int:

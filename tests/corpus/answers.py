@@ -1,4 +1,4 @@
-"""The answers of the program on the corpus: each command line once a session, in this process.
+"""The answers of the program on the corpus: each command line once a session.
 
     from .answers import ANSWERS
     for run in RUNS:
@@ -7,6 +7,9 @@
 
 Commands run by ``ensembles.cli.main`` in a folder into which the runs are unpacked under their names. So no
 answer depends on where the tree is, and nothing is written into it.
+
+The processes of one session of tests share their answers by files in its temporary folder (conftest.py). No
+answer is older than the session, so none is of other code.
 """
 
 from __future__ import annotations
@@ -18,13 +21,16 @@ import importlib.util
 import io
 import json
 import os
+import pickle
 import re
 import shutil
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +71,8 @@ class Answer:
         Lines of standard error, and Python's warnings.
     made : object
         What the file that it wrote holds; None: it wrote none.
+    passes : list of list of str
+        The names of the summaries of each pass over events.
     seconds : float
         Of processor time.
     """
@@ -73,13 +81,21 @@ class Answer:
     out: Any
     messages: list[str] = field(default_factory=list)
     made: Any = None
-    seconds: float = 0.0
+    passes: list[list[str]] = field(default_factory=list, compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
 class Answers:
-    """Answers of one session, each computed when it is first asked for."""
+    """Answers of one session, each computed when it is first asked for, and by passes over events.
+
+    Attributes
+    ----------
+    shared : Path or None
+        Folder of the answers that other processes of the session computed.
+    """
 
     def __init__(self) -> None:
+        self.shared: Path | None = None
         self._sources = {run.name: run.source for run in RUNS} | dict.fromkeys(HELPERS, "") | HELPER_TABLES
         self._known: dict[str, Answer] = {}
 
@@ -120,12 +136,45 @@ class Answers:
             for word in words:
                 if word in self._sources:
                     self.place(word)
-            self._known[line] = _executed(words, self.folder)
+            self._known[line] = self._of_another_process(line) or self._computed(line)
         return self._known[line]
 
+    def _computed(self, line: str) -> Answer:
+        with _setting("ENSIO_CACHE", "0"):
+            answer = executed(line.split(), self.folder)
+        if path := self._path(line):
+            path.parent.mkdir(exist_ok=True)
+            half = path.with_suffix(f".{os.getpid()}")
+            half.write_bytes(pickle.dumps(answer))
+            half.rename(path)
+        return answer
 
-def _executed(words: list[str], folder: Path) -> Answer:
-    """Run the program in a folder."""
+    def _of_another_process(self, line: str) -> Answer | None:
+        path = self._path(line)
+        return pickle.loads(path.read_bytes()) if path and path.exists() else None
+
+    def _path(self, line: str) -> Path | None:
+        """The shared file of an answer: none where the answer is about files that a command wrote."""
+        if self.shared is None or "made-" in line:
+            return None
+        return self.shared / sha256(line.encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _setting(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def executed(words: list[str], folder: Path) -> Answer:
+    """Run the program in a folder, and watch its passes over events."""
     from ensembles.cli.main import main
 
     out, told = io.StringIO(), io.StringIO()
@@ -136,6 +185,7 @@ def _executed(words: list[str], folder: Path) -> Answer:
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(told),
         warnings.catch_warnings(record=True) as warned,
+        _passes() as passes,
     ):
         warnings.simplefilter("always")
         for unseen in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
@@ -153,7 +203,26 @@ def _executed(words: list[str], folder: Path) -> Answer:
     result = _parsed(out.getvalue().replace(str(folder), "FOLDER"), words)
     if words[0] == "report" and isinstance(result, dict):
         result.pop("bytes")  # most of them are Bokeh's
-    return Answer(code, result, neutral, _made(words, folder), seconds)
+    return Answer(code, result, neutral, _made(words, folder), passes, seconds)
+
+
+@contextlib.contextmanager
+def _passes() -> Iterator[list[list[str]]]:
+    """The names of the summaries of each pass over events that is made meanwhile."""
+    from ensembles.run.reading import RunReading
+
+    made: list[list[str]] = []
+    whole = RunReading._pass
+
+    def counted(reading: RunReading, requests: Any, selection: Any) -> Any:
+        made.append(sorted(requests))
+        return whole(reading, requests, selection)
+
+    RunReading._pass = counted  # type: ignore[method-assign]
+    try:
+        yield made
+    finally:
+        RunReading._pass = whole  # type: ignore[method-assign]
 
 
 def _neutral(message: str, words: list[str], folder: Path) -> str:

@@ -1,5 +1,6 @@
 """The layer of messages (mpimsg): recorded on request, no I/O, and without it nothing changes."""
 
+import json
 import subprocess
 from collections import Counter
 
@@ -9,6 +10,7 @@ from test_cost_of_lives import instructions
 from test_mpi import FLAVOURS, MPI, check_of_calls_of_mpi, compiled, executed
 
 import ensembles
+from ensembles.cli.main import main
 from ensembles.cli.ranks import waiting_s
 from ensembles.run.information import collect_information
 from ensembles.run.tables import totals_by_rank
@@ -97,14 +99,27 @@ def test_messages_are_not_recorded_unless_they_are_named(recorder, layers):
     assert told["summed_calls"] > 0
 
 
-def test_waits_for_messages_can_stay_sums(recorder):
+def test_waits_for_messages_can_stay_sums(recorder, capsys):
     program = compiled(recorder, "mpimsg_calls", "mpicc.openmpi")
     _, run = executed(recorder, "openmpi", program, ENSIO_POINT_TO_POINT="0", **WITH_MESSAGES)
     assert len(run.select(call="MPI_Isend")) > 0
     assert len(run.select(call="MPI_Wait")) == 0
     assert collect_information(run)["calls"]["MPI_Wait"]["count"] > 0
     # They are in no row of `ensio ranks`, which says how much they took.
-    assert waiting_s(run) > sum(row.wait_s for row in totals_by_rank(run, "time"))
+    of_rows_s = sum(row.wait_s for row in totals_by_rank(run, "time"))
+    assert waiting_s(run) > of_rows_s
+    told = [ranks_json(run.path, capsys, *words) for words in ((), ("--rank", "0"))]
+    assert told[0]["wait_of_messages_s"] == pytest.approx(waiting_s(run) - of_rows_s)
+    calls = [call for call in collect_information(run)["calls"].values() if call["op"] == "wait"]
+    waits_s = sum(call["exclusive_time_s"] for call in calls)
+    assert told[0]["wait_of_messages_s"] + of_rows_s == pytest.approx(waits_s)
+    assert told[1]["wait_of_messages_s"] is None  # sums have no ranks
+
+
+def ranks_json(path: str, capsys, *words: str) -> dict:
+    capsys.readouterr()
+    assert main(["ranks", path, *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

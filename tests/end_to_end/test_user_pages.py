@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 import darshan
-import nbformat
 import pytest
-from nbclient import NotebookClient
 from places import BUILD, PROGRAMS, ROOT
 from slurm import NotPossible, Slurm
 
@@ -168,7 +166,7 @@ def test_report_has_the_pictures_that_are_explained(folder):
         "non-blocking requests",
         "histogram",
         "ensemble of …",
-        "phases, call index, files, ranks",
+        "phases, call index, requests, files, ranks",
         "moments",
         "call sites",
         "tables of calls and sizes",
@@ -176,6 +174,9 @@ def test_report_has_the_pictures_that_are_explained(folder):
 
 
 def test_code_for_notebooks_runs_in_one(folder):
+    import nbformat  # which takes seconds: not in every process that collects tests
+    from nbclient import NotebookClient
+
     arrays = "import numpy as np\nphase = np.repeat(np.arange(9), 40); rank = np.tile(np.arange(40), 9)\n"
     arrays += "durations_s = np.random.default_rng(7).lognormal(-5, 0.3, 360)"
     cells = ["\n".join(lines) for lines in blocks("notebooks.md")]

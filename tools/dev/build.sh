@@ -118,6 +118,12 @@ install_python() {
     rm -f "$venv/ensio-state.before"
 }
 
+# compile_python: what pip leaves uncompiled in an editable installation. Else every process compiles it anew where
+# PYTHONDONTWRITEBYTECODE is set, as in many containers, or where the user may not write here.
+compile_python() {
+    "$venv/bin/python" -m compileall -q "$top"/{ensembles,viz,testbed,calibration} >/dev/null || true
+}
+
 can_build_c() {
     command -v "${CC:-cc}" >/dev/null && command -v make >/dev/null && command -v cmake >/dev/null
 }
@@ -152,6 +158,7 @@ make_tools() {
     can_install_python || say ".venv/ is left out: it needs Python with its module venv"
     ! can_build_c || build_c all
     ! can_install_python || install_python ""
+    ! can_install_python || compile_python
     ! can_build_c || ! can_install_python || mv "$started" "$ready"
 }
 
@@ -165,5 +172,6 @@ make_tests() {
     echo "$top" >"$started"
     build_c all ensio-tests
     install_python "$extras"
+    compile_python
     mv "$started" "$ready"
 }

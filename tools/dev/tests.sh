@@ -103,6 +103,7 @@ set_up_for() {
 make_python() {
     need_packages "${python_packages[@]}" "${@:2}"
     install_python "$1"
+    compile_python
 }
 
 set_up_all_tests() {
@@ -161,11 +162,15 @@ try_alone() {
 
 run_all_tests() {
     set_up_all_tests
-    local ctest_status=0 pytest_status=0
+    local ctest_status=0 pytest_status=0 prepared
     say "C tests"
+    # They wait more than they compute. Meanwhile pytest rewrites the assertions of all files, once for its three processes.
+    env -u PYTHONDONTWRITEBYTECODE python -m pytest --collect-only --quiet --quiet tests/end_to_end tests/corpus tests/unit >/dev/null 2>&1 &
+    prepared=$!
     ctest --test-dir "$build" --output-on-failure --no-tests=error | tee "$log/ctest.log" || ctest_status=$?
+    wait "$prepared" || true  # what cannot be collected is reported below
     say "Python tests, end-to-end tests, notebooks: three files at a time, for many wait"
-    # The slow files come first, so that no single one is left at the end.
+    # The longest files come first (tests/conftest.py), then the slow ones, so that no single one is left at the end.
     python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder tests/end_to_end tests/corpus tests/unit \
         --junitxml="$log/pytest.xml" | # the time of each test
         tee "$log/pytest.log" || pytest_status=$?

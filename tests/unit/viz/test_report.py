@@ -252,7 +252,7 @@ def test_folded_parts_hold_phases_call_indices_and_ranks(tmp_path: Path) -> None
     write_report(run, tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text()
     parts = dict(re.findall(r'<section id="(\w+)"><details><summary><h2>(.*?)</h2>', page))
-    assert set(parts) == {"phases", "ordinals", "ranks"}
+    assert set(parts) == {"phases", "ordinals", "transfers", "ranks"}
     assert parts["ordinals"].startswith("Call index: 6 reads of a task on a file")
     assert parts["ranks"].startswith("Ranks: rank 1 is longest in I/O, 2.88 s; the mean is 2.16 s")
     assert 'id="picture-ranks"' in page
