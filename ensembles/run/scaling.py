@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import bytes_text
 from ensembles.run.headline import find_headline
 from ensembles.run.information import sums_of
 from ensembles.run.tables import totals_by_file, totals_by_rank
@@ -264,8 +265,8 @@ def scaling(
     sizes = {round(rate.bytes / rate.tasks) for rate in rates}
     if len(sizes) > 1 and max(sizes) > 1.5 * min(sizes):
         notes.append(
-            f"bytes for each task differ between these runs ({min(sizes):,} to {max(sizes):,}): small runs "
-            "may be of caches"
+            f"bytes for each task differ between these runs ({bytes_text(min(sizes))} to "
+            f"{bytes_text(max(sizes))}): small runs may be of caches"
         )
     return Scaling(direction, by, maximum, maximum_bytes_per_s is None, points, notes)
 
