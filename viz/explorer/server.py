@@ -24,7 +24,7 @@ from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
-from ensembles.viz.theme import theme_script
+from ensembles.viz.theme import legend_keys_script, theme_script
 
 # The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
 # that are left out, the larger half of Bokeh.
@@ -34,7 +34,8 @@ _PAGE = """
 {{ line|safe }}
 {% endfor %}
 {{ theme|safe }}
-<script>window.ensioTheme.followServer();</script>
+{{ legend_keys|safe }}
+<script>window.ensioTheme.followServer(); window.ensioLegendKeys.followServer();</script>
 {% endblock %}
 {% block postamble %}
 <link rel="icon" href="data:,">
@@ -113,6 +114,7 @@ class ExplorerServer:
             # A text extends Bokeh's own page, which the stubs do not know.
             document.template = _PAGE  # type: ignore[assignment]
             document.template_variables["theme"] = theme_script()
+            document.template_variables["legend_keys"] = legend_keys_script()
             explorer = add_explorer(document, runs, query, in_stages=True)
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
