@@ -14,7 +14,7 @@ from ensembles.comparison.compare import compare
 from ensembles.comparison.report import Comparison
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensemble_from_run
-from ensembles.model.units import seconds_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.viz.figures import (
@@ -136,7 +136,7 @@ def _title(ensemble: Ensemble, verdict: Comparison | None) -> str:
     between = (
         f" ({shift.low:.3g} to {shift.high:.3g})" if shift.low is not None and shift.high is not None else ""
     )
-    return f"{what}: {verdict.verdict}, median × {shift.median_ratio:.3g}{between}"
+    return f"{what}: {verdict.verdict}, median {ratio_text(shift.median_ratio)}{between}"
 
 
 def _density(

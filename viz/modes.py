@@ -13,7 +13,7 @@ from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.units import count_text, seconds_text, share_text
-from ensembles.statistics.modes.modes import Modes
+from ensembles.statistics.modes.modes import Mode, Modes
 from ensembles.viz.figures import (
     LABEL_GROUND,
     annotate_empty,
@@ -39,13 +39,20 @@ _NARROW, _LABEL_WIDTH = 520, 90
 """Width in pixels of a narrow figure and of the label of a mode."""
 _LABEL_HEIGHTS = (0.9, 0.81, 0.72, 0.63)
 _HARMONIC_HEIGHT = 0.5
+_DASHES = [6, 4]
+_SEEN_MISFIT = 0.1
+"""Largest difference of distribution functions that a reader of the picture need not know of."""
+_OF_FEW_CALLS = 1.63
+"""Times 1 / sqrt(n): the difference that n calls of the same distribution exceed with probability 0.01
+(A. Kolmogorov, 1933)."""
 
 
 @of_several
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
     """Draw the histogram of log duration with its modes and harmonics.
 
-    Each mode is drawn with its confidence interval and the log-normal curve of its weight and width.
+    Each mode is drawn with its confidence interval and the log-normal curve of its weight and width. The
+    curve is dashed, and the legend says so, if it does not fit the calls of the mode.
 
     Parameters
     ----------
@@ -107,7 +114,8 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     items = [legend_item(f"{count_text(ensemble.n, 'call')}", area)]
     if len(found):
         bins_per_e = len(counts.amounts) / math.log(edges_s[-1] / edges_s[0])
-        items += _draw_modes(fig, ensemble, found, top, bins_per_e, colour)
+        misfits = [log_normal_misfit(mode, edges_s, counts.amounts) for mode in found.modes]
+        items += _draw_modes(fig, ensemble, found, misfits, top, bins_per_e, colour)
     if found.harmonics is not None:
         items.append(_draw_harmonics(fig, found, top))
     horizontal_legend(fig, items)
@@ -123,8 +131,60 @@ def _title(ensemble: Ensemble, found: Modes) -> str:
     return f"Modes{of}: {count_text(len(found), 'mode')} in {count_text(found.n, 'call')}"
 
 
+def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> float:
+    """Return the share of the calls of a mode that lie elsewhere than its log-normal curve has them.
+
+    It is the largest difference of the distribution functions, at the edges of the bins that are drawn, for
+    the best place and width within their confidence intervals; 0 where it is small, or as large as few calls
+    give by themselves.
+
+    Parameters
+    ----------
+    mode : Mode
+    edges_s : ndarray, shape (bins + 1,)
+    amounts : ndarray, shape (bins,)
+        Calls in each bin.
+
+    Examples
+    --------
+    >>> import ensembles as en
+    >>> import numpy as np
+    >>> from ensembles.viz.modes import log_normal_misfit
+    >>> random = np.random.default_rng(1)
+    >>> flat = en.Ensemble(random.uniform(1.0, 20.0, 2000)), en.Ensemble(random.lognormal(0.0, 0.3, 2000))
+    >>> counts = [each.histogram("log") for each in flat]
+    >>> [log_normal_misfit(each.modes().modes[0], its.edges_s, its.amounts) > 0
+    ...  for each, its in zip(flat, counts)]
+    [True, False]
+    """
+    below = np.concatenate([[0.0], np.cumsum(amounts)])
+    ends = np.interp([mode.from_s, mode.to_s], edges_s, below)
+    calls = float(ends[1] - ends[0])
+    inner = (edges_s > mode.from_s) & (edges_s < mode.to_s)
+    if calls < 1 or not inner.any():
+        return 0.0
+    share = (below[inner] - ends[0]) / calls
+    curves = [
+        [
+            0.5 + 0.5 * math.erf(math.log(edge / t_s) / (width * math.sqrt(2)))
+            for edge in edges_s[inner].tolist()
+        ]
+        for t_s in (mode.low_s, mode.high_s)
+        for width in (max(mode.width_low, 1e-9), max(mode.width_high, 1e-9))
+    ]
+    beyond = np.maximum(share - np.max(curves, axis=0), np.min(curves, axis=0) - share)
+    misfit = float(beyond.max())
+    return misfit if misfit > max(_SEEN_MISFIT, _OF_FEW_CALLS / math.sqrt(calls)) else 0.0
+
+
 def _draw_modes(
-    fig: figure, ensemble: Ensemble, found: Modes, top: float, bins_per_e: float, colour: str
+    fig: figure,
+    ensemble: Ensemble,
+    found: Modes,
+    misfits: Sequence[float],
+    top: float,
+    bins_per_e: float,
+    colour: str,
 ) -> list[LegendItem]:
     level = f"{100 * found.level:g} %"
     curves_s, curves_y = [], []
@@ -137,9 +197,13 @@ def _draw_modes(
     curve = fig.multi_line(
         xs="xs",
         ys="ys",
-        source=ColumnDataSource({"xs": curves_s, "ys": curves_y}),
+        source=ColumnDataSource(
+            {"xs": curves_s, "ys": curves_y, "dash": [_DASHES if misfit else [] for misfit in misfits]}
+        ),
         line_color=colour,
         line_width=2,
+        line_dash="dash",
+        name="log_normals",
     )
     heights, align = _label_places([mode.t_s for mode in found.modes], *ends(fig.x_range))
     source = ColumnDataSource(
@@ -157,6 +221,10 @@ def _draw_modes(
                 for mode in found.modes
             ],
             "width": [f"{mode.width:.3g} (standard deviation of log duration)" for mode in found.modes],
+            "fit": [
+                f"does not fit: {share_text(misfit)} of the calls lie elsewhere" if misfit else "fits"
+                for misfit in misfits
+            ],
         }
     )
     band = fig.quad(
@@ -200,12 +268,16 @@ def _draw_modes(
                 (f"{level} confidence interval", "@low{0} – @high{0}"),
                 ("share of calls", "@share"),
                 ("width", "@width"),
+                ("log-normal", "@fit"),
             ],
             formatters={name: time_hover() for name in ("@t", "@low", "@high")},
         )
     )
+    label = "log-normal with the weight and width of a mode"
+    if any(misfits):
+        label = f"log-normal of a mode (dashed: {share_text(max(misfits))} of its calls lie elsewhere)"
     return [
-        legend_item("log-normal with the weight and width of a mode", curve),
+        legend_item(label, curve),
         legend_item(f"mode with {level} confidence interval", point, band),
     ]
 

@@ -19,6 +19,7 @@ from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import ratio_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.comparison import comparison
@@ -182,8 +183,8 @@ def _verdict(found: Comparison) -> str:
     what = " ".join(part for part in (found.layer, found.op) if part)
     shift = found.shift
     # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
-    is_told = shift is not None and shift.median_ratio is not None and shift.is_certain
-    ratio = f", median × {shift.median_ratio:.3g}" if shift is not None and is_told else ""
+    median = shift.median_ratio if shift is not None and shift.is_certain else None
+    ratio = f", median {ratio_text(median)}" if median is not None else ""
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
         ratio = " in the number of calls"
     direction = f", {found.direction}" if found.direction else ""

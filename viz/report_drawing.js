@@ -28,36 +28,6 @@
     }
   };
 
-  // The entries of a legend are on a canvas, which no key reaches: each gets a button, seen while it has the focus.
-  const addKeys = (root, division) => {
-    const row = document.createElement("div");
-    for (const legend of root.references()) {
-      if (legend.type !== "Legend" || legend.click_policy === "none") continue;
-      for (const item of legend.items) {
-        const button = document.createElement("button");
-        const shown = () => item.renderers.some((renderer) => renderer.visible);
-        const say = () => {
-          button.textContent = `${item.label?.value ?? item.label}: ${shown() ? "hide" : "show"}`;
-        };
-        const unseen = (is) => {
-          button.style.cssText = is ? "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)" : "";
-        };
-        say();
-        unseen(true);
-        button.addEventListener("focus", () => { say(); unseen(false); });
-        button.addEventListener("blur", () => unseen(true));
-        button.addEventListener("click", () => {
-          const visible = !shown();
-          for (const renderer of item.renderers) renderer.visible = visible;
-          say();
-        });
-        row.append(button);
-      }
-    }
-    row.className = "legend-keys";
-    if (row.children.length) division.after(row);
-  };
-
   const draw = (script) => {
     if (!undrawn.delete(script)) return drawing;
     inWork += 1;
@@ -69,7 +39,10 @@
       drawn.all_roots.forEach(deferImages);
       window.ensioTheme?.follow(drawn); // before the first paint, of which the edge of a canvas keeps the colours
       await Bokeh.embed.add_document_standalone(drawn, page, drawn.all_roots.map((root) => document.getElementById(places[root.id])));
-      for (const root of drawn.all_roots) addKeys(root, document.getElementById(places[root.id]));
+      for (const root of drawn.all_roots) {
+        const keys = window.ensioLegendKeys.row(root.references());
+        if (keys) document.getElementById(places[root.id]).after(keys);
+      }
       for (const division of Object.values(places).map((id) => document.getElementById(id))) {
         division.classList.remove("undrawn");
         division.style.minHeight = "";

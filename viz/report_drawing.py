@@ -15,7 +15,7 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
-from ensembles.viz.theme import spoken_title, theme_script
+from ensembles.viz.theme import legend_keys_script, spoken_title, theme_script
 
 _COMPRESSION = 9
 """gzip level of arrays: with level 6, images take a tenth more, with Bokeh's level 2 a third."""
@@ -83,7 +83,8 @@ def embed_pictures(
         for name, picture in pictures.items()
     }
     program = files("ensembles.viz").joinpath("report_drawing.js").read_text(encoding="utf-8")
-    return "\n".join([*data, theme_script(), f"<script>\n{program}</script>"]), divisions
+    scripts = [theme_script(), legend_keys_script(), f"<script>\n{program}</script>"]
+    return "\n".join([*data, *scripts]), divisions
 
 
 def library_for(pictures: Iterable[Any]) -> str:

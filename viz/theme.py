@@ -106,6 +106,19 @@ def theme_script() -> str:
     return f"<script>\n{constants}\n{program}</script>"
 
 
+def legend_keys_script() -> str:
+    """Return the program that gives the entries of legends to the keyboard, as HTML.
+
+    Examples
+    --------
+    >>> from ensembles.viz.theme import legend_keys_script
+    >>> legend_keys_script().startswith("<script>")
+    True
+    """
+    program = files("ensembles.viz").joinpath("legend_keys.js").read_text(encoding="utf-8")
+    return f"<script>\n{program}</script>"
+
+
 def widget_colours() -> InlineStyleSheet:
     """Return a style sheet by which the tabs of a picture take the colours of a page.
 

@@ -141,7 +141,8 @@ def _list(args: argparse.Namespace) -> int:
         else:
             print(
                 table(
-                    ("experiment", "runs", "latest (UTC)"), [(e.name, e.runs, when(e.latest)) for e in found]
+                    ("experiment", "runs", "latest (UTC)"),
+                    [(e.name, f"{e.runs:,}", when(e.latest)) for e in found],
                 )
             )
         return 0
@@ -163,22 +164,25 @@ def _chosen(args: argparse.Namespace, history: History) -> list[StoredRun]:
 
 
 def _runs_text(runs: Sequence[StoredRun]) -> str:
+    from ensembles.model.units import seconds_text
+
     rows = [
         (
             run.id,
             run.experiment,
             when(run.start),
             f"{run.tasks:,}",
-            f"{run.span_s:.4g} s",
+            seconds_text(run.span_s),
             " ".join(f"{name}={value}" for name, value in run.labels.items()),
         )
         for run in runs
     ]
-    return table(("id", "experiment", "start (UTC)", "tasks", "span", "labels"), rows)
+    return table(("id", "experiment", "start (UTC)", "tasks", "span", "labels"), rows, {1, 2, 5})
 
 
 def _show(args: argparse.Namespace) -> int:
-    from ensembles.model.units import bytes_text
+    from ensembles.model.units import bytes_text, count_text, seconds_text
+    from ensembles.model.wrapped import wrapped
 
     (record,) = open_history(args).records([args.id])
     if args.json:
@@ -187,17 +191,19 @@ def _show(args: argparse.Namespace) -> int:
     print(f"{sanitize_text(record.path)}: {sanitize_text(' '.join(record.command) or record.program)}")
     totals = record.totals
     print(
-        f"{record.tasks:,} tasks on {record.nodes} nodes, {totals['span_s']:.4g} s, "
-        f"{totals['calls']:,.0f} calls, {bytes_text(totals['bytes_written'])} written, "
-        f"{bytes_text(totals['bytes_read'])} read"
+        wrapped(
+            f"{count_text(record.tasks, 'task')} on {count_text(record.nodes, 'node')}, "
+            f"{seconds_text(totals['span_s'])}, {count_text(round(totals['calls']), 'call')}, "
+            f"{bytes_text(totals['bytes_written'])} written, {bytes_text(totals['bytes_read'])} read"
+        )
     )
     rows = [
-        (kind.layer, kind.op, f"{kind.calls:,}", f"{kind.time_s:.4g} s", f"{kind.max_s:.4g} s")
+        (kind.layer, kind.op, f"{kind.calls:,}", seconds_text(kind.time_s), seconds_text(kind.max_s))
         for kind in record.kinds
     ]
-    print(table(("layer", "op", "calls", "time", "longest"), rows))
+    print(table(("layer", "op", "calls", "time", "longest"), rows, {0, 1}))
     for finding in record.findings:
-        print(f"{finding.severity}: {finding.id}: {sanitize_text(finding.title)}")
+        print(wrapped(f"{finding.severity}: {finding.id}: {sanitize_text(finding.title)}", indent="  "))
     for note in record.notes:
         warn(f"note: {note}")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.compare import percent
@@ -12,6 +13,7 @@ from ensembles.cli.options import add_json, parse_count, parse_path
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
     from ensembles.history.check import Check
@@ -147,6 +149,11 @@ def _check_text(found: Check) -> str:
     if found.acknowledged is not None:
         known = found.acknowledged
         lines.append(f"  baseline since {when(known.since)}: {sanitize_text(known.reason)}")
+    if sys.stdout.isatty():  # elsewhere a change stays in one line, for searching
+        lines = [
+            wrapped(line.lstrip(), "  " * (number > 0), "    " if number else "  ")
+            for number, line in enumerate(lines)
+        ]
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import parse_count
@@ -66,13 +66,12 @@ def open_history(args: argparse.Namespace, make: bool = False) -> History:
     return History(args.db, make)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Format a table of untrusted texts."""
-    from tabulate import tabulate
+def table(head: Sequence[str], rows: Sequence[Sequence[object]], left: Collection[int] = (0,)) -> str:
+    """Format a table of untrusted texts: columns that are too many for a terminal are in a second one."""
+    from ensembles.model.table import folded_table_text
 
     cells = [[sanitize_text(str(cell)) for cell in row] for row in rows]
-    text: str = tabulate(cells, head, "simple", disable_numparse=True)
-    return text
+    return folded_table_text(head, cells, left)
 
 
 def when(start: Any) -> str:

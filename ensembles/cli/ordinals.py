@@ -59,8 +59,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _text(found: RunOrdinals, limit: int) -> str:
-    from tabulate import tabulate
-
+    from ensembles.model.table import table_text
     from ensembles.model.units import count_text, seconds_text
     from ensembles.model.wrapped import wrapped
 
@@ -78,7 +77,7 @@ def _text(found: RunOrdinals, limit: int) -> str:
     headers = ["ordinal", "calls", "tasks", "median", "p90", "max"]
     parts = [head]
     if rows:
-        parts.append(tabulate(rows, headers, disable_numparse=True, colalign=["right"] * 6))
+        parts.append(table_text(headers, rows, 0))
     if len(totals) > limit:
         more = count_text(len(totals) - limit, "more row")
         parts.append(f"not shown: {more}, up to ordinal {totals[-1].to:,}; raise --limit to see them")

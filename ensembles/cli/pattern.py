@@ -137,11 +137,11 @@ def _text(found: Pattern, covered: Coverage, limit: int) -> str:
 
 
 def _group_text(group: TaskGroup, tasks: int) -> str:
-    from ensembles.diagnosis.finding import find_spans, spans_text
+    from ensembles.diagnosis.finding import numbers_text
     from ensembles.model.units import bytes_text, count_text
     from ensembles.structure.access.text import files_text, loop_text, main_loops, smaller_loops
 
-    ranks = spans_text(find_spans(group.ranks))
+    ranks = numbers_text(group.ranks)
     lines = [_wrapped(f"{count_text(len(group.ranks), 'task')} ({ranks}):")]
     users = len(group.ranks)
     for loop in main_loops(group):

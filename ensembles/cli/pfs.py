@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run = actions.add_parser(
         "run",
         help="run a program, and delay its calls on the files of a folder as the model requires",
-        usage="ensio pfs run [-h] --fs MODEL [--fs-scale 1/N] [--fault ID=STRENGTH] [--seed S] "
-        "[--root DIR] [--tasks N] -- COMMAND [ARGUMENT ...]",
+        usage="ensio pfs run [-h] --fs MODEL [--fs-scale 1/N] [--fault ID=STRENGTH]\n"
+        "                     [--seed S] [--root DIR] [--tasks N]\n"
+        "                     -- COMMAND [ARGUMENT ...]",
     )
     _add_model(run)
     run.add_argument(

@@ -69,7 +69,8 @@ _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mk
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.usage = (
-        "ensio run [-h] [-o DIR] [--extend] [--mode MODE] [--layers LAYERS] -- COMMAND [ARGUMENT ...]"
+        "ensio run [-h] [-o DIR] [--extend] [--mode MODE] [--layers LAYERS]\n"
+        "                 -- COMMAND [ARGUMENT ...]"
     )
     add_new_run_directory(parser, "DIR")
     parser.add_argument(

@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabulate import tabulate
-
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.table import table_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -51,11 +50,9 @@ def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
         )
         for entry in runs
     ]
-    table: str = tabulate(
-        [[sanitize_text(cell) for cell in row] for row in rows],
+    table = table_text(
         ("run", "program", "tasks", "start (UTC)", ""),
-        "simple",
-        disable_numparse=True,
-        colalign=("left", "left", "right", "left", "left"),
+        [[sanitize_text(cell) for cell in row] for row in rows],
+        {0, 1, 3, 4},
     )
     return f"{sanitize_text(path)} holds {len(runs)} runs; name one of them:\n\n{table}"

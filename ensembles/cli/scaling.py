@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_json, add_scale_arguments, open_run, warn
-from ensembles.model.units import share_text
+from ensembles.model.units import ratio_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -97,7 +97,7 @@ def _text(found: Scaling) -> str:
             f"{point.at:,}",
             f"{len(point.runs):,}",
             _rate_text(point.median_bytes_per_s),
-            "" if point.spread is None else f"× {point.spread:.3g}",
+            "" if point.spread is None else ratio_text(point.spread),
             _rate_text(point.median_bytes_per_s / point.at),
             share_text(point.efficiency, None),
             share_text(point.share_of_maximum, None),

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -162,33 +163,48 @@ def _without_site(run: Run, without: int, every: int) -> str:
 
 
 def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
-    from ensembles.model.table import table_text
+    from ensembles.model.table import table_text, text_width
     from ensembles.model.units import bytes_text, count_text, seconds_text
+    from ensembles.model.wrapped import WIDTH
 
     if not sites:
         return "No calls."
     total_ns = sum(site.exclusive_ns for site in sites)
-    rows = []
-    for site in sites[:limit]:
-        rows.append(
+    # The site comes last, because it may be long.
+    headers = ["exclusive", "share", "slowest", "bytes", "calls", "site"]
+    for operations in range(_MOST_OPERATIONS, 0, -1):
+        rows = [
             [
                 seconds_text(site.exclusive_ns * _NS),
                 share_text(site.exclusive_ns / total_ns, 1) if total_ns else "",
                 seconds_text(site.max_ns * _NS),
                 bytes_text(site.bytes) if site.bytes else "",
-                _operations(site),
+                _operations(site, operations),
                 run.info.label_of_site(site.number),
             ]
-        )
-    # The site comes last, because it may be long.
-    headers = ["exclusive", "share", "slowest", "bytes", "calls", "site"]
-    table = table_text(headers, rows, left={4, 5})
+            for site in sites[:limit]
+        ]
+        table = table_text(headers, rows, left={4, 5})
+        if text_width(table) <= WIDTH:
+            break
+    else:
+        table = _with_sites_below(headers, rows)
     if len(sites) > limit:
         table += f"\n\n{count_text(len(sites) - limit, 'more site')}: raise --limit to see them"
     return table
 
 
-def _operations(site: SiteTotals) -> str:
+def _with_sites_below(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format the table without its last column, which is in a line below each row."""
+    from ensembles.model.table import table_text
+
+    head, rule, *lines = table_text(headers[:-1], [row[:-1] for row in rows], left={4}).split("\n")
+    below = [f"{line.rstrip()}\n    {row[-1]}" for line, row in zip(lines, rows, strict=True)]
+    return "\n".join([f"{head.rstrip()}\n    {headers[-1]}", rule, *below])
+
+
+def _operations(site: SiteTotals, most: int) -> str:
     """Return the operations with most calls, such as ``12 write, 1 close, ...``."""
     shown = [f"{count:,} {op}" for op, count in site.counts_by_operation.items()]
-    return ", ".join([*shown[:_MOST_OPERATIONS], "..."] if len(shown) > _MOST_OPERATIONS + 1 else shown)
+    fit = _MOST_OPERATIONS + 1 if most == _MOST_OPERATIONS else most
+    return ", ".join([*shown[:most], "..."] if len(shown) > fit else shown)

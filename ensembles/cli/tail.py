@@ -16,7 +16,7 @@ from ensembles.cli.options import (
     parse_count,
     parse_level,
 )
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import count_text, ratio_text, seconds_text, share_text
 from ensembles.model.wrapped import with_wrapped_lines
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     unit : str
         Suffix of the unit of time: ``/MiB`` for an ensemble per MiB.
     """
-    from tabulate import tabulate
-
+    from ensembles.model.table import table_text
     from ensembles.statistics.extremes.slowest_of_n import METHODS, UNSEEN_LEVEL
 
     def time(value_s: float | None) -> str:
@@ -51,7 +50,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
             median = time(found.median_s) if reaches else f"at least {time(found.median_s)}"
             return [name, median, f"{time(found.low_s)} or more", "-", f"at least {time(found.mean_s)}"]
         interval = " – ".join(map(time, ends))
-        width = f"× {found.high_s / found.low_s:.3g}" if found.low_s > 0 else "-"
+        width = ratio_text(found.high_s / found.low_s) if found.low_s > 0 else "-"
         return [name, time(found.median_s), interval, width, time(found.mean_s)]
 
     rows = [row("prediction", tail)]
@@ -61,9 +60,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         f"Slowest of {count_text(tail.tasks, 'call')}, one per task; {count_text(tail.n, 'call')} observed"
         + (f" in {count_text(tail.phases, 'phase')}" if tail.phases is not None else ""),
         "",
-        tabulate(
-            rows, ["", "median", f"{100 * tail.level:g} % interval", "width", "mean"], disable_numparse=True
-        ),
+        table_text(["", "median", f"{100 * tail.level:g} % interval", "width", "mean"], rows),
         "",
     ]
     if tail.tasks == 1:
@@ -83,7 +80,7 @@ def tail_text(tail: Tail, unit: str = "") -> str:
         lines.append(
             f"Next phase, from the phases before it: {what}; "
             f"{share_text(following.coverage)} of {following.trials:,} past phases lay within such "
-            f"intervals, of median width × {following.width:.3g}."
+            f"intervals, of median width {ratio_text(following.width)}."
         )
     lines.append(f"Observed maximum: {time(tail.observed_max_s)}.")
     lines.append(_exchangeability(tail))
@@ -109,10 +106,6 @@ def tail_text(tail: Tail, unit: str = "") -> str:
             line += f" Its interval has calls of {made} of {count_text(tail.phases, 'phase')}."
         lines.append(line)
     return with_wrapped_lines("\n".join(lines))
-
-
-def _head(level: float) -> list[str]:
-    return ["", "median", f"{100 * level:g} % interval", "width", "mean"]
 
 
 def _exchangeability(tail: Tail) -> str:
@@ -141,7 +134,7 @@ def backtest_text(backtest: Backtest) -> str:
     ----------
     backtest : Backtest
     """
-    from tabulate import tabulate
+    from ensembles.model.table import table_text
 
     rows = []
     for kind in backtest.kinds:
@@ -149,12 +142,12 @@ def backtest_text(backtest: Backtest) -> str:
             rows.append([kind.kind, "-", "-", "-", "-", "0", f"{kind.refused:,}"])
             continue
         shares = [share_text(share) for share in (kind.coverage, kind.below, kind.above)]
-        rows.append([kind.kind, *shares, f"× {kind.width:.3g}", f"{kind.trials:,}", f"{kind.refused:,}"])
+        rows.append([kind.kind, *shares, ratio_text(kind.width), f"{kind.trials:,}", f"{kind.refused:,}"])
     header = ["predicted", "coverage", "below", "above", "width", "trials", "refused"]
     lines = [
         f"Empirical coverage of nominal {100 * backtest.level:g} % intervals",
         "",
-        tabulate(rows, header, disable_numparse=True),
+        table_text(header, rows),
     ]
     lines += [f"{kind.kind}: {kind.reason}." for kind in backtest.kinds if kind.reason]
     return with_wrapped_lines("\n".join(lines))

@@ -121,7 +121,7 @@ def _text(
 ) -> str:
     from ensembles.model.table import table_text, text_width
     from ensembles.model.units import bytes_text, seconds_text
-    from ensembles.model.wrapped import WIDTH
+    from ensembles.model.wrapped import WIDTH, wrapped
 
     def bytes_cell(value: int | None) -> str:
         return "unknown" if value is None else bytes_text(value) if value else ""
@@ -157,7 +157,7 @@ def _text(
         *moved,
         f"{seconds_text(sums['io_time_s'])} in I/O",
     ]
-    text = f"{' · '.join(whole)}\n\n{table}" if rows else " · ".join(whole)
+    text = wrapped(" · ".join(whole)) + (f"\n\n{table}" if rows else "")
     more = count - len(shown)
     return text + (f"\n\n{count_text(more, f'more {what}')}: raise --limit to see them" if more else "")
 

@@ -17,7 +17,7 @@ from ensembles.comparison.whole_runs import (
 )
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _effect_text(effect: Effect) -> str:
     if effect.value is None:
         return "?"
     if effect.is_ratio:
-        text = f"× {effect.value:.3g}"
+        text = ratio_text(effect.value)
         ends = "" if effect.low is None else f" ({effect.low:.3g} to {effect.high:.3g})"
     else:
         text = f"{effect.value * 100:+.1f} % of the calls"
@@ -89,7 +89,7 @@ def _groups(found: Comparison) -> str:
         shift = ratio.get(group.name)
         text = ""
         if shift is not None and shift.median_ratio is not None:
-            text = f"× {shift.median_ratio:.3g}"
+            text = ratio_text(shift.median_ratio)
             text += "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
         median = seconds_text(group.median_s) if group.median_s is not None else ""
         rows.append((name, f"{group.runs:,}", f"{group.calls:,}", median, text))
@@ -194,7 +194,7 @@ def totals_text(found: Sequence[Comparison]) -> str:
     rows = []
     for total in totals:
         ratios = [
-            "" if ratio is None else "equal" if ratio == 1 else f"× {ratio:.3g}" for ratio in total.ratios
+            "" if ratio is None else "equal" if ratio == 1 else ratio_text(ratio) for ratio in total.ratios
         ]
         values = [_total(total.what, value) for value in total.typical]
         rows.append((_LABELS[total.what], *values, *ratios))
@@ -247,8 +247,8 @@ def _headline(found: Comparison) -> str:
         return f"{what}: {counts_text(found.totals, without_common_folder([one.name for one in found.groups]))}"
     shift = found.shift
     of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
-    known = shift is not None and shift.median_ratio is not None
-    ratio = f" (median{of} × {shift.median_ratio:.3g})" if shift is not None and known else ""
+    median = shift.median_ratio if shift is not None else None
+    ratio = f" (median{of} {ratio_text(median)})" if median is not None else ""
     if found.moved and shift is not None and not shift.is_certain:
         ratio = f" ({_move(found.moved[0], len(found.groups) > 2)})"
     direction = f", {found.direction}" if found.direction else ""
@@ -337,7 +337,7 @@ def _ratio_text(shift: Shift) -> str:
     if shift.median_ratio is None:
         return ""
     interval = "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
-    return f"× {shift.median_ratio:.3g}{interval}"
+    return f"{ratio_text(shift.median_ratio)}{interval}"
 
 
 def _what_moved(one: Comparison, several: bool) -> str:

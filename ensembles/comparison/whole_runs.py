@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import seconds_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def fewer_tasks_headline(found: Comparison) -> str:
     for one in groups_of_fewer_tasks(found):
         of = f" in {sanitize_text(one.group)}" if len(found.groups) > 2 else ""
         told = ", ".join(
-            f"{RUN_LABELS[what].removesuffix(', all tasks')} × {ratio:.3g}"
+            f"{RUN_LABELS[what].removesuffix(', all tasks')} {ratio_text(ratio)}"
             for what, ratio in one.ratios.items()
         )
         median = " in the median" if found.run_tests else ""
@@ -205,7 +205,7 @@ def whole_runs_headline(found: Comparison) -> str:
     lines = []
     for group in dict.fromkeys(change.group for change in changes):
         told = [
-            f"{_label(change.what, is_sum)} × {change.ratio:.3g} (Holm p {change.holm_p:.2g})"
+            f"{_label(change.what, is_sum)} {ratio_text(change.ratio)} (Holm p {change.holm_p:.2g})"
             for change in changes
             if change.group == group
         ]
@@ -235,7 +235,7 @@ def pair_headline(found: Comparison) -> str:
     parts = []
     if ratios and ratios[0]:
         is_sum = any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
-        parts.append(f"{_label('io_time_s', is_sum)} × {ratios[0]:.3g}")
+        parts.append(f"{_label('io_time_s', is_sum)} {ratio_text(ratios[0])}")
     what = " ".join(name for name in (found.layer, found.op) if name)
     if _octaves(most) > 0:
         parts.append(

@@ -108,7 +108,7 @@ class Where:
     def __str__(self) -> str:
         kind = "metadata calls" if self.op == "meta" else f"{self.op or 'call'}s"
         what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
-        parts = [what + (f" {spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
+        parts = [what + (f" {_listed(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
             shown = self.files[:MOST_FILES_SHOWN]
             names = ", ".join(sanitize_text(name) for name in shown)
@@ -123,7 +123,7 @@ class Where:
         if self.phases:
             names = ", ".join(map(sanitize_text, dict.fromkeys(self.phase_names or ())))
             many = "s" * (len(self.phases) != 1)
-            parts.append(f"phase{many} {_few(self.phases)}" + (f" ({names})" if names else ""))
+            parts.append(f"phase{many} {numbers_text(self.phases)}" + (f" ({names})" if names else ""))
         if self.times_s:
             parts.append(f"from {self.times_s[0]:.3f} to {self.times_s[1]:.3f} s")
         named = [f"{sanitize_text(label)} ({share_text(share)})" for label, share in self.sites]
@@ -506,11 +506,23 @@ def spans_text(spans: tuple[tuple[int, int], ...]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
+def numbers_text(numbers: Any) -> str:
+    """Format numbers as sentences have them, in spans: ``0-63, 70``.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import numbers_text
+    >>> numbers_text([1, 2, 3, 7, 9])
+    '1-3, 7, 9'
+    """
+    return _listed(find_spans(numbers))
+
+
+def _listed(spans: tuple[tuple[int, int], ...]) -> str:
+    return spans_text(spans).replace(",", ", ")
+
+
 def _some(spans: tuple[tuple[int, int], ...]) -> str:
     if len(spans) <= MOST_SPANS_SHOWN:
-        return spans_text(spans)
-    return f"{spans_text(spans[: MOST_SPANS_SHOWN - 1])}, ..., {spans_text(spans[-1:])}"
-
-
-def _few(numbers: tuple[int, ...]) -> str:
-    return spans_text(find_spans(numbers)).replace(",", ", ")
+        return _listed(spans)
+    return f"{_listed(spans[: MOST_SPANS_SHOWN - 1])}, ..., {_listed(spans[-1:])}"

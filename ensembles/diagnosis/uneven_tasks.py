@@ -6,7 +6,7 @@ import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.case import SMALL_CLASS, Case
-from ensembles.diagnosis.finding import Check, find_spans, spans_text
+from ensembles.diagnosis.finding import Check, numbers_text
 from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.units import bytes_text, count_text, seconds_text
@@ -125,7 +125,7 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         Check(
             "more-bytes",
             True,
-            f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))}) {move} up to "
+            f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)}) {move} up to "
             f"{most:.3g} times the mean of all tasks in a phase",
         ),
         Check(

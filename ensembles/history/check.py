@@ -17,7 +17,7 @@ from ensembles.history.series import CALLS, COMMON, RATE, SLOW, Part, Series, ki
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import share_text
+from ensembles.model.units import ratio_text, share_text
 from ensembles.summaries.bins import bin_edges_s
 
 LEAST_RUNS = 3
@@ -349,7 +349,7 @@ def _common_text(octaves: float, before: Sequence[RunRecord], since: Sequence[Ru
     changes = dict(sorted(changes.items(), key=lambda each: -sign * each[1]))
     along, others = (
         [
-            f"{name} × {2.0**change:.3g}"
+            f"{name} {ratio_text(2.0**change)}"
             for name, change in changes.items()
             if (change * sign > least) == moved
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -62,6 +63,20 @@ def seconds_text(seconds: float) -> str:
         if size >= 0.9995 * scale:
             return f"{_three_digits(seconds / scale)} {unit}"
     return f"{seconds * 1e9:.0f} ns"
+
+
+def ratio_text(ratio: float) -> str:
+    """Format a ratio to three digits.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import ratio_text
+    >>> ratio_text(1.256), ratio_text(26.2), ratio_text(131072.0)
+    ('× 1.26', '× 26.2', '× 131,000')
+    """
+    if 999.5 <= abs(ratio) < math.inf:
+        return f"× {float(f'{ratio:.2e}'):,.0f}"
+    return f"× {ratio:.3g}"
 
 
 def count_text(count: int, noun: str) -> str:

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+<<<<<<< HEAD
 from ensembles.model.units import share_text
+=======
+from ensembles.model.units import bytes_text
+>>>>>>> e22
 from ensembles.run.headline import find_headline
 from ensembles.run.information import sums_of
 from ensembles.run.selection import Filters, Selection
@@ -284,8 +288,8 @@ def scaling(
     sizes = {round(rate.bytes / rate.tasks) for rate in rates}
     if len(sizes) > 1 and max(sizes) > 1.5 * min(sizes):
         notes.append(
-            f"bytes for each task differ between these runs ({min(sizes):,} to {max(sizes):,}): small runs "
-            "may be of caches"
+            f"bytes for each task differ between these runs ({bytes_text(min(sizes))} to "
+            f"{bytes_text(max(sizes))}): small runs may be of caches"
         )
     return Scaling(direction, by, maximum, maximum_bytes_per_s is None, points, notes)
 

@@ -90,6 +90,14 @@ def test_lines_have_at_most_80_columns(run: Declared, command: str) -> None:
     assert not _too_wide(text.out)
 
 
+@pytest.mark.parametrize(
+    "line", ["events {run}", "events {run} --slowest 20", "sites {run}", "fingerprint {run}"]
+)
+@pytest.mark.parametrize("run", CASES)
+def test_lines_of_calls_and_sites_have_at_most_80_columns(run: Declared, line: str) -> None:
+    assert not _too_wide(ANSWERS.answer(line.format(run=run.name)).out)
+
+
 @pytest.mark.parametrize("line", [*COMPARED, "scenarios list --json"])
 def test_lines_of_several_runs_have_at_most_80_columns(line: str) -> None:
     _, text = _answers(line.removesuffix(" --json"))

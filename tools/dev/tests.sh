@@ -6,8 +6,8 @@
 declare -A needs_of=(
     [tests/c]="tools"
     [tests/corpus]="tools +darshan +otf2 +pandas +parquet"
-    [tests/unit]="tools chromium git hdf5-tools musl-tools sqlite3 strace $(printf '+%s ' "${test_extras[@]}")"
-    [tests/unit/cli]="tools musl-tools +darshan +filters +otf2 +pandas +parquet"
+    [tests/unit]="tools chromium fish git hdf5-tools musl-tools sqlite3 strace zsh $(printf '+%s ' "${test_extras[@]}")"
+    [tests/unit/cli]="tools fish musl-tools zsh +darshan +filters +otf2 +pandas +parquet"
     [tests/unit/comparison]="python"
     [tests/unit/diagnosis]="python"
     [tests/unit/ensemble]="python"
@@ -31,7 +31,7 @@ declare -A needs_of=(
 )
 
 # What ./dev test --quick runs needs.
-quick_needs="tools git hdf5-tools musl-tools sqlite3 strace +darshan +filters +otf2 +pandas +parquet"
+quick_needs="tools fish git hdf5-tools musl-tools sqlite3 strace zsh +darshan +filters +otf2 +pandas +parquet"
 
 # list_parts: the parts by the name that ./dev test takes, with what they need.
 list_parts() {

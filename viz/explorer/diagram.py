@@ -146,6 +146,12 @@ class TraceDiagram:
             "dh": [rows * image.ranks_per_row],
         }
 
+    @property
+    def shares(self) -> np.ndarray | None:
+        """Shares of time that are drawn, of uint8 and shape (rows, cells, classes); None: no image."""
+        images: list[np.ndarray] = self._all.data["image"]
+        return images[0] if len(images) else None
+
     def is_of(self, calls: Calls) -> bool:
         """Whether the legend has all classes of these calls."""
         return set(calls.raster().present()) <= set(self.classes)

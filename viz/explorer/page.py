@@ -188,6 +188,10 @@ class Explorer:
             self._pictures.children = _arranged(self._panels)
             self.layout.children = [*self.layout.children, *later]
 
+    def first_shares(self) -> tuple[Any, list[str]]:
+        """Return the image of the first trace diagram, with the names of its classes; None: it has none."""
+        return self._panels[0].diagram.shares, self._panels[0].diagram.classes
+
     def _choices(self) -> list[Select]:
         """Create the choices of the run, and of the second run."""
         numbered: list[str | tuple[Any, str]] = [

@@ -19,26 +19,52 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, RequestHandler
 
 from ensembles.model.errors import EnsioError
+from ensembles.viz.explorer.first_image import first_image
 from ensembles.viz.explorer.follow import EVERY_S, Followed
 from ensembles.viz.explorer.page import add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
-from ensembles.viz.theme import theme_script
+from ensembles.viz.theme import legend_keys_script, theme_script
 
 # The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
 # that are left out, the larger half of Bokeh.
 _PAGE = """
 {% block js_resources %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}
-{{ line|safe }}
+{{ line|replace("<script src", "<script defer src")|replace("<script>", '<script type="module">')|safe }}
 {% endfor %}
-{{ theme|safe }}
-<script>window.ensioTheme.followServer();</script>
+{{ theme|replace("<script>", '<script type="module">')|safe }}
+{{ legend_keys|replace("<script>", '<script type="module">')|safe }}
+<script type="module">
+  window.ensioTheme.followServer();
+  window.ensioLegendKeys.followServer();
+  const first = document.getElementById("first-image");
+  const look = () => {
+    const [view] = Bokeh.index.query((each) => each.model.name === "explorer_trace");
+    if (view?.root.has_finished()) first?.remove();
+    else requestAnimationFrame(look);
+  };
+  look();
+  setTimeout(() => first?.remove(), 30000); // where the connection fails
+</script>
+{% endblock %}
+{% block contents %}
+{% if first_image %}
+<div id="first-image" role="status">
+  <p>The trace diagram of the run; its axes, filters and the other pictures follow.</p>
+  <img alt="" elementtiming="first-image" src="{{ first_image|safe }}">
+</div>
+{% endif %}
+{{ super() }}
 {% endblock %}
 {% block postamble %}
 <link rel="icon" href="data:,">
 <style>
+  #first-image { position: fixed; inset: 0; z-index: 9; background: inherit; padding: 8px 14px; }
+  #first-image p { margin: 60px 0 50px; }
+  #first-image img { display: block; margin-left: 64px; width: calc(100% - 100px); height: 370px; }
+  body { background: inherit; }
   body { margin: 8px 14px; font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
   :root { color-scheme: light dark; background: #fff; color: #222; --ensio-alert: #b00020; }
   @media screen and (prefers-color-scheme: dark) {
@@ -113,7 +139,9 @@ class ExplorerServer:
             # A text extends Bokeh's own page, which the stubs do not know.
             document.template = _PAGE  # type: ignore[assignment]
             document.template_variables["theme"] = theme_script()
+            document.template_variables["legend_keys"] = legend_keys_script()
             explorer = add_explorer(document, runs, query, in_stages=True)
+            document.template_variables["first_image"] = first_image(explorer)
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.finding import Check, Finding, find_spans, spans_text
+from ensembles.diagnosis.finding import Check, Finding, numbers_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
 from ensembles.model.units import count_text
@@ -47,7 +47,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     saved = np.where(heavy, time_s * (1 - mean / np.maximum(moved, 1)), 0.0)
     tasks, most = case.ranks[heavy], float(moved.max() / mean)
     move = "moves" if len(tasks) == 1 else "move"
-    who = f"{count_text(len(tasks), 'task')} ({spans_text(find_spans(tasks))})"
+    who = f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)})"
     checks = (
         Check("more-bytes", True, f"{who} {move} up to {most:.3g} times the mean"),
         Check("same-time-per-byte", True, f"their time per byte is {alike:.2g} times that of the others"),

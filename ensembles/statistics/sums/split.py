@@ -112,7 +112,7 @@ class Split:
         """
         if self.refused:
             return f"no prediction: {self.refused}"
-        from tabulate import tabulate
+        from ensembles.model.table import table_text
 
         def told(seconds: float | None) -> str:
             return "-" if seconds is None else seconds_text(seconds) + per
@@ -139,7 +139,7 @@ class Split:
                 f"The slowest of {count_text(self.tasks, 'task')}, if each of {self.n:,} calls is split into "
                 "smaller ones:",
                 "",
-                tabulate(rows, head, stralign="right", disable_numparse=True),
+                table_text(head, rows, 0),
                 "",
                 "at most: speedup if every task took the mean time of a call; spread:",
                 "coefficient of variation of the time of one task.",

@@ -9,6 +9,8 @@ from typing import TextIO
 
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import seconds_text, size_text
+from ensembles.model.wrapped import WIDTH
 
 BLOCK_EVENTS = 1 << 14
 """Number of events that are converted to Python objects at a time."""
@@ -87,41 +89,91 @@ class JsonLinesWriter:
 
 
 class TableWriter:
-    """Writer of aligned columns for people; times in seconds, sizes in bytes.
+    """Writer of aligned columns for people, at most 80 wide; paths are listed below the table.
+
+    Times and sizes have units, starts are in seconds. Columns without a value are left out. A block that
+    needs wider or more columns than those before it gets a heading.
 
     Parameters
     ----------
     stream : TextIO
     """
 
-    _HEAD = ("rank", "thread", "start s", "duration s", "call", "offset", "requested", "moved", "file")
-    _LINE = "{:>6} {:>6} {:>15} {:>13}  {:<16} {:>14} {:>12} {:>12}  {}\n"
+    _RIGHT = frozenset(["rank", "thread", "start (s)", "duration", "offset", "requested", "moved", "file"])
+    _FOLDED = ("offset", "requested", "moved", "file")
+    """Columns that go into a second line of each call if the first one is too wide."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        stream.write(self._LINE.format(*self._HEAD))
+        self._widths: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
     def write(self, events: Events) -> None:
         """Write events."""
         for block in _blocks(events):
-            fields = dict(zip(FIELDS, _fields(block, sanitize_text), strict=True))
-            rows = zip(
-                fields["rank"],
-                fields["thread"],
-                (f"{ns / 1e9:.9f}" for ns in block.start.tolist()),
-                (f"{ns / 1e9:.9f}" for ns in block.duration.tolist()),
-                fields["call"],
-                ("" if offset < 0 else offset for offset in block.offset.tolist()),
-                fields["requested"],
-                map(_outcome, block.moved.tolist(), block.error.tolist()),
-                fields["file"],
-                strict=True,
-            )
-            self._stream.write("".join([self._LINE.format(*row) for row in rows]))
+            columns = self._columns(block)
+            needed = {name: max(map(len, [name, *texts])) for name, texts in columns.items()}
+            if any(width > self._widths.get(name, 0) for name, width in needed.items()):
+                gap = "\n" if self._widths else ""
+                self._widths = {
+                    name: max(needed.get(name, 0), self._widths.get(name, 0))
+                    for name in [*columns, *self._widths]
+                }
+                self._stream.write(gap + self._line({name: name for name in self._widths}))
+                self._stream.write(self._line({name: "-" * width for name, width in self._widths.items()}))
+            names = list(columns)
+            lines = (dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True))
+            self._stream.write("".join(map(self._line, lines)))
+
+    def close(self) -> None:
+        """Write the list of the files; without events, the names of the columns."""
+        if not self._widths:
+            self._stream.write("  ".join(["rank", "start (s)", "duration", "call"]) + "\n")
+        if self._numbers:
+            width = len(str(len(self._numbers)))
+            self._stream.write("\n")
+            self._stream.writelines(f"{number:>{width}}  {path}\n" for path, number in self._numbers.items())
+
+    def _columns(self, block: Events) -> dict[str, list[str]]:
+        fields = dict(zip(FIELDS, _fields(block, sanitize_text), strict=True))
+        errors, sizes = block.error.tolist(), block.requested.tolist()
+        outcomes = list(map(_outcome, block.moved.tolist(), errors))
+        requested = [size_text(size) if size else "" for size in sizes]
+        moved = [
+            text if size or error else "" for text, size, error in zip(outcomes, sizes, errors, strict=True)
+        ]
+        columns = {
+            "rank": list(map(str, fields["rank"])),
+            "thread": list(map(str, fields["thread"])) if block.thread.any() else [],
+            "start (s)": [f"{ns * 1e-9:.6f}" for ns in block.start.tolist()],
+            "duration": [seconds_text(ns * 1e-9) for ns in block.duration.tolist()],
+            "call": list(map(str, fields["call"])),
+            "offset": ["" if offset < 0 else size_text(offset) for offset in block.offset.tolist()],
+            "requested": requested,
+            "moved": moved if moved != requested else [],
+            "file": [self._number(str(path)) for path in fields["file"]],
+        }
+        always = ("rank", "start (s)", "duration", "call")
+        return {name: texts for name, texts in columns.items() if name in always or any(texts)}
+
+    def _number(self, path: str) -> str:
+        return str(self._numbers.setdefault(path, len(self._numbers) + 1)) if path else ""
+
+    def _line(self, cells: dict[str, str]) -> str:
+        """Lay out the cells of a call, in two lines if one is too wide."""
+        whole = sum(self._widths.values()) + 2 * (len(self._widths) - 1)
+        second = self._FOLDED if whole > WIDTH else ()
+        lines: list[list[str]] = [[], []]
+        for name, width in self._widths.items():
+            text = cells.get(name, "")
+            aligned = text.rjust(width) if name in self._RIGHT else text.ljust(width)
+            lines[name in second].append(aligned)
+        first = "  ".join(lines[0]).rstrip()
+        return f"{first}\n" + (f"    {'  '.join(lines[1])}".rstrip() + "\n" if lines[1] else "")
 
 
 def _outcome(moved: int, error: int) -> str:
     """Return the bytes moved, or the name of the error."""
     import errno
 
-    return errno.errorcode.get(error, f"errno {error}") if error else str(moved)
+    return errno.errorcode.get(error, f"errno {error}") if error else size_text(max(moved, 0))

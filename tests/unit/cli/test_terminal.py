@@ -95,27 +95,34 @@ def test_sentences_are_broken_and_tables_are_not() -> None:
     assert all(line.startswith(" " * 10) for line in broken[1:])
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["ensio", "mo"], "modes"),
-        (["ensio", "modes", "--ra"], "--rank"),
-        (["ensio", "history", "check", "--jun"], "--junit"),
-        (["ensio", "diagnose", "--fail-on", "cr"], "critical"),
-        (["ensio", "info", "a-ru"], "a-run"),
-    ],
-)
-def test_bash_completes(words: list[str], expected: str, tmp_path: Path) -> None:
-    bash = shutil.which("bash")
-    if bash is None:
-        pytest.skip("no bash: its completion is not tried")
-    (tmp_path / "a-run").touch()
+COMPLETED = [
+    (["ensio", "mo"], "modes"),
+    (["ensio", "modes", "--ra"], "--rank"),
+    (["ensio", "history", "check", "--jun"], "--junit"),
+    (["ensio", "diagnose", "--fail-on", "cr"], "critical"),
+    (["ensio", "info", "a-ru"], "a-run"),
+]
+"""What is typed, and what a shell makes of it."""
+
+
+def completion_for(shell: str) -> tuple[str, str]:
+    """The program of a shell, and the script that ensio prints for it."""
+    program = shutil.which(shell)
+    if program is None:
+        pytest.fail(f"{shell} is missing: ./dev setup test installs it")
     made = subprocess.run(
-        [sys.executable, "-m", "ensembles.cli.main", "completion", "bash"],
+        [sys.executable, "-m", "ensembles.cli.main", "completion", shell],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
+    return program, made
+
+
+@pytest.mark.parametrize(("words", "expected"), COMPLETED)
+def test_bash_completes(words: list[str], expected: str, tmp_path: Path) -> None:
+    bash, made = completion_for("bash")
+    (tmp_path / "a-run").touch()
     asked = " ".join(words)
     program = (
         f"{made}\nCOMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; COMP_LINE='{asked}'; "
@@ -123,3 +130,60 @@ def test_bash_completes(words: list[str], expected: str, tmp_path: Path) -> None
     )
     done = subprocess.run([bash, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert expected in done.stdout.split()
+
+
+def test_fish_completes(tmp_path: Path) -> None:
+    fish, made = completion_for("fish")
+    (tmp_path / "a-run").touch()
+    (tmp_path / "ensio.fish").write_text(made)
+    asked = "; ".join(f'complete -C "{" ".join(words)}"; echo end' for words, _ in COMPLETED)
+    done = subprocess.run(
+        [fish, "--no-config", "-c", f"source ensio.fish; {asked}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | {"HOME": str(tmp_path)},
+    )
+    answers = [part.split("\n") for part in done.stdout.split("end\n")]
+    for (words, expected), lines in zip(COMPLETED, answers, strict=False):
+        assert expected in [line.split("\t")[0] for line in lines], words
+
+
+def test_zsh_completes_what_is_typed(tmp_path: Path) -> None:
+    """In an interactive shell, by the tabulator key: zsh's completion works in its line editor only."""
+    zsh, made = completion_for("zsh")
+    (tmp_path / "a-run").touch()
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "_ensio").write_text(made)
+    main, other = pty.openpty()
+    settings = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "dumb", "COLUMNS": "400"}
+    shell = subprocess.Popen(
+        [zsh, "-f", "-i"], stdin=other, stdout=other, stderr=other, cwd=tmp_path, env=settings
+    )
+    os.close(other)
+    got = b""
+
+    def wait_for(text: str) -> None:
+        nonlocal got
+        while text.encode() not in got:
+            part = os.read(main, 65536)
+            assert part, got
+            got += part
+
+    try:
+        # The words are joined by zsh, so that its echo of the line is not taken for the answer.
+        os.write(
+            main, b'fpath=($PWD/functions $fpath); autoload -Uz compinit; compinit -u -D; print re""ady\n'
+        )
+        wait_for("ready")
+        for words, expected in COMPLETED:
+            typed = " ".join(words)
+            got = b""
+            os.write(main, f"{typed}\t".encode())
+            wait_for(f"{typed.removesuffix(words[-1])}{expected}")
+            os.write(main, b"\x15")  # empties the line
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(main)

@@ -41,7 +41,7 @@ size = "MiB"
 
 def test_ranks_stand_in_parentheses_only_where_they_are_known() -> None:
     assert str(Where(tasks=4)) == "calls, in 4 tasks"
-    assert str(Where(tasks=4, ranks=((0, 2), (9, 9)))) == "calls, in 4 tasks (0-2,9)"
+    assert str(Where(tasks=4, ranks=((0, 2), (9, 9)))) == "calls, in 4 tasks (0-2, 9)"
 
 
 def test_the_place_of_little_io_names_the_tasks(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from bokeh.util.token import generate_jwt_token, generate_session_id
 from made_runs import run_of
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
+from ensembles.viz.explorer.first_image import png_of
 from ensembles.viz.style import COLOURS
 from ensembles.viz.theme import DARK
 
@@ -369,3 +371,43 @@ def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
             "Bokeh.documents[0].get_model_by_name('explorer_trace_beside').x_range.id"
         )
         page.close()
+
+
+def test_a_page_shows_the_run_before_its_program_has_come(context, link: str) -> None:
+    page = context.new_page()
+    page.route("**/bokeh*.js*", lambda route: route.abort())
+    page.goto(link, wait_until="commit")
+    image = page.locator("#first-image img")
+    image.wait_for()
+    assert page.evaluate("() => document.querySelector('#first-image img').decode().then(() => true)")
+    assert image.evaluate("(each) => each.naturalWidth") > 10
+    page.close()
+
+
+def test_the_first_image_gives_way_to_the_trace_diagram(opened) -> None:
+    page = opened()
+    page.wait_for_function("() => document.getElementById('first-image') === null")
+
+
+def test_the_first_image_has_the_colours_and_times_of_the_calls() -> None:
+    shares = np.zeros((3, 4, 2), np.uint8)
+    shares[0, 1] = (255, 0)
+    shares[2, 3] = (51, 51)
+    drawn = np.asarray(Image.open(io.BytesIO(png_of(shares, ["write", "read"]))))
+    assert drawn.shape == (3, 4, 4)
+    write, read = (
+        np.array([int(COLOURS[name][at : at + 2], 16) for at in (1, 3, 5)]) for name in ("write", "read")
+    )
+    assert drawn[0, 1].tolist() == [*write, 255]
+    assert drawn[2, 3, :3] == pytest.approx((write + read) / 2, abs=1)
+    assert drawn[2, 3, 3] == round(255 * 0.4**0.4)
+    assert (drawn[..., 3] > 0).sum() == 2
+
+
+def test_a_large_first_image_is_averaged() -> None:
+    shares = np.zeros((1000, 2048, 1), np.uint8)
+    shares[:, 1024:] = 255
+    drawn = np.asarray(Image.open(io.BytesIO(png_of(shares, ["write"]))))
+    assert drawn.shape == (250, 1024, 4)
+    assert drawn[:, :512, 3].max() == 0
+    assert drawn[:, 512:, 3].min() == 255

@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.model.events import Call
 from ensembles.model.metadata import Mount, Process, RunMetadata
-from ensembles.model.units import count_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
 from ensembles.readers.foreign.darshan.counters import Counters
 from ensembles.readers.foreign.darshan.header import DamagedLog
@@ -231,7 +231,7 @@ def _only_counted(state: JobState, counters: Counters) -> list[str]:
         for way in ways:
             found = counters.sums.get(way.call)
             if found is not None and found.count and not (module in traced and way.moved):
-                time = f"{found.time_ns * 1e-9:.3g} s"
+                time = seconds_text(found.time_ns * 1e-9)
                 texts.append(
                     f"{found.count:,} × {way.call.name.replace(', ', '/')} of {way.call.layer} ({time})"
                 )

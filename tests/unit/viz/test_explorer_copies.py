@@ -1,0 +1,182 @@
+"""Copied commands and Python, run as a reader would, select what the page shows; links restore views."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_runs import run_of
+
+if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
+    pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
+
+from browser import FLAGS, chromium
+from playwright.sync_api import sync_playwright
+from test_explorer_server import _IS_COMPLETE, choose, drag, found, serving
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="no Chromium on PATH: the explorer is not tried"),
+]
+
+PATH = "/scratch/a file's name.out"
+TASKS = [
+    [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
+    [("open", 0.0, 0.02, 0), ("pread", 0.5, 0.5, 1 << 19)],
+    [("open", 0.0, 0.02, 0), ("pwrite", 0.3, 0.1, 1 << 20), ("pread", 0.55, 0.4, 1 << 19)],
+]
+
+VIEWS = {
+    "all": lambda page: None,
+    "filters": lambda page: [fill(page, "op", "write,read"), fill(page, "size", "1MiB..4MiB")],
+    "a peak": lambda page: drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5)),
+    "a rectangle": lambda page: drag(page, "explorer_trace", (0.2, -0.4), (0.6, 1.4)),
+    "a filter and a rectangle": lambda page: [
+        fill(page, "op", "write"),
+        drag(page, "explorer_trace", (0.2, -0.4), (0.9, 2.4)),
+    ],
+    "a phase": lambda page: choose(page, "phases", 0),
+    "a call index": lambda page: choose(page, "ordinals", 0),
+    "a rank": lambda page: choose(page, "by_rank", 0),
+    "a zoom": lambda page: choose(page, "slowest", 0),
+}
+"""What a reader does."""
+
+_STATE = """() => {
+    const model = (name) => Bokeh.documents[0].get_model_by_name(name);
+    // The document forgets models that were replaced some time later; their views are gone.
+    const trace = [...Bokeh.index.query((view) => view.model.name === 'explorer_trace')][0].model;
+    const plain = (column) => Array.from(column, (value) => Number.isNaN(value) ? 'nan' : value);
+    return {
+        found: model('found').text,
+        texts: model('texts').data,
+        filters: [...Bokeh.documents[0].all_models].filter((each) => /^filter_/.test(each.name ?? ''))
+            .map((each) => [each.name, each.value]).sort(),
+        axes: [trace.x_range.start, trace.x_range.end, trace.y_range.start, trace.y_range.end],
+        slowest: plain(model('slowest').source.data.start_s),
+        ranks: plain(model('by_rank').source.data.rank),
+        link: location.search.replace(/[?&]token=[^&]*/, ''),
+    };
+}"""
+
+
+def fill(page, name: str, text: str) -> None:
+    page.evaluate(
+        "([name, text]) => { Bokeh.documents[0].get_model_by_name(`filter_${name}`).value = text; }",
+        [name, text],
+    )
+
+
+def settled(page) -> dict:
+    """The state of the page, when it has stopped to change."""
+    before = None
+    for _ in range(100):
+        page.wait_for_timeout(300)
+        state = page.evaluate(_STATE)
+        if state == before:
+            return state
+        before = state
+    raise AssertionError("the page does not come to rest")
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory):
+    run = run_of(tmp_path_factory.mktemp("copies") / "a run's folder", TASKS, path=PATH)
+    with serving([run.path]) as printed:
+        yield printed
+
+
+@pytest.fixture(scope="module")
+def context():
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        context = running.new_context(viewport={"width": 1400, "height": 1000})
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        yield context
+        running.close()
+
+
+def opened(context, link: str):
+    page = context.new_page()
+    page.goto(link)
+    page.wait_for_function(
+        "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+        f" && {_IS_COMPLETE}"
+    )
+    return page
+
+
+def copied(page, button: str) -> str:
+    page.evaluate("() => navigator.clipboard.writeText('')")
+    page.get_by_role("button", name=button).click()
+    page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
+    return page.evaluate("() => navigator.clipboard.readText()")
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them(
+    context, link: str, name: str, tmp_path: Path
+) -> None:
+    page = opened(context, link)
+    found(page, "8 calls are shown")
+    VIEWS[name](page)
+    if name != "all":
+        page.wait_for_function("() => /[?&](op|size|marked-|shown-)/.test(location.search)")
+    state = settled(page)
+    count = int(re.search(r"([\d,]+) calls? (?:is|are) ", state["found"])[1])
+    assert 0 < count < 8 or name in ("all", "a zoom", "a phase")
+
+    command = copied(page, "Copy as command")
+    assert command.startswith("ensio events ")
+    words = shlex.split(command)
+    listed = subprocess.run(
+        [sys.executable, "-m", "ensembles.cli.main", *words[1:], "--format", "jsonl"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert len(listed) == count
+
+    program = copied(page, "Copy as Python")
+    tell = "print(list(zip(calls.rank.tolist(), calls.start.tolist())))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\n{tell}"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert eval(done.stdout) == [(row["rank"], row["start"]) for row in map(json.loads, listed)]
+
+    # The address of the page, token included, is the link.
+    again = opened(context, page.evaluate("() => location.href"))
+    restored = settled(again)
+    assert restored.pop("axes") == pytest.approx(state.pop("axes"))
+    assert restored == state
+    page.close()
+    again.close()
+
+
+def test_the_legend_of_the_rates_answers_to_the_keyboard(context, link: str) -> None:
+    page = opened(context, link)
+    found(page, "8 calls are shown")
+    visible = """() => [...Bokeh.index.query((view) => view.model.name === 'explorer_rates')][0].model.renderers
+        .filter((each) => each.visible).length"""
+    whole = page.evaluate(visible)
+    page.keyboard.press("Tab")
+    focused = page.evaluate("() => document.activeElement.textContent")
+    assert re.fullmatch(r"(read|write): .*: hide", focused)
+    page.keyboard.press("Enter")
+    assert page.evaluate(visible) < whole
+    page.keyboard.press(" ")
+    assert page.evaluate(visible) == whole
+    # Of new pictures there are new buttons.
+    fill(page, "op", "write")
+    found(page, "3 calls are shown")
+    settled(page)
+    page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.querySelectorAll('.legend-keys button').length") == 1
+    page.close()
