@@ -132,6 +132,19 @@ def is_sorted(
     max_end: int,
     /,
 ) -> bool: ...
+def are_chunks_sorted(
+    rank: np.ndarray | None,
+    start: np.ndarray | None,
+    duration: np.ndarray | None,
+    chunks: np.ndarray,
+    rows: int,
+    first_row: np.ndarray,
+    ranks: np.ndarray,
+    first_start: np.ndarray,
+    last_start: np.ndarray,
+    max_end: np.ndarray,
+    /,
+) -> bool: ...
 def describe_rows(
     start: np.ndarray,
     duration: np.ndarray,

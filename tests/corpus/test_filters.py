@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import translate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ import pytest
 import ensembles as en
 from ensembles.ensemble.main_ensemble import main_ensemble
 from ensembles.model.errors import EnsioError
+from ensembles.model.regions import RegionTable
+from ensembles.model.sites import Site
 from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
@@ -46,7 +49,7 @@ SUMMARIES: dict[str, type[Summary]] = {
     "rate": RateCurve,
 }
 
-Draw = Callable[[en.Events, np.random.Generator], tuple[str, np.ndarray]]
+Draw = Callable[[en.Events, np.random.Generator], tuple[str | bool, np.ndarray]]
 
 
 def of_call(part: str) -> Draw:
@@ -96,6 +99,56 @@ def of_number(name: str) -> Draw:
     return draw
 
 
+def of_duration(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    """The end that is written is excluded."""
+    low, high = sorted(random.choice(events.duration, 2).tolist())
+    return f"{low / 1e9:.9f}..{(high + 1) / 1e9:.9f}", (events.duration >= low) & (events.duration <= high)
+
+
+def of_offset(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    """The end that is written is excluded, and calls without an offset match none."""
+    known = events.offset[events.offset >= 0]
+    if not len(known):
+        return "0..1", events.offset == 0
+    low, high = sorted(random.choice(known, 2).tolist())
+    return f"{low}..{high + 1}", (events.offset >= low) & (events.offset <= high)
+
+
+def of_bytes(events: en.Events, _: np.random.Generator) -> tuple[bool, np.ndarray]:
+    return True, events.moved > 0
+
+
+def of_region(regions: RegionTable) -> Draw:
+    """Calls that start while their task is in a phase or region of this name."""
+
+    def draw(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+        name = str(random.choice(sorted({regions.names[number] for number in regions.name.tolist()})))
+        chosen = np.zeros(len(events), bool)
+        for row in range(len(regions)):
+            if regions.names[regions.name[row]] == name:
+                begin, end = regions.start[row], regions.start[row] + regions.duration[row]
+                chosen |= (events.rank == regions.rank[row]) & (events.start >= begin) & (events.start < end)
+        return name, chosen
+
+    return draw
+
+
+def of_site(sites: Sequence[Site]) -> Draw:
+    """Calls from a line, or from a source file or a function, of any caller that was recorded."""
+
+    def draw(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+        frames = {number: sites[number].frames for number in set(events.site.tolist())}
+        places = {number: {frame.place for frame in each} for number, each in frames.items()}
+        for number, each in frames.items():
+            places[number] |= {frame.function for frame in each if frame.function}
+            places[number] |= {os.path.basename(frame.file) for frame in each if frame.file}
+        known = sorted(place for place in set().union(*places.values()) if not set("[]*?,") & set(place))
+        place = str(random.choice(known)) if known else "nowhere"
+        return place, np.isin(events.site, [number for number, each in places.items() if place in each])
+
+    return draw
+
+
 DRAWS: dict[str, Draw] = {
     "op": of_call("op"),
     "call": of_call("name"),
@@ -104,6 +157,9 @@ DRAWS: dict[str, Draw] = {
     "rank": of_rank,
     "size": of_size,
     "time": of_time,
+    "duration": of_duration,
+    "offset": of_offset,
+    "per_byte": of_bytes,
     "phase": of_number("phase"),
     "ordinal": of_number("ordinal"),
 }
@@ -119,20 +175,26 @@ def opened(path: Path | str) -> en.Run:
 
 def check(path: Path | str, seed: int) -> None:
     """Draw filters, alone and together, and compare all ways to the selected calls."""
-    whole = opened(path).events
+    first = opened(path)
+    whole = first.events
     random = np.random.default_rng(seed)
-    names = list(DRAWS)
+    draws = DRAWS.copy()
+    if len(first.regions):
+        draws["region"] = of_region(first.regions)
+    if whole.site.any():
+        draws["site"] = of_site(whole.sites)
+    names = list(draws)
     wanted = [[name] for name in names] + [
         sorted(random.choice(names, random.integers(2, 4), replace=False)) for _ in range(4)
     ]
     for some in wanted:
-        drawn = {name: DRAWS[name](whole, random) for name in some}
+        drawn = {name: draws[name](whole, random) for name in some}
         filters = {name: text for name, (text, _) in drawn.items()}
         chosen = np.logical_and.reduce([mask for _, mask in drawn.values()])
         compare(opened(path), filters, whole, np.flatnonzero(chosen))
 
 
-def compare(run: en.Run, filters: dict[str, str], whole: en.Events, rows: np.ndarray) -> None:
+def compare(run: en.Run, filters: dict[str, Any], whole: en.Events, rows: np.ndarray) -> None:
     expected = whole[rows]
     found = run.select(**filters)
     for name, column in expected.columns.items():
@@ -171,14 +233,15 @@ def in_order(run: en.Run, chosen: en.Events) -> en.Events:
 def compare_ensemble(run: en.Run, selection: Selection, expected: en.Events) -> None:
     """The durations of the ensemble, of which modes and tail are computed."""
     try:
-        taken, ensemble = main_ensemble(run, selection)
+        taken, ensemble = main_ensemble(run, selection, "MiB" if selection.per_byte else "call")
     except EnsioError:
         return
-    durations = np.sort(taken.apply(expected).duration) if taken.phases is None else None
-    if taken.phases is not None or taken.ordinals is not None:
-        whole = run.events
-        durations = np.sort(taken.apply(whole).duration)
-    np.testing.assert_allclose(np.sort(np.asarray(ensemble.durations_s)), durations * 1e-9, rtol=1e-12)
+    numbered = taken.phases is not None or taken.ordinals is not None
+    chosen = taken.apply(run.events if numbered else expected)
+    durations = chosen.duration * 1e-9
+    if selection.per_byte:
+        durations = durations / (chosen.moved / (1 << 20))
+    np.testing.assert_allclose(np.sort(np.asarray(ensemble.durations_s)), np.sort(durations), rtol=1e-9)
 
 
 @pytest.mark.parametrize("run", CASES)

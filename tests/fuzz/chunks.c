@@ -1,5 +1,5 @@
 /* chunks.c: arbitrary bytes as a chunk of a trace.h5, and arbitrary rows against any index. A chunk that was deflated
- * here is restored. */
+ * here is restored. Whole chunks of a column are read together. */
 #include "input.h"
 #include "python.h"
 
@@ -81,6 +81,60 @@ static void read_chunk(struct input *input)
     fuzz_release(&out);
 }
 
+/* Any chunks of a column, which are the same bytes of the file if they are sound. */
+static void read_whole(struct input *input)
+{
+    enum { MOST_KNOWN = 4, MOST_WANTED = 5 };
+    static PyObject *workspace_of, *read;
+    static uint8_t coded[1 << 14];
+    if (!read) {
+        workspace_of = fuzz_function(PyInit__chunks, "workspace");
+        read = fuzz_function(PyInit__chunks, "read_chunks");
+    }
+    const unsigned kind = take_byte(input) % 5, choices = take_byte(input);
+    const size_t width = widths[kind], known = take_byte(input) % (MOST_KNOWN + 1);
+    const size_t wanted = take_byte(input) % (MOST_WANTED + 1), count = take_number(input) % 512;
+    const int sound = choices & 1, limited = choices & 2, zeroed = choices & 4;
+    const int64_t least = (int64_t)take_number(input), most = (int64_t)take_number(input);
+    uint64_t rows = take_number(input);
+    int64_t chunk[MOST_WANTED], places[2 * MOST_KNOWN] = {0};
+    for (size_t i = 0; i < wanted; i++)
+        chunk[i] = sound && known ? (int64_t)(take_byte(input) % known) : (int64_t)take_number(input);
+    for (size_t i = 0; !sound && i < 2 * known; i++)
+        places[i] = (int64_t)take_number(input);
+    const uint8_t *stored = input->at;
+    size_t bytes = (size_t)(input->end - input->at);
+    if (sound) {
+        rows = bytes / width % 256;
+        bytes = deflated(input->at, rows * width, coded, sizeof coded);
+        stored = coded;
+        for (size_t i = 0; i < known; i++)
+            places[known + i] = (int64_t)bytes;
+    }
+    const int descriptor = file_with(stored, bytes);
+    struct fuzz_buffer out = fuzz_buffer_of(NULL, count * width, formats[kind]);
+    struct fuzz_buffer numbers = fuzz_buffer_of(chunk, 8 * wanted, "q");
+    struct fuzz_buffer told = fuzz_buffer_of(places, 16 * known, "q");
+    PyObject *const workspace = fuzz_call(workspace_of, PyTuple_New(0));
+    PyObject *const limits = limited ? Py_BuildValue("(LL)", (long long)least, (long long)most) : Py_NewRef(Py_None);
+    PyObject *const column =
+        Py_BuildValue("(isiiOOO)", (int)(choices >> 4), "name", kind == 4, zeroed, told.view, out.view, limits);
+    memset(out.memory, zeroed ? 0 : 0xa5, count * width);
+    PyObject *const result =
+        fuzz_call(read, Py_BuildValue("OiOL(N)", workspace, descriptor, numbers.view, (long long)rows, column));
+    for (size_t i = 0; result && sound && i < count * width; i++)
+        if (((uint8_t *)out.memory)[i] != input->at[i % width * rows + i / width % rows]) {
+            fprintf(stderr, "byte %zu of %zu is another one\n", i, count * width);
+            abort();
+        }
+    Py_XDECREF(result);
+    Py_DECREF(limits);
+    Py_DECREF(workspace);
+    fuzz_release(&told);
+    fuzz_release(&numbers);
+    fuzz_release(&out);
+}
+
 /* Rows in any order, and an index that may not fit them. */
 static void see_order(struct input *input)
 {
@@ -124,9 +178,12 @@ static void see_order(struct input *input)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input input = {data, data + size};
-    if (take_byte(&input) % 4)
-        read_chunk(&input);
-    else
+    const unsigned what = take_byte(&input) % 8;
+    if (what % 4 == 0)
         see_order(&input);
+    else if (what == 7)
+        read_whole(&input);
+    else
+        read_chunk(&input);
     return 0;
 }

@@ -41,6 +41,7 @@ struct part {
     const char *name; /* name of the column, UTF-8 */
     PyObject *name_bytes;
     Py_buffer out;
+    uint8_t *into; /* `count` items, within `out` */
     int number, width, is_signed, limited, zeroed;
     long long position, least, most;
     size_t stored_bytes, rows, first, count;
@@ -91,7 +92,7 @@ static int put_in_place(const uint8_t *plain, const struct part *part)
     int beyond = 0;
     for (size_t done = 0; done < part->count; done += SOME_ITEMS) {
         const size_t some = part->count - done < SOME_ITEMS ? part->count - done : SOME_ITEMS;
-        uint8_t *const out = (uint8_t *)part->out.buf + done * (size_t)part->width;
+        uint8_t *const out = part->into + done * (size_t)part->width;
         put_together(plain, part->rows, part->first + done, some, part->width, out);
         if (!any)
             beyond |= are_beyond(out, some, part->width, least, span);
@@ -104,7 +105,7 @@ static void fill(const struct part *part, const uint8_t *item)
     static const uint8_t zero[8];
     if (part->zeroed && memcmp(item, zero, (size_t)part->width) == 0)
         return;
-    uint8_t *const out = part->out.buf;
+    uint8_t *const out = part->into;
     const size_t bytes = part->count * (size_t)part->width;
     size_t done = (size_t)part->width;
     int alike = 1;
@@ -139,7 +140,7 @@ static void remember(struct single *single, const struct workspace *space, const
     if (!single->stored)
         return;
     memcpy(single->stored, space->stored, part->stored_bytes);
-    memcpy(single->item, part->out.buf, (size_t)part->width);
+    memcpy(single->item, part->into, (size_t)part->width);
     single->stored_bytes = part->stored_bytes, single->rows = rows, single->width = part->width;
 }
 
@@ -209,18 +210,10 @@ static PyObject *workspace(PyObject *module, PyObject *none)
     return capsule;
 }
 
-/* Parse the description of a part. It holds a reference to its column if `out.obj` is set, even after a failure. */
-static int get_part(struct part *part, PyObject *told)
+/* Set what a part has of its column, and return whether `out` has items of a known width. It holds a reference to `out`
+ * if `out.obj` is set, even after a failure. */
+static int get_column(struct part *part, PyObject *name, PyObject *out, PyObject *limits)
 {
-    PyObject *name, *out, *limits;
-    long long stored_bytes, rows, first;
-    if (!PyTuple_Check(told)) {
-        PyErr_SetString(PyExc_TypeError, "a part is a tuple");
-        return -1;
-    }
-    if (!PyArg_ParseTuple(told, "iO!ppLLLLOO", &part->number, &PyUnicode_Type, &name, &part->is_signed, &part->zeroed,
-                          &part->position, &stored_bytes, &rows, &first, &out, &limits))
-        return -1;
     part->name_bytes = PyUnicode_AsUTF8String(name);
     if (!part->name_bytes)
         return -1;
@@ -237,23 +230,103 @@ static int get_part(struct part *part, PyObject *told)
     if (PyObject_GetBuffer(out, &part->out, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0)
         return -1;
     const Py_ssize_t width = part->out.itemsize;
-    const int known = width == 1 || width == 2 || width == 4 || width == 8;
-    const Py_ssize_t count = known ? part->out.len / width : 0;
-    if (!known || part->number < 0 || part->number >= MOST_COLUMNS || rows < 1 || rows > MOST_ROWS || first < 0 ||
-        count < 1 || count > rows - first || part->position < 0 || (!part->is_signed && part->least < 0)) {
+    if ((width != 1 && width != 2 && width != 4 && width != 8) || part->number < 0 || part->number >= MOST_COLUMNS ||
+        (!part->is_signed && part->least < 0)) {
         PyErr_SetString(PyExc_ValueError, "a part does not fit its chunk");
         return -1;
     }
-    part->width = (int)width, part->count = (size_t)count;
-    part->rows = (size_t)rows, part->first = (size_t)first;
-    /* Deflated data exceed their content by at most a few bytes per block. */
-    if (stored_bytes < 1 || (unsigned long long)stored_bytes > 2 * part->rows * (size_t)part->width + (1 << 16) ||
-        part->position > LLONG_MAX - stored_bytes) {
+    part->width = (int)width, part->count = (size_t)(part->out.len / width);
+    part->into = part->out.buf;
+    return 0;
+}
+
+/* Whether a chunk of `rows` rows can lie there. Deflated data exceed their content by at most a few bytes per block. */
+static int set_place(struct part *part, long long position, long long stored_bytes)
+{
+    part->position = position, part->stored_bytes = (size_t)stored_bytes;
+    return position >= 0 && stored_bytes >= 1 &&
+           (unsigned long long)stored_bytes <= 2 * part->rows * (size_t)part->width + (1 << 16) &&
+           position <= LLONG_MAX - stored_bytes;
+}
+
+static int refuse_place(const struct part *part)
+{
+    if (part->position < 0)
+        PyErr_SetString(PyExc_ValueError, "a part does not fit its chunk");
+    else
         PyErr_Format(PyExc_ValueError, "a part of its column %s has an impossible length", part->name);
+    return -1;
+}
+
+/* Parse the description of a part. */
+static int get_part(struct part *part, PyObject *told)
+{
+    PyObject *name, *out, *limits;
+    long long position, stored_bytes, rows, first;
+    if (!PyTuple_Check(told)) {
+        PyErr_SetString(PyExc_TypeError, "a part is a tuple");
         return -1;
     }
-    part->stored_bytes = (size_t)stored_bytes;
+    if (!PyArg_ParseTuple(told, "iO!ppLLLLOO", &part->number, &PyUnicode_Type, &name, &part->is_signed, &part->zeroed,
+                          &position, &stored_bytes, &rows, &first, &out, &limits) ||
+        get_column(part, name, out, limits) != 0)
+        return -1;
+    const long long count = (long long)part->count;
+    if (rows < 1 || rows > MOST_ROWS || first < 0 || count < 1 || count > rows - first) {
+        PyErr_SetString(PyExc_ValueError, "a part does not fit its chunk");
+        return -1;
+    }
+    part->rows = (size_t)rows, part->first = (size_t)first;
+    return set_place(part, position, stored_bytes) ? 0 : refuse_place(part);
+}
+
+/* Whole chunks of a column, one after the other in `out`. */
+struct column {
+    struct part part;
+    Py_buffer places; /* positions of all chunks of the column, and then their lengths */
+};
+
+/* Parse the description of whole chunks of a column; `rows` of each but the last, which may have fewer. */
+static int get_chunks(struct column *column, PyObject *told, long long rows, const int64_t *chunk, Py_ssize_t chunks)
+{
+    struct part *const part = &column->part;
+    PyObject *name, *places, *out, *limits;
+    if (!PyTuple_Check(told)) {
+        PyErr_SetString(PyExc_TypeError, "a column is a tuple");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(told, "iO!ppOOO", &part->number, &PyUnicode_Type, &name, &part->is_signed, &part->zeroed,
+                          &places, &out, &limits) ||
+        get_column(part, name, out, limits) != 0 ||
+        PyObject_GetBuffer(places, &column->places, PyBUF_C_CONTIGUOUS) != 0)
+        return -1;
+    const Py_ssize_t known = column->places.len / 16;
+    const long long count = (long long)part->count;
+    int fits = column->places.itemsize == 8 && column->places.len % 16 == 0 && rows >= 1 && rows <= MOST_ROWS;
+    fits = fits && chunks <= count && count > (chunks - 1) * rows && count <= chunks * rows;
+    for (Py_ssize_t i = 0; fits && i < chunks; i++)
+        fits = chunk[i] >= 0 && chunk[i] < known;
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "the chunks do not fit their column");
+        return -1;
+    }
+    part->rows = (size_t)rows, part->first = 0;
+    const int64_t *const position = column->places.buf;
+    for (Py_ssize_t i = 0; i < chunks; i++)
+        if (!set_place(part, position[chunk[i]], position[known + chunk[i]]))
+            return refuse_place(part);
     return 0;
+}
+
+/* Point a part at one of the wanted chunks of its column. */
+static void choose(struct column *column, size_t rows, const int64_t *chunk, Py_ssize_t i)
+{
+    struct part *const part = &column->part;
+    const int64_t *const position = column->places.buf;
+    const size_t before = (size_t)i * rows, all = (size_t)(part->out.len / part->width);
+    part->count = all - before < rows ? all - before : rows;
+    part->into = (uint8_t *)part->out.buf + before * (size_t)part->width;
+    set_place(part, position[chunk[i]], position[column->places.len / 16 + chunk[i]]);
 }
 
 static void set_error(enum flaw flaw, const struct part *part, int number)
@@ -318,8 +391,70 @@ static PyObject *read_parts(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyMethodDef methods[] = {
-    {"workspace", workspace, METH_NOARGS, NULL}, {"read_parts", read_parts, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* Read whole chunks of columns: all columns of a chunk, then those of the next one. */
+static PyObject *read_chunks(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *capsule, *told, *numbers, *result = NULL;
+    Py_buffer wanted = {0};
+    long long rows;
+    int descriptor, number = 0;
+    if (!PyArg_ParseTuple(args, "OiOLO!", &capsule, &descriptor, &numbers, &rows, &PyTuple_Type, &told))
+        return NULL;
+    struct workspace *const space = PyCapsule_GetPointer(capsule, workspace_name);
+    if (!space)
+        return NULL;
+    if (space->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "two threads read with one workspace");
+        return NULL;
+    }
+    if (PyObject_GetBuffer(numbers, &wanted, PyBUF_C_CONTIGUOUS) != 0)
+        return NULL;
+    const int64_t *const chunk = wanted.buf;
+    const Py_ssize_t count = PyTuple_Size(told), chunks = wanted.len / 8;
+    struct column *const columns = calloc(count ? (size_t)count : 1, sizeof *columns);
+    Py_ssize_t at = 0;
+    if (!columns)
+        PyErr_NoMemory();
+    else if (wanted.itemsize != 8 || chunks < 1)
+        PyErr_SetString(PyExc_ValueError, "the chunks do not fit their column");
+    else {
+        while (at < count && get_chunks(&columns[at], PyTuple_GetItem(told, at), rows, chunk, chunks) == 0)
+            at++;
+        if (at == count) {
+            enum flaw flaw = NONE;
+            space->busy = 1;
+            Py_BEGIN_ALLOW_THREADS
+            for (Py_ssize_t i = 0; i < chunks && flaw == NONE; i++)
+                for (at = 0; at < count && flaw == NONE; at++) {
+                    choose(&columns[at], (size_t)rows, chunk, i);
+                    flaw = read_part(space, descriptor, &columns[at].part);
+                }
+            number = errno;
+            Py_END_ALLOW_THREADS
+            space->busy = 0;
+            if (flaw == NONE)
+                result = Py_NewRef(Py_None);
+            else
+                set_error(flaw, &columns[at - 1].part, number);
+        }
+    }
+    for (Py_ssize_t i = 0; columns && i < count; i++) {
+        if (columns[i].part.out.obj)
+            PyBuffer_Release(&columns[i].part.out);
+        if (columns[i].places.obj)
+            PyBuffer_Release(&columns[i].places);
+        Py_XDECREF(columns[i].part.name_bytes);
+    }
+    free(columns);
+    PyBuffer_Release(&wanted);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"workspace", workspace, METH_NOARGS, NULL},
+                                {"read_parts", read_parts, METH_VARARGS, NULL},
+                                {"read_chunks", read_chunks, METH_VARARGS, NULL},
+                                {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT, .m_name = "_chunks", .m_size = 0, .m_methods = methods};

@@ -1,6 +1,16 @@
 """Decompression of chunks of trace files in C, called by `chunks`."""
 
+import numpy as np
+
 class _Workspace: ...
 
 def workspace() -> _Workspace: ...
 def read_parts(workspace: _Workspace, descriptor: int, parts: tuple[tuple[object, ...], ...], /) -> None: ...
+def read_chunks(
+    workspace: _Workspace,
+    descriptor: int,
+    chunks: np.ndarray,
+    rows: int,
+    columns: tuple[tuple[object, ...], ...],
+    /,
+) -> None: ...

@@ -11,6 +11,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import h5py
@@ -81,6 +82,26 @@ class ChunkRows(NamedTuple):
     zeroed: bool
 
 
+class Column(NamedTuple):
+    """A column of which whole chunks are wanted.
+
+    Attributes
+    ----------
+    name : str
+    places : ndarray of int64, shape (2, chunks)
+        Position and length in the file of all of its chunks, bytes.
+    out : ndarray, shape (n,), C-contiguous
+        Receives the rows of the wanted chunks, one after the other.
+    zeroed : bool
+        Whether `out` is all zeros.
+    """
+
+    name: str
+    places: np.ndarray
+    out: np.ndarray
+    zeroed: bool
+
+
 class ChunkReader:
     """A thread-safe reader of chunks of columns.
 
@@ -115,12 +136,47 @@ class ChunkReader:
         if _chunks is None:
             read_without_libdeflate(descriptor, parts, self._limits)
             return
+        with self._workspace() as workspace:
+            _chunks.read_parts(workspace, descriptor, tuple([self._told(part) for part in parts]))
+
+    def read_whole(self, descriptor: int, chunks: np.ndarray, rows: int, columns: Sequence[Column]) -> None:
+        """Read whole chunks of columns with libdeflate, in one call: its costs do not grow with their number.
+
+        Parameters
+        ----------
+        descriptor : int
+            Descriptor of the file.
+        chunks : ndarray of int64, shape (n,)
+            Their numbers.
+        rows : int
+            Rows of each; the last chunk of a file may have fewer.
+        columns : sequence of Column
+
+        Raises
+        ------
+        ValueError
+            A chunk is damaged.
+        OSError
+            The file cannot be read.
+        """
+        told = tuple(
+            [
+                (_NUMBERS[name], name, out.dtype.kind == "i", zeroed, places, out, self._limits.get(name))
+                for name, places, out, zeroed in columns
+            ]
+        )
+        with self._workspace() as workspace:
+            _chunks.read_chunks(workspace, descriptor, chunks, rows, told)
+
+    @contextmanager
+    def _workspace(self) -> Iterator[Any]:
+        """Lend memory that no other thread uses."""
         try:
             workspace = self._workspaces.pop()
         except IndexError:
             workspace = _chunks.workspace()
         try:
-            _chunks.read_parts(workspace, descriptor, tuple(self._told(part) for part in parts))
+            yield workspace
         finally:
             self._workspaces.append(workspace)
 
@@ -264,6 +320,15 @@ class TraceColumns:
         zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
             out = {name: np.zeros(length, COLUMNS[name]) for name in self._datasets}
+        chunks = self._whole_chunks(spans, index)
+        if index is not None and chunks is not None:
+            for name in self._datasets:
+                self._places_of(name)  # here, and not in the threads
+            some = max(_ROWS_OF_JOB // index.rows, 1)
+            told = [(chunks[at : at + some], at * index.rows) for at in range(0, len(chunks), some)]
+            for job in [pool.submit(self._read_whole, index, *each, out, zeroed) for each in told]:
+                job.result()
+            return out
         checked: set[int] = set()
         jobs = []
         for work in self._jobs(spans, out, zeroed):
@@ -286,6 +351,38 @@ class TraceColumns:
                         end = place + min((chunk + 1) * index.rows, high) - low
                         index.check(chunk, {name: out[name][begin:end] for name in self._ordering})
         return out
+
+    def _whole_chunks(self, spans: Sequence[tuple[int, int]], index: TraceIndex | None) -> np.ndarray | None:
+        """Return the numbers of the chunks of spans; None: they have to be read in another way.
+
+        That is if they are no whole chunks of the index, or too few for the threads, or if a column was not
+        written by ensio.
+        """
+        if _chunks is None or index is None or set(self._plain_gzip.values()) != {index.rows}:
+            return None
+        if len(self._plain_gzip) < len(self._datasets):
+            return None
+        rows = index.rows
+        if any(low % rows or (high % rows and high != self.length) for low, high in spans):
+            return None
+        numbers = [np.arange(low // rows, -(-high // rows)) for low, high in spans]
+        return np.concatenate(numbers) if sum(map(len, numbers)) >= THREADS else None
+
+    def _read_whole(
+        self, index: TraceIndex, chunks: np.ndarray, place: int, out: dict[str, np.ndarray], zeroed: bool
+    ) -> None:
+        """Read whole chunks to a place of the result, and check their order while they are in the cache."""
+        end = place + len(chunks) * index.rows
+        some = {name: column[place:end] for name, column in out.items() if name in self._datasets}
+        columns = [Column(name, self._places_of(name), column, zeroed) for name, column in some.items()]
+        self._reader.read_whole(self._descriptor, chunks, index.rows, columns)
+        if self._ordering:
+            index.check_chunks(chunks, {name: some[name] for name in self._ordering})
+
+    def _places_of(self, name: str) -> np.ndarray:
+        if name not in self._places:
+            self._places[name] = known_places(self._datasets[name], self._told_places.get(name))
+        return self._places[name]
 
     def _jobs(
         self, spans: Sequence[tuple[int, int]], out: dict[str, np.ndarray], zeroed: bool
@@ -318,9 +415,7 @@ class TraceColumns:
         """Yield the chunks of rows that are wanted at a place of the result, by their first row."""
         by_row: dict[int, list[ChunkRows]] = {}
         for name, rows in self._plain_gzip.items():
-            if name not in self._places:
-                self._places[name] = _known_places(self._datasets[name], self._told_places.get(name))
-            some = self._places[name][:, low // rows : -(-high // rows)].tolist()
+            some = self._places_of(name)[:, low // rows : -(-high // rows)].tolist()
             column = out[name]
             for first, position, stored_bytes in zip(
                 range(low // rows * rows, high, rows), *some, strict=True
@@ -411,18 +506,33 @@ def find_places(dataset: h5py.Dataset) -> np.ndarray:
     return places
 
 
-def _known_places(dataset: h5py.Dataset, told: np.ndarray | None) -> np.ndarray:
+def known_places(dataset: h5py.Dataset, told: np.ndarray | None) -> np.ndarray:
     """Return the places of chunks: those that the file tells if HDF5 has its first and last chunk there.
 
-    A copy that another program made has the same chunks at other places.
+    A copy that another program made has the same chunks at other places. HDF5 looks for the place of a chunk
+    among those before it, which takes long for the last one: of it, the stored bytes are compared.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+    told : ndarray of int64, shape (2, chunks), or None
+        Places by the file's own account; None: it has none.
+
+    Returns
+    -------
+    ndarray of int64, shape (2, chunks)
+        As `find_places`.
     """
-    chunks = -(-dataset.shape[0] // dataset.chunks[0])
+    chunks, rows = -(-dataset.shape[0] // dataset.chunks[0]), dataset.chunks[0]
     if told is None or not chunks:
         return find_places(dataset)
-    ends = (0, chunks - 1) if told.shape == (2, chunks) else ()
-    stored = [dataset.id.get_chunk_info_by_coord((number * dataset.chunks[0],)) for number in ends]
-    there = [(chunk.byte_offset, chunk.size) for chunk in stored if not chunk.filter_mask]
-    if len(ends) and there == [tuple(told[:, number].tolist()) for number in ends]:
-        return told
+    if told.shape == (2, chunks):
+        first = dataset.id.get_chunk_info_by_coord((0,))
+        found = (first.byte_offset, first.size) == tuple(told[:, 0].tolist()) and not first.filter_mask
+        mask, stored = dataset.id.read_direct_chunk(((chunks - 1) * rows,)) if found else (0, b"")
+        position, length = told[:, -1].tolist()
+        found = found and not mask and len(stored) == length and position >= 0
+        if found and os.pread(open_descriptor(dataset), length, position) == stored:
+            return told
     open_column(dataset.parent, dataset.name.rsplit("/")[-1])  # whether all chunks are there
     return find_places(dataset)

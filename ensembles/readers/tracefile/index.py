@@ -19,6 +19,7 @@ from ensembles.readers.tracefile.contents import ChunkContents
 
 _MOST_ROWS = 1 << 24
 _LIMITS = np.iinfo(np.int64)
+_NOT_SORTED = "its events are not sorted as its index says"
 _NO_SPAN = int(_LIMITS.max), int(_LIMITS.min)
 
 
@@ -179,7 +180,31 @@ class TraceIndex:
         told = (rank, start, columns.get("duration"), begins, self.rank[first : last + 1])
         sound = sound and is_sorted(*told, int(self.max_end[chunk]))
         if not sound:
-            raise ValueError("its events are not sorted as its index says")
+            raise ValueError(_NOT_SORTED)
+
+    def check_chunks(self, chunks: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+        """Check that the rows of several chunks, which lie one after the other, agree with the index.
+
+        Parameters
+        ----------
+        chunks : ndarray of int64, shape (n,)
+            Numbers of the chunks.
+        columns : mapping of str to ndarray
+            Those of the columns ``rank``, ``start`` and ``duration`` that were read.
+
+        Raises
+        ------
+        ValueError
+            They are not sorted, or do not agree.
+        """
+        told = (columns.get("rank"), columns.get("start"), columns.get("duration"), chunks, self.rows)
+        if not _compiled.are_chunks_sorted(*told, *self._numbers):
+            raise ValueError(_NOT_SORTED)
+
+    @cached_property
+    def _numbers(self) -> tuple[np.ndarray, ...]:
+        columns = (self.row, self.rank, self.first_start, self.last_start, self.max_end)
+        return tuple([np.ascontiguousarray(column, np.int64) for column in columns])
 
 
 def is_sorted(

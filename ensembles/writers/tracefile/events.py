@@ -21,11 +21,16 @@ from ensembles.writers.tracefile.deflater import ColumnDeflater
 from ensembles.writers.tracefile.filters import GZIP, Filter
 from ensembles.writers.tracefile.sorted_rows import sorted_blocks
 
-CHUNK_ROWS = 1 << 14
+CHUNK_ROWS = 1 << 13
 """Rows of a chunk: few, so that a short time of every task is read from little more than its calls."""
 
-_BLOCK_CHUNKS = 8
-"""Chunks that are compressed together."""
+_MOST_CHUNKS = 1 << 17
+"""Chunks of longer runs have more rows: what they hold, and where they are, is read with any events."""
+
+_MOST_CHUNK_ROWS = 1 << 17
+
+_BLOCK_ROWS = 1 << 17
+"""Rows that are compressed together."""
 
 INDEX_MEANINGS = {
     "rank": ("", "tasks that made calls, ascending"),
@@ -65,12 +70,13 @@ def write_events(
         What the chunks hold.
     """
     group = file.create_group("events")
-    rows = min(CHUNK_ROWS, max(1024, most_events))
+    rows = rows_of_chunk(most_events)
     datasets = {name: _create_column(group, name, rows, compression) for name in COLUMNS}
     builder, count = IndexBuilder(rows), 0
     store = _deflating if compression is GZIP else _plain
+    block_rows = max(_BLOCK_ROWS // rows, 1) * rows
     with ThreadPoolExecutor(THREADS) as pool:
-        for columns in store(datasets, sorted_blocks(chunks, rows * _BLOCK_CHUNKS, folder), pool):
+        for columns in store(datasets, sorted_blocks(chunks, block_rows, folder), pool):
             for low in range(0, len(columns["rank"]), rows):
                 builder.add({name: columns[name][low : low + rows] for name in IndexBuilder.columns})
             count += len(columns["rank"])
@@ -81,6 +87,14 @@ def write_events(
     if compression is GZIP and count:
         contents.places = {name: find_places(dataset) for name, dataset in datasets.items()}
     return count, contents
+
+
+def rows_of_chunk(most_events: int) -> int:
+    """Return the number of rows of a chunk of a run with at most so many events."""
+    rows = min(CHUNK_ROWS, max(1024, most_events))
+    while rows < _MOST_CHUNK_ROWS and most_events > rows * _MOST_CHUNKS:
+        rows *= 2
+    return rows
 
 
 def _create_column(group: h5py.Group, name: str, rows: int, compression: Filter) -> h5py.Dataset:

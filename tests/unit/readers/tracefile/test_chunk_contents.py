@@ -18,7 +18,7 @@ from ensembles.model.events import COLUMNS
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.kept import name_of, restore, seal, to_bytes, unseal
 from ensembles.passes.reading import Contents, ReadRequest, set_of
-from ensembles.readers.tracefile.chunks import TraceColumns, find_places
+from ensembles.readers.tracefile.chunks import TraceColumns, find_places, known_places
 from ensembles.readers.tracefile.contents import KEY, ChunkContents
 from ensembles.readers.tracefile.index import IndexBuilder
 from ensembles.readers.tracefile.kept import content_identity
@@ -195,6 +195,29 @@ def test_chunks_at_other_places_are_found(trace: Path, tmp_path: Path) -> None:
     found, expected = en.open(copy).events, en.open(trace).events
     for name in COLUMNS:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize(("row", "chunk"), [(0, 0), (1, 0), (0, -1), (1, -1)])
+def test_places_that_are_not_those_of_the_file_are_not_believed(trace: Path, row: int, chunk: int) -> None:
+    """The first place is compared with HDF5's, the last one by what lies there."""
+    source = TraceFileSource(str(trace))
+    assert source._contents is not None
+    with h5py.File(trace) as file:
+        column, told = file["events/start"], source._contents.places["start"]
+        assert known_places(column, told) is told
+        wrong = told.copy()
+        wrong[row, chunk] += 1
+        np.testing.assert_array_equal(known_places(column, wrong), told)
+        np.testing.assert_array_equal(known_places(column, told[:, :-1]), told)
+        np.testing.assert_array_equal(known_places(column, None), told)
+
+
+@pytest.mark.parametrize(
+    ("events", "rows"),
+    [(0, 1024), (5000, 5000), (10**8, 8192), (10**9, 8192), (2 * 10**9, 1 << 14), (10**12, 1 << 17)],
+)
+def test_chunks_of_very_long_runs_have_more_rows(events: int, rows: int) -> None:
+    assert written.rows_of_chunk(events) == rows
 
 
 def test_files_without_contents_are_read_as_before(trace: Path, tmp_path: Path, rows_read: list[int]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensembles import _compiled
-from ensembles.readers.tracefile.index import is_sorted
+from ensembles.readers.tracefile.index import IndexBuilder, is_sorted
 
 
 def one_by_one(rank, start, duration, begins, ranks, max_end) -> bool:
@@ -88,3 +88,62 @@ def test_an_index_that_does_not_fit_is_refused(begins: list[int]) -> None:
         _compiled.is_sorted(
             np.zeros(3, "u4"), None, None, np.array(begins, "i8"), np.arange(len(begins), dtype="i8"), 0
         )
+
+
+@st.composite
+def chunks_of_a_run(draw: st.DrawFn):
+    """An index, chunks of its run, their rows, and often one number that is not what it was."""
+    lengths = draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
+    rows = draw(st.integers(1, 7))
+    steps = draw(st.lists(st.integers(1, 3), min_size=len(lengths), max_size=len(lengths)))
+    rank = np.repeat(np.cumsum(steps), lengths)
+    start = np.concatenate([np.sort(draw(st.permutations(range(20)))[:length]) for length in lengths])
+    duration = np.array(draw(st.lists(st.integers(0, 9), min_size=len(rank), max_size=len(rank))))
+    columns = {"rank": rank.astype("u4"), "start": start.astype("i8"), "duration": duration.astype("i8")}
+    columns |= {"call": np.zeros(len(rank), "u2"), "file": np.zeros(len(rank), "u4")}
+    columns["requested"] = np.zeros(len(rank), "u8")
+    builder = IndexBuilder(rows)
+    for low in range(0, len(rank), rows):
+        builder.add({name: column[low : low + rows] for name, column in columns.items()})
+    index = builder.index()
+    numbers = sorted(draw(st.sets(st.integers(0, index.chunks - 1), min_size=1)))
+    some = {
+        name: np.concatenate([columns[name][n * rows : (n + 1) * rows] for n in numbers])
+        for name in ("rank", "start", "duration")
+    }
+    changed, place = draw(st.sampled_from([None, *some])), draw(st.integers(0, len(some["rank"]) - 1))
+    if changed is not None:
+        some[changed][place] += draw(st.integers(0, 2))
+    for name in draw(st.sampled_from([(), ("rank",), ("start",), ("duration",), ("rank", "duration")])):
+        del some[name]
+    return index, np.array(numbers, "i8"), some
+
+
+@given(told=chunks_of_a_run())
+def test_chunks_together_are_checked_as_one_by_one(told) -> None:
+    index, numbers, columns = told
+    complaints = []
+    for place, number in enumerate(numbers.tolist()):
+        part = slice(place * index.rows, (place + 1) * index.rows)
+        try:
+            index.check(number, {name: column[part] for name, column in columns.items()})
+        except ValueError as error:
+            complaints.append(str(error))
+    if not complaints:
+        index.check_chunks(numbers, columns)
+        return
+    with pytest.raises(ValueError, match="not sorted as its index says") as raised:
+        index.check_chunks(numbers, columns)
+    assert str(raised.value) == complaints[0]
+
+
+@pytest.mark.parametrize("numbers", [[], [0, 1, 2], [-1, 0], [0, 2], [0]])
+def test_chunks_that_do_not_fit_their_rows_are_refused(numbers: list[int]) -> None:
+    rank, start = np.zeros(5, "u4"), np.arange(5, dtype="i8")
+    index = (np.zeros(1, "i8"), np.zeros(1, "i8"), np.array([0, 3]), np.array([2, 4]), np.array([2, 4]))
+    assert _compiled.are_chunks_sorted(rank, start, None, np.array([0, 1]), 3, *index)
+    with pytest.raises(ValueError, match="does not fit"):
+        _compiled.are_chunks_sorted(rank, start, None, np.array(numbers, "i8"), 3, *index)
+    for rows in (0, -3, 2, 5, 1 << 40):
+        with pytest.raises(ValueError, match="does not fit"):
+            _compiled.are_chunks_sorted(rank, start, None, np.array([0, 1]), rows, *index)

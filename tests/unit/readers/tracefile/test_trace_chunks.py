@@ -14,7 +14,14 @@ import pytest
 
 from ensembles.model.events import COLUMNS
 from ensembles.readers.tracefile import chunks
-from ensembles.readers.tracefile.chunks import DAMAGE, ChunkReader, ChunkRows, Limits, read_without_libdeflate
+from ensembles.readers.tracefile.chunks import (
+    DAMAGE,
+    ChunkReader,
+    ChunkRows,
+    Column,
+    Limits,
+    read_without_libdeflate,
+)
 
 ROWS = 1000
 
@@ -53,6 +60,12 @@ class Stored:
         if not zeroed:
             out.view("u1")[:] = 0xA5
         return ChunkRows(name, *self.places[name, first], ROWS, low - first, out, zeroed)
+
+    def column(self, name: str, rows: int, zeroed: bool = False) -> Column:
+        """New memory for so many rows of whole chunks of a column."""
+        places = [self.places[key] for key in sorted(self.places) if key[0] == name]
+        out = np.zeros(rows, COLUMNS[name]) if zeroed else np.full(rows, -91, "i8").astype(COLUMNS[name])
+        return Column(name, np.array(places, "i8").T.copy(), out, zeroed)
 
 
 @pytest.fixture
@@ -218,3 +231,79 @@ def test_values_beyond_their_limits_are_damage(read: Read, name, least, most, go
                 read(stored.descriptor, [stored.part(name, low, ROWS)], limits)
         if good:  # a row that is not asked for may be anything
             read(stored.descriptor, [stored.part(name, 0, ROWS - 1)], limits)
+
+
+def whole(stored: Stored, numbers: Sequence[int], columns: Sequence[Column], limits: Limits) -> None:
+    ChunkReader(limits).read_whole(stored.descriptor, np.array(numbers, "i8"), ROWS, columns)
+
+
+@pytest.mark.parametrize("zeroed", [False, True])
+@pytest.mark.parametrize("numbers", [[0], [2], [0, 1, 2, 3], [3, 1], [1, 1, 0], [0, 3, 4]])
+def test_whole_chunks_are_those_that_hdf5_stored(numbers: list[int], zeroed: bool, store) -> None:
+    """The last of them is the last of the file, and has fewer rows."""
+    length = 4 * ROWS + 17
+    values = {name: drawn(name, length) for name in COLUMNS}
+    for name in ("thread", "depth"):
+        values[name][ROWS : 3 * ROWS] = 0  # chunks of one value
+    stored = store(values)
+    expected = {
+        name: np.concatenate([column[number * ROWS : (number + 1) * ROWS] for number in numbers])
+        for name, column in values.items()
+    }
+    columns = [stored.column(name, len(expected[name]), zeroed) for name in COLUMNS]
+    whole(stored, numbers, columns, {})
+    for column in columns:
+        np.testing.assert_array_equal(column.out, expected[column.name], err_msg=column.name)
+
+
+def test_damage_of_whole_chunks_is_told(store) -> None:
+    stored = store({"moved": drawn("moved", 3 * ROWS), "rank": np.full(3 * ROWS, 7, "u4")})
+    columns = [stored.column(name, 3 * ROWS) for name in ("moved", "rank")]
+    whole(stored, [0, 1, 2], columns, {"rank": (0, 7)})
+    with pytest.raises(ValueError, match="its column rank has values outside of 0 to 6"):
+        whole(stored, [0, 1, 2], columns, {"rank": (0, 6)})
+    position, length = stored.places["moved", ROWS]
+    before = os.pread(stored.descriptor, 1, position + length // 2)
+    os.pwrite(stored.descriptor, bytes([before[0] ^ 8]), position + length // 2)
+    with pytest.raises(DAMAGE):
+        whole(stored, [0, 1, 2], columns, {})
+    short = columns[0]._replace(out=columns[0].out[: 2 * ROWS])
+    whole(stored, [0, 2], [short], {})
+    places = short.places.copy()
+    places[0, 2] = os.fstat(stored.descriptor).st_size - 20
+    with pytest.raises(ValueError, match="lies beyond its end"):
+        whole(stored, [0, 2], [short._replace(places=places)], {})
+
+
+def test_whole_chunks_that_fit_no_column_are_refused_before_anything_is_read(store) -> None:
+    stored = store({"start": drawn("start", 3 * ROWS)})
+    column = stored.column("start", 2 * ROWS)
+    untouched = column.out.copy()
+
+    def lying(row: int, number: int) -> Column:
+        places = column.places.copy()
+        places[row, 1] = number
+        return column._replace(places=places)
+
+    wrong: list[tuple[list[int], Column]] = [
+        ([0, 3], column),
+        ([0, -1], column),
+        ([0], column),
+        ([0, 1, 2], column),
+        ([], column),
+        ([0, 1], column._replace(out=column.out[:ROWS])),
+        ([0, 1], column._replace(places=column.places.astype("i4"))),
+        ([0, 1], column._replace(places=column.places.reshape(-1)[:3].copy())),
+        ([0, 1], lying(0, -8)),
+        ([0, 1], lying(0, (1 << 63) - 2)),
+        ([0, 1], lying(1, 0)),
+        ([0, 1], lying(1, -1)),
+        ([0, 1], lying(1, 1 << 40)),
+    ]
+    for numbers, lie in wrong:
+        with pytest.raises(ValueError, match=r"do(es)? not fit|has an impossible length"):
+            whole(stored, numbers, [lie], {})
+    for rows in (0, -1, ROWS - 1, 1 << 40):
+        with pytest.raises(ValueError, match="do not fit"):
+            ChunkReader({}).read_whole(stored.descriptor, np.array([0, 1]), rows, [column])
+    np.testing.assert_array_equal(column.out, untouched)
