@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-<<<<<<< HEAD
-from ensembles.model.units import share_text
-=======
-from ensembles.model.units import bytes_text
->>>>>>> e22
+from ensembles.model.units import bytes_text, share_text
 from ensembles.run.headline import find_headline
 from ensembles.run.information import sums_of
 from ensembles.run.selection import Filters, Selection
