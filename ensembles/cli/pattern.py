@@ -47,10 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the pattern."""
+    from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.access.other_calls import IoCalls
-    from ensembles.structure.access.pattern import find_pattern
+    from ensembles.structure.access.pattern import pattern_of
+    from ensembles.structure.access.summary import AccessSummary
     from ensembles.structure.access.text import line_of
 
     run = open_run(args, args.run)
@@ -61,9 +63,12 @@ def execute(args: argparse.Namespace) -> int:
         )
     given = selection_from_args(args)
     selection = given.for_run(run)
-    found = find_pattern(run, selection, nested=bool(given.layers))
-    made = ignoring_run(partial(IoCalls, bool(given.layers)))
-    covered = run.summarize(made, selection=selection).coverage()
+    nested = bool(given.layers)
+    wanted = {"access": AccessSummary, "others": IoCalls}
+    requests = {name: SummaryRequest(ignoring_run(partial(kind, nested))) for name, kind in wanted.items()}
+    summaries = run.summarize(requests, selection=selection).summaries
+    found = pattern_of(summaries["access"], run.files)
+    covered = summaries["others"].coverage()
     refuse_nothing(run, given, len(found.groups) + found.other_tasks)
     notes = [*run.notes]
     if not run.info.has_all_events:

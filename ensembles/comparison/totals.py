@@ -217,18 +217,26 @@ def sums_of_run(run: Run) -> ComparedSums:
     """
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
-    from ensembles.run.headline import find_time_in_io
+    from ensembles.run.headline import blocked_request, find_time_in_io
+    from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.from_cells import table_from_cells, totals_from_cells
     from ensembles.summaries.runtotals import RunTotals
 
+    blocked = None
     if run.info.has_all_events:
-        sums = {
+        wanted = {
             "table": SummaryRequest(ignoring_run(CallTable)),
             "totals": SummaryRequest(ignoring_run(RunTotals)),
         }
-        summaries = run.summarize(sums).summaries
-        table, totals = summaries["table"], summaries["totals"]
+        if run.tasks > 1:
+            wanted |= blocked_request(run)
+            if run.reading.needs_pass_for_ranks:
+                wanted["ranks"] = SummaryRequest(empty_ranks)
+        blocked = run.summarize(wanted).summaries
+        if "ranks" in blocked:
+            run.reading.keep_ranks(blocked["ranks"])
+        table, totals = blocked["table"], blocked["totals"]
     else:
         table, totals = table_from_cells(run.summary, run.files), totals_from_cells(run.summary)
     waited_ns = sum(sums.time_ns for call, sums in table.totals.items() if call.waits_for_tasks)
@@ -243,7 +251,7 @@ def sums_of_run(run: Run) -> ComparedSums:
         "span_s": table.span_ns * 1e-9,
     }
     if run.tasks > 1:
-        in_io = find_time_in_io(run, found["span_s"])
+        in_io = find_time_in_io(run, found["span_s"], blocked)
         if in_io.tasks:
             found["io_tasks"] = in_io.tasks
         if in_io.critical_path_s is not None:

@@ -179,7 +179,33 @@ def find_headline(
     return Headline(transfers, _time_in_io(run, span_s, ranks, found))
 
 
-def find_time_in_io(run: Run, span_s: float) -> TimeInIo:
+def blocked_request(run: Run) -> dict[str, SummaryRequest]:
+    """Return the request for the time in I/O of the critical path, or else of any thread.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    dict of str to SummaryRequest
+        Empty if neither is found for this run.
+
+    Raises
+    ------
+    EnsioError
+        A file cannot be read any more.
+    """
+    from ensembles.structure.phases.waiting import tasks_meet
+
+    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
+        return {}
+    if not tasks_meet(run.info, run.phases):
+        return union_request()
+    return {"critical": SummaryRequest(partial(_critical_io, run.phases))}
+
+
+def find_time_in_io(run: Run, span_s: float, found: Mapping[str, Any] | None = None) -> TimeInIo:
     """Find the time in I/O of the tasks of a run, without the rest of the headline.
 
     Parameters
@@ -187,6 +213,8 @@ def find_time_in_io(run: Run, span_s: float) -> TimeInIo:
     run : Run
     span_s : float
         From the first call to the end of the last.
+    found : mapping, optional
+        The summary of `blocked_request` by name; by default, it takes a pass.
 
     Returns
     -------
@@ -197,7 +225,7 @@ def find_time_in_io(run: Run, span_s: float) -> TimeInIo:
     EnsioError
         A file cannot be read any more.
     """
-    return _time_in_io(run, span_s, _ranks(run), None)
+    return _time_in_io(run, span_s, _ranks(run), found)
 
 
 def _ranks(run: Run) -> RankTable | None:
@@ -272,14 +300,15 @@ def _time_in_io(
 
 def _blocked_s(run: Run, found: Mapping[str, Any] | None) -> tuple[float | None, float | None]:
     """Return the time in I/O on the critical path, or else that in which at least one thread is in I/O."""
-    from ensembles.structure.phases.waiting import tasks_meet
-
-    if not run.info.keeps_all_calls or run.reading.most_events > MOST_EVENTS or run.phases is None:
-        return None, None
-    if not tasks_meet(run.info, run.phases):
-        union = (found or {}).get("in-io")
-        return None, (run.summarize(ignoring_run(IoUnion)) if union is None else union).time_s
-    return run.summarize(partial(_critical_io, run.phases)).path().io_s, None
+    known = found or {}
+    if "critical" not in known:
+        requests = blocked_request(run)
+        if not requests:
+            return None, None
+        known = known if requests.keys() <= known.keys() else run.summarize(requests).summaries
+    if "critical" in known:
+        return known["critical"].path().io_s, None
+    return None, known["in-io"].time_s
 
 
 def _critical_io(phases: Phases, _: Run) -> CriticalIo:

@@ -248,6 +248,17 @@ def test_the_command_prints_80_columns_and_json(run_directory, capsys):
     assert "no call" in capsys.readouterr().err
 
 
+def test_the_command_reads_the_events_once(run_directory, monkeypatch, capsys):
+    from ensembles.run.reading import RunReading
+
+    monkeypatch.setenv("ENSIO_CACHE", "0")
+    passes = []
+    whole = RunReading._pass
+    monkeypatch.setattr(RunReading, "_pass", lambda *given: passes.append(sorted(given[1])) or whole(*given))
+    assert main(["pattern", str(run_directory)]) == 0
+    assert passes == [["access", "others"]]
+
+
 def test_it_is_the_same_by_processes(run_directory):
     import ensembles
 
