@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 from collections.abc import Sequence
 
 import numpy as np
+from PIL import Image
 
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.style import COLOURS
@@ -60,13 +60,9 @@ def png_of(shares: np.ndarray, classes: Sequence[str]) -> bytes:
     mixed = few @ colours.astype(np.float32) / np.maximum(total, 1e-9)[:, :, None]
     alpha = 255 * np.minimum(total / 255, 1) ** _ENHANCED
     pixels = np.rint(np.concatenate([mixed, alpha[:, :, None]], axis=2)).astype(np.uint8)
-    rows, cells = pixels.shape[:2]
-    # Each line of a PNG begins with the number of its filter: none.
-    lines = np.zeros((rows, 1 + 4 * cells), np.uint8)
-    lines[:, 1:] = pixels.reshape(rows, 4 * cells)
-    header = struct.pack(">IIBBBBB", cells, rows, 8, 6, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 1)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_part(name, data) for name, data in parts)
+    file = io.BytesIO()
+    Image.fromarray(pixels, "RGBA").save(file, "PNG", compress_level=1)
+    return file.getvalue()
 
 
 def _joined(values: np.ndarray, axis: int, most: int) -> np.ndarray:
@@ -79,7 +75,3 @@ def _joined(values: np.ndarray, axis: int, most: int) -> np.ndarray:
     return np.add.reduceat(values, starts, axis=axis) / np.expand_dims(
         sizes, [at for at in range(3) if at != axis]
     )
-
-
-def _part(name: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
