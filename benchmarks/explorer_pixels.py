@@ -43,14 +43,14 @@ _WATCH_FIRST = """
     requestAnimationFrame(look);
 """
 
-# From the last event of the mouse to the data, the paint, and the frame after it. `which` is the image: of
+# From the release of the mouse to the data, the paint, and the frame after it. `which` is the image: of
 # all calls (a zoom) or of the marked ones.
 _WATCH = """(which) => {
     const [view] = Bokeh.index.query((each) => each.model.name === 'explorer_trace');
     const source = view.model.renderers[which].data_source;
     const times = window.measured = {};
     const began = () => { times.began = performance.now(); };
-    for (const name of ['mouseup', 'wheel']) document.addEventListener(name, began, {capture: true, once: true});
+    document.addEventListener('mouseup', began, {capture: true, once: true});
     window.unwatch?.();
     const paint = view.paint;
     const changed = () => { if (times.began !== undefined) times.data ??= performance.now(); };
@@ -131,7 +131,8 @@ def measured(link: str, times: int) -> dict[str, list[float]]:
                 if which == 0:
                     page.get_by_role("button", name="Whole run").click()
                     page.wait_for_function("() => !location.search.includes('shown-time')")
-                    page.wait_for_timeout(700)
+                    page.evaluate("() => window.scrollTo(0, 0)")  # the button was below
+                    page.wait_for_timeout(1000)
         browser.close()
     return found
 

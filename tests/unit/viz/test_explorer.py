@@ -535,7 +535,7 @@ def test_the_slowest_call_of_a_rank_is_one_of_those_whose_time_is_summed(tmp_pat
 
 def test_a_window_in_which_nothing_moves_has_an_area_with_points(shown: Shown) -> None:
     """BokehJS paints an area of steps without points in an endless loop: the page would stand still."""
-    document, explorer = explore(shown, "shown-time=100..101")
+    _, explorer = explore(shown, "shown-time=100..101")
     rates = explorer._panels[0].rates
     for span in ((100.0, 101.0), (200.0, 200.5)):
         rates.show(None, span)
