@@ -37,12 +37,15 @@ _FEW_CALLS = 200
 _WHOLE = 0.995
 """A window with at least this part of an axis is the whole of it."""
 
-# The last change of several, as a wheel or a drag makes them.
+# The change of a rectangle at once, which moves all ends together; of several, as by a wheel, the last one too.
 _WINDOW_JS = """
+    const now = performance.now();
+    if (!(now - source.last_ms < 300)) source.first_ms = now;
+    source.last_ms = now;
     clearTimeout(source.waiting);
     source.waiting = setTimeout(() => {
         source.data = {x: [x_range.start, x_range.end], y: [y_range.start, y_range.end]};
-    }, 120);
+    }, now - source.first_ms < 15 ? 15 : 120);
 """
 
 

@@ -112,7 +112,11 @@ class Rates:
             whole = self._calls.curve()  # until the marked calls of the window have been read
             some = some if some.cell_ns <= whole.cell_ns else None
         self._name_unit(whole)
-        columns = _columns(whole, some if marked is not None else None, self._present)
+        if len(whole.edges_ns) < 2:
+            # Nothing moves in the window. BokehJS paints an area without points in an endless loop.
+            columns = _nothing(window_s or (0.0, 1.0), self._present)
+        else:
+            columns = _columns(whole, some if marked is not None else None, self._present)
         for column in columns:
             if column not in ("left", "right"):
                 columns[column] = columns[column] / self._unit
@@ -122,6 +126,12 @@ class Rates:
         for area, line in self._pale:
             area.glyph.fill_alpha = 0.4 if marked is None else 0.12
             line.glyph.line_alpha = 1.0 if marked is None else 0.3
+
+
+def _nothing(window_s: Interval, present: list[str]) -> dict[str, Any]:
+    """Return the columns of a time in which nothing moves."""
+    still = {f"{column}{name}": np.zeros(2) for name in present for _, column in _WHO}
+    return {"left": np.array(window_s), "right": np.array([window_s[1], np.nan]), "top": np.ones(2), **still}
 
 
 def _columns(whole: RateCurve, marked: RateCurve | None, present: list[str]) -> dict[str, Any]:

@@ -531,3 +531,17 @@ def test_the_slowest_call_of_a_rank_is_one_of_those_whose_time_is_summed(tmp_pat
         assert table["time_s"].tolist() == [0.5625, 0]
         assert table["slowest_s"].tolist() == [0.5, 0]
     assert calls.durations_ns[2] == sums.longest_ns == 500_000_000
+
+
+def test_a_window_in_which_nothing_moves_has_an_area_with_points(shown: Shown) -> None:
+    """BokehJS paints an area of steps without points in an endless loop: the page would stand still."""
+    _, explorer = explore(shown, "shown-time=100..101")
+    rates = explorer._panels[0].rates
+    for span in ((100.0, 101.0), (200.0, 200.5)):
+        rates.show(None, span)
+        data = rates.source.data
+        assert {len(column) for column in data.values()} == {2}
+        assert data["left"].tolist() == list(span)
+        assert not data["write"].any()
+    rates.show(None, None)
+    assert rates.source.data["write"].max() > 0

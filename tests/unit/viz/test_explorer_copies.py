@@ -162,8 +162,10 @@ def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them
 def test_the_legend_of_the_rates_answers_to_the_keyboard(context, link: str) -> None:
     page = opened(context, link)
     found(page, "8 calls are shown")
-    visible = """() => [...Bokeh.index.query((view) => view.model.name === 'explorer_rates')][0].model.renderers
-        .filter((each) => each.visible).length"""
+    visible = """() => {
+        const [rates] = Bokeh.index.query((view) => view.model.name === 'explorer_rates');
+        return rates.model.renderers.filter((each) => each.visible).length;
+    }"""
     whole = page.evaluate(visible)
     page.keyboard.press("Tab")
     focused = page.evaluate("() => document.activeElement.textContent")
