@@ -109,7 +109,7 @@ def execute(args: argparse.Namespace) -> int:
         if inside is not None:
             result["waiting_inside"] = inside.to_json()
     result["without_io"] = phases.steps_without_io() if _is_whole(selection) else None
-    if phases.names and _is_whole(selection):
+    if phases.names and has_all:
         present = {entry.phase for entry in totals}
         missing = [number for number in range(1, phases.count + 1) if number not in present]
         if missing:
