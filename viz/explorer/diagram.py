@@ -37,7 +37,7 @@ _FEW_CALLS = 200
 _WHOLE = 0.995
 """A window with at least this part of an axis is the whole of it."""
 
-# The change of a rectangle at once, which moves all ends together; of several, as by a wheel, the last one too.
+# The change of a rectangle at once, which moves all ends together; of several, as of a wheel, the last too.
 _WINDOW_JS = """
     const now = performance.now();
     if (!(now - source.last_ms < 300)) source.first_ms = now;
@@ -152,7 +152,7 @@ class TraceDiagram:
     @property
     def shares(self) -> np.ndarray | None:
         """Shares of time that are drawn, of uint8 and shape (rows, cells, classes); None: no image."""
-        images: list[np.ndarray] = self._all.data["image"]
+        images: Any = self._all.data["image"]
         return images[0] if len(images) else None
 
     def is_of(self, calls: Calls) -> bool:

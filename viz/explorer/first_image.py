@@ -72,6 +72,6 @@ def _joined(values: np.ndarray, axis: int, most: int) -> np.ndarray:
         return values
     starts = np.arange(0, values.shape[axis], count)
     sizes = np.diff(np.append(starts, values.shape[axis]))
-    return np.add.reduceat(values, starts, axis=axis) / np.expand_dims(
-        sizes, [at for at in range(3) if at != axis]
-    )
+    shape = [-1 if at == axis else 1 for at in range(3)]
+    averages: np.ndarray = np.add.reduceat(values, starts, axis=axis) / sizes.reshape(shape)
+    return averages

@@ -105,7 +105,7 @@ class TestInTheBrowser:
 
 def test_text_in_a_picture_cannot_end_its_script_element() -> None:
     script, divisions = embed_pictures({"one": figure(title="</script><script>alert(1)")}, linked=())
-    assert script.count("</script>") == 3  # the data, the colours and the program
+    assert script.count("</script>") == 4  # the data, the colours, the keys and the program
     assert "<script>" not in divisions["one"]
     assert 'id="picture-one"' in divisions["one"]
 
