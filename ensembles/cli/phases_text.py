@@ -170,7 +170,7 @@ def _late_entry(late: dict[str, Any] | None) -> str:
 
 def _without_calls(phases: Phases, numbers: Sequence[int]) -> str:
     """Name the phases of the program in which no task made an I/O call."""
-    if not numbers:
+    if not numbers or phases.names is None:
         return ""
     named = [sanitize_text(phases.names[number - 1]) for number in numbers[:_MOST_NAMED]]
     more = f" and {len(numbers) - _MOST_NAMED:,} more" if len(numbers) > _MOST_NAMED else ""

@@ -13,7 +13,14 @@ from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
-from ensembles.comparison.totals import ComparedSums, Total, counts_text, make_total, sums_of_run, totals_of_runs
+from ensembles.comparison.totals import (
+    ComparedSums,
+    Total,
+    counts_text,
+    make_total,
+    sums_of_run,
+    totals_of_runs,
+)
 from ensembles.comparison.units import Kind
 from ensembles.comparison.verdict import FASTER, MARGIN, MIXED, SLOWER
 from ensembles.comparison.whole_runs import quantile_ratios

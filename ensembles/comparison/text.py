@@ -244,7 +244,9 @@ def _headline(found: Comparison) -> str:
     if found.blocked is not None:
         return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
     if found.counts_differ:
-        return f"{what}: {counts_text(found.totals, without_common_folder([one.name for one in found.groups]))}"
+        return (
+            f"{what}: {counts_text(found.totals, without_common_folder([one.name for one in found.groups]))}"
+        )
     shift = found.shift
     of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
     median = shift.median_ratio if shift is not None else None

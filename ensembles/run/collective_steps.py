@@ -38,4 +38,6 @@ def collective_steps(run: Run) -> CollectiveStepTable | None:
     """
     if not run.info.has_all_events:
         return None
-    return step_table(run.summarize(ignoring_run(CollectiveSteps)), run.info.clock_error_ns, run.info.crowded_text)
+    return step_table(
+        run.summarize(ignoring_run(CollectiveSteps)), run.info.clock_error_ns, run.info.crowded_text
+    )

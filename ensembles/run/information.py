@@ -14,10 +14,10 @@ from ensembles.structure.counters import counters_json
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.run.selection import Selection
     from ensembles.summaries.calltable import CallTable
     from ensembles.summaries.layers import LayerTimes
     from ensembles.summaries.regiontimes import RegionTimes
-    from ensembles.run.selection import Selection
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
@@ -51,7 +51,12 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = _unseen(run, found)
     around = _surroundings(run)
-    notes = run.notes + unseen + _whole_requests(run, table, totals.io_time_ns) + _outside_of_calls(run, table.events, around)
+    notes = (
+        run.notes
+        + unseen
+        + _whole_requests(run, table, totals.io_time_ns)
+        + _outside_of_calls(run, table.events, around)
+    )
     return {
         "run": run.path,
         "program": run.info.program,

@@ -211,7 +211,8 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
     )
     by_outermost = _outermost(run, direction, selection)
     outermost = max(by_outermost, key=lambda layer: by_outermost[layer])
-    writers = sum(1 for rank in totals_by_rank(run, **{**filters, "op": direction, "layer": lowest}) if rank.calls)
+    of_lowest: Filters = {**filters, "op": direction, "layer": lowest}
+    writers = sum(1 for rank in totals_by_rank(run, **of_lowest) if rank.calls)
     return RunRate(
         run.path,
         run.tasks,

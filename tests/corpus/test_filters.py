@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import translate
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from ensembles.model.sites import Site
 from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary, ignoring_run
+from ensembles.run import reading
 from ensembles.run.collect import collect
+from ensembles.run.read_limits import ReadLimits
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.eventcount import EventCount
@@ -34,13 +36,27 @@ from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.rate import RateCurve
 from ensembles.writers.tracefile import events as written
 
-from .answers import ANSWERS, NotThereError
+from .answers import ANSWERS, NotThereError, _executed
 from .declared import RUNS, Declared
 from .test_frozen import marks_of
 
 CASES = [pytest.param(one, id=one.name, marks=marks_of(one)) for one in RUNS]
 CHUNK_ROWS = 61
 MOST_CALLS = 60_000
+MOST_CALLS_OF_COMMANDS = 20_000
+COMMANDS = (
+    "events --format csv --limit 3000",
+    "modes --json",
+    "tail --tasks 64 --json",
+    "rate --json",
+    "phases --json",
+    "ordinals --json",
+    "files --json",
+    "ranks --json",
+    "sites --json",
+)
+"""Commands that print a whole answer about the calls that filters choose."""
+
 SUMMARIES: dict[str, type[Summary]] = {
     "calls": CallTable,
     "count": EventCount,
@@ -143,7 +159,9 @@ def of_site(sites: Sequence[Site]) -> Draw:
             places[number] |= {frame.function for frame in each if frame.function}
             places[number] |= {os.path.basename(frame.file) for frame in each if frame.file}
         known = sorted(place for place in set().union(*places.values()) if not set("[]*?,") & set(place))
-        place = str(random.choice(known)) if known else "nowhere"
+        if not known:
+            return "*", np.isin(events.site, [number for number, each in places.items() if each])
+        place = str(random.choice(known))
         return place, np.isin(events.site, [number for number, each in places.items() if place in each])
 
     return draw
@@ -173,16 +191,22 @@ def opened(path: Path | str) -> en.Run:
     return run
 
 
+def draws_of(run: en.Run) -> dict[str, Draw]:
+    """The filters that a run has something for."""
+    draws = DRAWS.copy()
+    if len(run.regions):
+        draws["region"] = of_region(run.regions)
+    if run.events.site.any():
+        draws["site"] = of_site(run.info.sites)
+    return draws
+
+
 def check(path: Path | str, seed: int) -> None:
     """Draw filters, alone and together, and compare all ways to the selected calls."""
     first = opened(path)
     whole = first.events
     random = np.random.default_rng(seed)
-    draws = DRAWS.copy()
-    if len(first.regions):
-        draws["region"] = of_region(first.regions)
-    if whole.site.any():
-        draws["site"] = of_site(whole.sites)
+    draws = draws_of(first)
     names = list(draws)
     wanted = [[name] for name in names] + [
         sorted(random.choice(names, random.integers(2, 4), replace=False)) for _ in range(4)
@@ -244,19 +268,52 @@ def compare_ensemble(run: en.Run, selection: Selection, expected: en.Events) -> 
     np.testing.assert_allclose(np.sort(np.asarray(ensemble.durations_s)), np.sort(durations), rtol=1e-9)
 
 
-@pytest.mark.parametrize("run", CASES)
-def test_filtered_answers_are_those_of_the_events_filtered_by_hand(
-    run: Declared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def check_commands(path: Path | str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare each command, which reads what its filters need, with one that is handed every call."""
+    first = opened(path)
+    if first.reading.most_events > MOST_CALLS_OF_COMMANDS:
+        return
+    random, draws = np.random.default_rng(seed), draws_of(first)
+    for command in COMMANDS:
+        words = [*command.split(), str(path)]
+        for name in random.choice(list(draws), random.integers(1, 3), replace=False):
+            text, _ = draws[name](first.events, random)
+            words += ["--per-byte"] if text is True else [f"--{name}={text}"]
+        found = _executed(words, ANSWERS.folder)
+        with monkeypatch.context() as all_calls:
+            all_calls.setattr(reading, "limits_of", lambda run, selection: ReadLimits())
+            expected = _executed(words, ANSWERS.folder)
+        found.seconds = expected.seconds = 0.0
+        assert found == expected, words
+
+
+def both_sources(run: Declared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path | str]:
+    """A run as it is, and as a ``trace.h5`` with chunks of few calls if it has spools or a job file."""
     try:
         ANSWERS.place(run.name)
     except NotThereError as error:
         pytest.skip(str(error))
     monkeypatch.setenv("ENSIO_CACHE", "0")
     path = Path(ANSWERS.folder) / run.name
-    check(path, 1)
+    yield path
     is_ours = type(en.open(str(path)).reading.source).__module__.startswith("ensembles.readers.native")
     if os.path.isdir(path) and is_ours and not (path / "trace.h5").exists():
         monkeypatch.setattr(written, "CHUNK_ROWS", CHUNK_ROWS)
-        found, _ = collect(str(path), str(tmp_path / "trace.h5"))
-        check(found, 2)
+        yield collect(str(path), str(tmp_path / "trace.h5"))[0]
+
+
+@pytest.mark.parametrize("run", CASES)
+def test_filtered_answers_are_those_of_the_events_filtered_by_hand(
+    run: Declared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed, path in enumerate(both_sources(run, tmp_path, monkeypatch), 1):
+        check(path, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", CASES)
+def test_commands_read_all_that_their_filters_need(
+    run: Declared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed, path in enumerate(both_sources(run, tmp_path, monkeypatch), 3):
+        check_commands(path, seed, monkeypatch)

@@ -320,12 +320,12 @@ class TraceColumns:
         zeroed, length = out is None, sum(high - low for low, high in spans)
         if out is None:
             out = {name: np.zeros(length, COLUMNS[name]) for name in self._datasets}
-        chunks = self._whole_chunks(spans, index)
-        if index is not None and chunks is not None:
+        whole = self._whole_chunks(spans, index)
+        if index is not None and whole is not None:
             for name in self._datasets:
                 self._places_of(name)  # here, and not in the threads
             some = max(_ROWS_OF_JOB // index.rows, 1)
-            told = [(chunks[at : at + some], at * index.rows) for at in range(0, len(chunks), some)]
+            told = [(whole[at : at + some], at * index.rows) for at in range(0, len(whole), some)]
             for job in [pool.submit(self._read_whole, index, *each, out, zeroed) for each in told]:
                 job.result()
             return out

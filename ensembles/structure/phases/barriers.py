@@ -49,7 +49,9 @@ class Barriers(Summary):
         """Add events of one run."""
         self._calls = chunk.calls
         known = np.array([call.name in SYNCHRONISING for call in chunk.calls], bool)
-        mine = np.flatnonzero(known[chunk.call] & (chunk.depth == 0)) if known.any() else np.empty(0, np.int64)
+        mine = (
+            np.flatnonzero(known[chunk.call] & (chunk.depth == 0)) if known.any() else np.empty(0, np.int64)
+        )
         if len(mine):
             part = (chunk.rank, chunk.start, chunk.end, chunk.call, chunk.requested)
             self._parts.append(tuple(column[mine] for column in part))

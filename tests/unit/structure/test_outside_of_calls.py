@@ -41,4 +41,6 @@ def test_pages_of_the_recorder_are_not_those_of_the_program() -> None:
     process = {"write_bytes": 72_700_000, "read_by_calls": 6_144_000_000}
     assert outside_of_calls_sentence(process, calls=1_500_000, processes=1) == ""
     assert "made 23.1 MiB of files dirty" in outside_of_calls_sentence(LIBAIO, calls=1_000, processes=1)
-    assert outside_of_calls_sentence(process | {"write_bytes": 200_000_000}, calls=1_500_000, processes=1) != ""
+    assert (
+        outside_of_calls_sentence(process | {"write_bytes": 200_000_000}, calls=1_500_000, processes=1) != ""
+    )
