@@ -22,8 +22,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, required: bool = True) 
         required=required,
         metavar="MODEL",
         type=parse_path("model"),
-        help="model of a file system: archer, franklin, franklin-patched, healthy, jaguar, sdumont, or a TOML "
-        "file (docs/reference/pfsmodel.md)",
+        help="model of a file system: archer, franklin, franklin-patched, healthy, jaguar, sdumont, or a "
+        "TOML file (docs/reference/pfsmodel.md)",
     )
     parser.add_argument(
         "--fs-scale",

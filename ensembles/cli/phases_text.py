@@ -96,7 +96,8 @@ def phases_text(
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
         ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``; ``phases_without_calls`` of named phases; ``late_entry`` if a task enters
-        collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the run does not show that tasks wait for each other.
+        collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the
+        run does not show that tasks wait for each other.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
 

@@ -160,8 +160,8 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
     run : Run
     direction : {"write", "read"}
     **filters
-        Calls that count, as of `ensembles.run.run.Run.select`: ``file="*.h5"`` for the part of a benchmark that
-        uses HDF5, or ``phase=3``.
+        Calls that count, as of `ensembles.run.run.Run.select`: ``file="*.h5"`` for the part of a benchmark
+        that uses HDF5, or ``phase=3``.
 
     Returns
     -------
@@ -268,8 +268,8 @@ def scaling(
         notes += [f"{run.path}: {note}" for note in run.notes]
         if rates[-1].layer_share < _MOST_OF_BYTES:
             notes.append(
-                f"{run.path}: {share_text(rates[-1].layer_share)} of the bytes were moved by {rates[-1].layer}, the "
-                "rate is of all: select files or phases (--file, --phase) to see each interface by itself"
+                f"{run.path}: {share_text(rates[-1].layer_share)} of the bytes were moved by {rates[-1].layer}, "
+                "the rate is of all: select files or phases (--file, --phase) to see each interface by itself"
             )
     if not rates:
         raise EnsioError("there are no runs to compare: name one or more")

@@ -8,9 +8,9 @@ import numpy as np
 
 ORDERS = ("sequential", "strided", "repeated", "random", "first", "unknown")
 """How a transfer follows the one before it. Sequential: it begins where that ended. Strided: offsets grow or
-fall by the same amount as before, or as next. Repeated: the same offset again. First: there is none before, or
-it goes back to where the first one began, as a loop that is run again. Unknown: its offset, or that of the one
-before, is not known."""
+fall by the same amount as before, or as next. Repeated: the same offset again. First: there is none before,
+or it goes back to where the first one began, as a loop that is run again. Unknown: its offset, or that of the
+one before, is not known."""
 
 SEQUENTIAL, STRIDED, REPEATED, RANDOM, FIRST, UNKNOWN = range(len(ORDERS))
 

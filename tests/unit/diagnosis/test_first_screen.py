@@ -156,7 +156,7 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
     assert "not decided: collective-coordination: collective calls take up to " in few
     assert "4 tasks share the 2 processors of node0000, so that messages wait for a processor" in few
     main(["phases", str(tmp_path / "few")])
-    below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for a processor"
+    below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for"
     assert below in words(capsys.readouterr().out)
     main(["diagnose", str(tmp_path / "enough")])
     assert "collective-coordination (confidence" in capsys.readouterr().out
