@@ -355,7 +355,7 @@ class TraceColumns:
     def _whole_chunks(self, spans: Sequence[tuple[int, int]], index: TraceIndex | None) -> np.ndarray | None:
         """Return the numbers of the chunks of spans; None: they have to be read in another way.
 
-        That is if they are no whole chunks of the index, or too few for the threads, or if a column was not
+        That is if they contain parts of chunks, or too few for the threads, or if a column was not
         written by ensio.
         """
         if _chunks is None or index is None or set(self._plain_gzip.values()) != {index.rows}:
