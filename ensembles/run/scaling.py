@@ -266,9 +266,9 @@ def scaling(
     for run in runs:
         rates.append(run_rate(run, direction, **filters))
         notes += [f"{run.path}: {note}" for note in run.notes]
-        if rates[-1].layer_share < _MOST_OF_BYTES:
+        if (share := rates[-1].layer_share) < _MOST_OF_BYTES:
             notes.append(
-                f"{run.path}: {share_text(rates[-1].layer_share)} of the bytes were moved by {rates[-1].layer}, "
+                f"{run.path}: {share_text(share)} of the bytes were moved by {rates[-1].layer}, "
                 "the rate is of all: select files or phases (--file, --phase) to see each interface by itself"
             )
     if not rates:

@@ -30,8 +30,8 @@ def _find(case: Case) -> Remedy | None:
         at_most_s = case.most_s(found.of_windows(case, found.beyond))
         raise NotApplicable(
             f"collective calls take up to {seconds_text(at_most_s)} of this run beyond the storage inside "
-            f"them, but {crowded}, so that messages wait for a processor: record with at least one processor for "
-            "each task",
+            f"them, but {crowded}, so that messages wait for a processor: record with at least one processor "
+            "for each task",
             at_most_s,
         )
     storage, beyond = found.storage, found.beyond
