@@ -66,16 +66,16 @@ def seconds_text(seconds: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """Format a ratio to three digits.
+    """Format a ratio to three digits, or to a whole number if that has more.
 
     Examples
     --------
     >>> from ensembles.model.units import ratio_text
     >>> ratio_text(1.256), ratio_text(26.2), ratio_text(131072.0)
-    ('× 1.26', '× 26.2', '× 131,000')
+    ('× 1.26', '× 26.2', '× 131,072')
     """
     if 999.5 <= abs(ratio) < math.inf:
-        return f"× {float(f'{ratio:.2e}'):,.0f}"
+        return f"× {ratio:,.0f}"
     return f"× {ratio:.3g}"
 
 

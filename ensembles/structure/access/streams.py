@@ -58,9 +58,9 @@ def follow(stream: np.ndarray, offset: np.ndarray, size: np.ndarray) -> Steps:
 
     The same again, from the beginning:
 
-    >>> steps = follow(np.zeros(4, int), np.array([0, 4, 0, 4]), np.full(4, 4))
+    >>> steps = follow(np.zeros(4, int), np.array([0, 10, 0, 10]), np.full(4, 4))
     >>> [ORDERS[number] for number in steps.order]
-    ['first', 'sequential', 'first', 'sequential']
+    ['first', 'random', 'first', 'random']
     """
     n = len(stream)
     at = np.argsort(stream, kind="stable")

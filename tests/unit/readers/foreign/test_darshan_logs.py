@@ -287,7 +287,7 @@ def test_what_is_only_counted_beside_a_trace_is_told(tmp_path: Path) -> None:
     log = traced_log()
     log.count("STDIO", 10, 0, WRITES=7, BYTES_WRITTEN=70, F_WRITE_TIME=0.5)
     run = en.open(log.write(tmp_path / "log"))
-    assert any("counted only: 7 × fwrite of stdio (0.5 s)" in note for note in run.notes)
+    assert any("counted only: 7 × fwrite of stdio (500 ms)" in note for note in run.notes)
     assert any("lacks the names of 1 file" in note for note in run.notes)
     assert run.info.lost_calls == 0
     assert run.info.has_all_events
