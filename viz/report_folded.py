@@ -11,11 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.model.units import count_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
-from ensembles.run.requests import RequestTotals, notes_on_requests, part_text
+from ensembles.run.requests import (
+    REQUEST_HEADERS,
+    RequestTotals,
+    notes_on_requests,
+    part_text,
+    request_cells,
+)
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.files import files
@@ -161,14 +167,7 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
         )
     rows = [
         (
-            row.layer,
-            row.op,
-            f"{row.count:,}",
-            bytes_text(row.bytes),
-            seconds_text(row.time_s),
-            "" if row.collective is None else f"{row.collective:,}",
-            part_text(row.misaligned, row.located),
-            part_text(row.crossing, row.located),
+            *request_cells(row),
             ", ".join(
                 f"{size_text(size.low_bytes)}{'' if size.low_bytes == size.high_bytes else ' and more'}: "
                 f"{share_text(size.share, None)}"
@@ -177,7 +176,7 @@ def _of_requests(found: Sequence[RequestTotals]) -> Folded:
         )
         for row in found
     ]
-    headers = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing", "sizes")
+    headers = (*REQUEST_HEADERS, "sizes")
     shown = [at for at in range(len(headers)) if at < 3 or any(row[at] for row in rows)]
     table = MomentsTable([headers[at] for at in shown], [[row[at] for at in shown] for row in rows])
     notes = [f"{text[0].upper()}{text[1:]}." for text in notes_on_requests(found, None, False)]

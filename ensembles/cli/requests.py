@@ -93,26 +93,14 @@ def _text(
     align_bytes: int | None = None,
 ) -> str:
     from ensembles.model.table import table_text, text_width
-    from ensembles.model.units import bytes_text, seconds_text, size_text
+    from ensembles.model.units import size_text
     from ensembles.model.wrapped import WIDTH
-    from ensembles.run.requests import notes_on_requests, part_text
+    from ensembles.run.requests import REQUEST_HEADERS, notes_on_requests, request_cells
 
     if not found:
         return "No read or write was recorded."
-    totals = [
-        (
-            row.layer,
-            row.op,
-            f"{row.count:,}",
-            bytes_text(row.bytes),
-            seconds_text(row.time_s),
-            "" if row.collective is None else f"{row.collective:,}",
-            part_text(row.misaligned, row.located),
-            part_text(row.crossing, row.located),
-        )
-        for row in found
-    ]
-    headers = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing")
+    totals = [request_cells(row) for row in found]
+    headers = REQUEST_HEADERS
     sizes = [
         (
             row.layer if number == 0 else "",

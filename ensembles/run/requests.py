@@ -12,7 +12,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
-from ensembles.model.units import share_text, size_text
+from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Filters, Selection
@@ -196,6 +196,23 @@ def part_text(count: int | None, whole: int | None) -> str:
     if count is None or not whole:
         return ""
     return f"{count:,} ({share_text(count / whole, None)})"
+
+
+REQUEST_HEADERS = ("API", "op", "requests", "bytes", "time", "collective", "misaligned", "crossing")
+
+
+def request_cells(row: RequestTotals) -> tuple[str, ...]:
+    """Return the cells of a row of requests, below `REQUEST_HEADERS`: commands and reports have the same."""
+    return (
+        row.layer,
+        row.op,
+        f"{row.count:,}",
+        bytes_text(row.bytes),
+        seconds_text(row.time_s),
+        "" if row.collective is None else f"{row.collective:,}",
+        part_text(row.misaligned, row.located),
+        part_text(row.crossing, row.located),
+    )
 
 
 def notes_on_requests(found: Sequence[RequestTotals], align_bytes: int | None, counted: bool) -> list[str]:
