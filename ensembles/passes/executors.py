@@ -118,6 +118,8 @@ class ProcessExecutor:
         try:
             return _merged(run, spec, self._started().map(partial(run_partition, spec), parts))
         except BrokenProcessPool as error:
+            # Waited for: a program that ends while the pool still closes its pipes prints a traceback of Python.
+            self._started().shutdown()
             self._pool = None
             raise EnsioError(
                 f"a worker process ended before it had read its part of {spec.path} (killed, or out of "
