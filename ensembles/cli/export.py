@@ -21,6 +21,7 @@ from ensembles.cli.options import (
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import Readership, find_readership
 from ensembles.model.errors import EnsioError
+from ensembles.passes.progress import announced, counted
 
 if TYPE_CHECKING:
     from ensembles.model.surroundings import SurroundingsTable
@@ -304,10 +305,12 @@ def _text(descriptor: int) -> Any:
 def _written(task: _Task, writer: Any) -> int:
     """Write the events chunk by chunk, and return their number."""
     count = 0
-    for events in task.run.reading.chunks_for(task.selection):
-        if len(events):
-            writer.write(events)
-            count += len(events)
+    reading = task.run.reading
+    with announced("reading", task.run.path, reading.most_events):
+        for events in counted(reading.chunks_for(task.selection)):
+            if len(events):
+                writer.write(events)
+                count += len(events)
     if hasattr(writer, "close"):
         writer.close()
     return count

@@ -58,6 +58,9 @@ COMMANDS = (
 _STARTING_PROGRAMS = ("run", "replay", "pfs", "simulate", "scenarios")
 """Commands that start other programs, which must find the environment of the user."""
 
+_OTHERS_TERMINAL = ("run", "pfs")
+"""Commands whose terminal is that of the user's program."""
+
 _COLLECTION = (150_000, 20, 50)
 """Thresholds of Python's collector of cyclic garbage. The objects of thousands of processes, and of pictures,
 stay until the command ends; looking through them again and again took a tenth of its time."""
@@ -147,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gc.set_threshold(*_COLLECTION)
     try:
         args = build_parser(named).parse_args(arguments)
-        if named[0] not in _STARTING_PROGRAMS:
+        if named[0] not in _OTHERS_TERMINAL:
             show_progress()
         exit_code: int = args.execute(args)
         sys.stdout.flush()

@@ -23,6 +23,7 @@ from ensembles.cli.run import find_preload_library
 from ensembles.model.errors import EnsioError
 from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.passes.progress import advance, announced, is_listened_to
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ HELP = "execute a pattern with real MPI and real I/O, and record it"
 PROGRAM = "ensio-replay"
 
 _COLUMNS = ["phase", "repetition", "tasks", "calls", "bytes", "slowest_task_s", "phase_s", "MiB_per_s"]
+
+_DONE = "steps done: "
+"""Begin of a line of progress of testbed/replay/replay.c."""
 
 _INTERRUPTED = 130
 
@@ -81,10 +85,12 @@ def execute(args: argparse.Namespace) -> int:
     ):
         plan_path = Path(scratch) / f"{pattern.name}.plan"
         plan.write(plan_path, folder, secrets.randbits(64))
-        command = [*launcher, "-n", str(plan.tasks), program, str(plan_path)]
+        progress = ["--progress"] if is_listened_to() else []
+        command = [*launcher, "-n", str(plan.tasks), program, *progress, str(plan_path)]
         warn(shlex.join(command))
         environment = under_model(mpi_environment(directory, pattern.layers))
-        status, lines = _run(command, environment, quiet=args.json)
+        with announced("replaying", pattern.name, len(plan.steps), "steps"):
+            status, lines = _run(command, environment, quiet=args.json)
     steps = _steps(plan, lines)
     if status:
         warn(f"the replay failed (exit status {status}): its record is in {shown(directory)}")
@@ -191,7 +197,8 @@ def _removed(paths: list[Path], keep: bool) -> Iterator[None]:
 def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[int, list[str]]:
     """Run the launcher; return its exit status and its output.
 
-    Lines that are not of the table of testbed/replay/summary.c are printed as they come, unless `quiet`.
+    Lines that are neither of the table of testbed/replay/summary.c nor of progress are printed as they come,
+    unless `quiet`.
     """
     lines = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed on SIGTERM too
@@ -201,6 +208,9 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
         assert process.stdout is not None
         try:
             for line in process.stdout:
+                if is_listened_to() and line.startswith(_DONE):
+                    advance(1)
+                    continue
                 lines.append(line)
                 if not quiet and not _is_of_table(line):
                     print(line, end="", flush=True)

@@ -1,4 +1,4 @@
-"""What a terminal gets and a file does not: colours of verdicts, and the progress of long passes.
+"""What a terminal gets and a file does not: colours of verdicts, and the progress of long work.
 
 The package rich decides what the terminal can do; NO_COLOR and TERM=dumb switch colours off.
 """
@@ -25,7 +25,7 @@ _STYLES = {
 """Severities and verdicts."""
 
 _QUIET_S = 1.0
-"""Shorter passes show nothing."""
+"""Shorter work shows nothing."""
 
 
 def print_coloured(text: str) -> None:
@@ -43,7 +43,7 @@ def print_coloured(text: str) -> None:
 
 
 def show_progress() -> None:
-    """Show on standard error how far long passes are, if it is a terminal."""
+    """Show on standard error how far long work is, if it is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return
     from ensembles.passes.progress import listen
@@ -52,23 +52,25 @@ def show_progress() -> None:
 
 
 class _Bar:
-    """A bar that appears when a pass takes more than a second, and vanishes when it ends."""
+    """A bar that appears when work takes more than a second, and vanishes when it ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._progress: Progress | None = None
+        self.begin("reading", "", 0, "events")
 
-    def begin(self, path: str, events: int) -> None:
-        self._path, self._events, self._read = path, events, 0
+    def begin(self, work: str, path: str, total: int, unit: str) -> None:
+        name = sanitize_text(os.path.basename(os.path.normpath(path)))
+        self._what, self._total, self._unit, self._done = f"{work} {name}", total, unit, 0
         self._shown_from = time.monotonic() + _QUIET_S
 
-    def advance(self, events: int) -> None:
+    def advance(self, steps: int) -> None:
         with self._lock:
-            self._read += events
+            self._done += steps
             if self._progress is None and time.monotonic() > self._shown_from:
                 self._progress = self._made()
             if self._progress is not None:
-                self._progress.update(self._progress.task_ids[0], completed=self._read)
+                self._progress.update(self._progress.task_ids[0], completed=self._done)
 
     def end(self) -> None:
         with self._lock:
@@ -80,14 +82,13 @@ class _Bar:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        name = sanitize_text(os.path.basename(os.path.normpath(self._path)))
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} events"),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + self._unit),
             TimeRemainingColumn(),
         )
         made = Progress(*columns, console=Console(stderr=True), transient=True)
-        made.add_task(f"reading {name}", total=self._events)
+        made.add_task(self._what, total=self._total)
         made.start()
         return made

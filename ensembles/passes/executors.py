@@ -21,7 +21,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.group import SummaryGroup
-from ensembles.passes.progress import announced
+from ensembles.passes.progress import advance, announced
 from ensembles.passes.reading import divide
 from ensembles.passes.spec import Partial, PassRun, PassSpec, run_partition
 
@@ -72,7 +72,7 @@ class ThreadExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
-        with announced(spec.path, run.reading.source.capacity):
+        with announced("reading", spec.path, run.reading.source.capacity):
             return self._summarize(run, spec)
 
     def _summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
@@ -116,7 +116,9 @@ class ProcessExecutor:
         spec = spec.for_processes(self.count + 1)
         parts = spec.parts_for_workers(run, self.count)
         try:
-            return _merged(run, spec, self._started().map(partial(run_partition, spec), parts))
+            with announced("reading", spec.path, len(parts), "parts"):
+                found = self._started().map(partial(run_partition, spec), parts)
+                return _merged(run, spec, _each_told(found))
         except BrokenProcessPool as error:
             # Waited for: a program that ends while the pool still closes its pipes prints a traceback of Python.
             self._started().shutdown()
@@ -145,6 +147,12 @@ def _end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def _each_told(partials: Iterable[Partial]) -> Iterator[Partial]:
+    for partial_result in partials:
+        advance(1)
+        yield partial_result
 
 
 def _merged(run: PassRun, spec: PassSpec, partials: Iterable[Partial]) -> SummaryGroup:

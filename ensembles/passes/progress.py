@@ -1,4 +1,4 @@
-"""How far a pass is: passes by threads of this process say it to a listener, if there is one."""
+"""How far long work is: passes, files that are written, simulations and replays tell it to a listener, if any."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """What a program shows of passes. Threads of a pass call `advance`."""
+    """What a program shows of its work. Threads of a pass call `advance`."""
 
-    def begin(self, path: str, events: int) -> None:
-        """A pass begins over a run with about so many events."""
+    def begin(self, work: str, path: str, total: int, unit: str) -> None:
+        """Work on a path begins, such as "reading", which takes about `total` steps: "events", "parts"."""
 
-    def advance(self, events: int) -> None:
-        """So many further events were read."""
+    def advance(self, steps: int) -> None:
+        """So many further steps are done."""
 
     def end(self) -> None:
-        """The pass has ended."""
+        """The work has ended."""
 
 
 _listeners: list[Listener] = []
@@ -31,11 +31,16 @@ def listen(listener: Listener | None) -> None:
     _listeners[:] = [] if listener is None else [listener]
 
 
+def is_listened_to() -> bool:
+    """Return whether this process has a listener: otherwise progress need not be asked for."""
+    return bool(_listeners)
+
+
 @contextmanager
-def announced(path: str, events: int) -> Iterator[None]:
-    """Announce the begin and the end of a pass."""
+def announced(work: str, path: str, total: int, unit: str = "events") -> Iterator[None]:
+    """Announce the begin and the end of work (`Listener.begin`)."""
     for listener in _listeners:
-        listener.begin(path, events)
+        listener.begin(work, path, total, unit)
     try:
         yield
     finally:
@@ -43,11 +48,15 @@ def announced(path: str, events: int) -> Iterator[None]:
             listener.end()
 
 
+def advance(steps: int) -> None:
+    """Tell the listener of further steps of the work that was announced last."""
+    for listener in _listeners:
+        listener.advance(steps)
+
+
 def counted(chunks: Iterator[Events]) -> Iterator[Events]:
     """Pass chunks on, and tell the listener of each."""
-    if not _listeners:
-        return chunks
-    return _counted(chunks, _listeners[0])
+    return _counted(chunks, _listeners[0]) if _listeners else chunks
 
 
 def _counted(chunks: Iterator[Events], listener: Listener) -> Iterator[Events]:

@@ -1,14 +1,16 @@
-/* ensio-replay PLAN: makes the calls of a plan, on real files, with real MPI.
+/* ensio-replay [--progress] PLAN: makes the calls of a plan, on real files, with real MPI.
  *
  * A step is what a task does between two barriers. Before it the task fills the data that it will write; after it, it
  * checks the data that it read; neither is part of the step, so that all tasks begin their calls together. The barrier
- * at a step's end is recorded, and each step is a separate phase to the recorder.
+ * at a step's end is recorded, and each step is a separate phase to the recorder. With --progress, task 0 prints a
+ * line after each step.
  */
 #define _GNU_SOURCE
 #include "calls.h"
 #include "fail.h"
 #include "plan.h"
 #include "summary.h"
+#include "unrecorded.h"
 
 #include <ensio/ensio.h>
 #include <errno.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BUFFER_ALIGNMENT 4096
 
@@ -28,6 +31,7 @@ struct replay {
     unsigned char *data;         /* of one step: the data of its operations, one after the other */
     struct call_target *targets; /* of one step */
     struct step_result *results; /* by step */
+    int tells_progress;
 };
 
 static void *allocate(size_t count, size_t bytes)
@@ -178,6 +182,16 @@ static void run_step(struct replay *replay, long step, long first, long end)
     check_step(replay, count);
 }
 
+/* A line that ensembles/cli/replay.py reads. */
+static void tell_progress(const struct replay *replay, long steps)
+{
+    char line[64];
+    if (!replay->tells_progress || replay->plan.rank)
+        return;
+    const int length = snprintf(line, sizeof line, "steps done: %ld\n", steps);
+    unrecorded_write(STDOUT_FILENO, line, (size_t)length);
+}
+
 static void find_calls(struct replay *replay)
 {
     const struct plan *plan = &replay->plan;
@@ -231,6 +245,7 @@ static void run(struct replay *replay)
     for (long step = 0; step < plan->step_count; step++) {
         long end = end_of_step(plan, first, step);
         run_step(replay, step, first, end);
+        tell_progress(replay, step + 1);
         first = end;
     }
 }
@@ -240,6 +255,11 @@ int main(int argc, char **argv)
     struct replay replay = {0};
     MPI_Init(&argc, &argv);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (argc == 3 && strcmp(argv[1], "--progress") == 0) {
+        replay.tells_progress = 1;
+        argc--;
+        argv++;
+    }
     if (argc != 2)
         fail(EXIT_USAGE, "it takes one argument, a plan: start it through ensio replay");
     plan_distribute(argv[1], &replay.plan);

@@ -173,6 +173,7 @@ int main(int argc, char **argv)
     struct profile *profile = is_profile ? profile_begin(simulation.plan.tasks) : NULL;
     output_begin(&output, argv[4], profile);
     simulation.output = &output;
+    simulation.rows_begun = output_number(&output, "progress");
     simulate(&simulation);
     simulation.phase_start_ns[simulation.plan.step_count] = simulation.end_ns;
     output_array(&output, "phases", simulation.phase_start_ns, sizeof(int64_t), (size_t)simulation.plan.step_count + 1);

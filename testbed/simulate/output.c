@@ -6,8 +6,11 @@
 #include "recorded.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define BUFFER_BYTES (1 << 20)
 
@@ -43,6 +46,26 @@ void output_array(const struct output *output, const char *name, const void *ent
     if (fwrite(entries, bytes, count, file) != count)
         refuse(output, name);
     output_close(output, name, file);
+}
+
+int64_t *output_number(const struct output *output, const char *name)
+{
+    FILE *file = output_open(output, name);
+    const int64_t none = 0;
+    /* Written, because a page of a hole of a full disk cannot be changed. */
+    if (fwrite(&none, sizeof none, 1, file) != 1)
+        refuse(output, name);
+    output_close(output, name, file);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", output->folder, name);
+    const int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    void *number = descriptor < 0
+                       ? MAP_FAILED
+                       : mmap(NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (number == MAP_FAILED)
+        refuse(output, name);
+    close(descriptor);
+    return number;
 }
 
 void output_begin(struct output *output, const char *folder, struct profile *profile)

@@ -5,6 +5,7 @@
  *   cells, bins, longest, ranks    mode profile: what all calls add up to (profile.h)
  *   striping  struct output_striping of each file
  *   phases    int64_t: when each step of the plan began, then the end
+ *   progress  int64_t: how many rows of the plan were begun, from the start of the simulation on
  */
 #ifndef ENSIO_SIMULATE_OUTPUT_H
 #define ENSIO_SIMULATE_OUTPUT_H
@@ -52,6 +53,9 @@ void output_event(struct output *output, const struct output_event *event, int64
 
 /* Writes `count` entries into a file of the folder. */
 void output_array(const struct output *output, const char *name, const void *entries, size_t bytes, size_t count);
+
+/* Maps a file of the folder that holds one number, which others read while it changes. */
+int64_t *output_number(const struct output *output, const char *name);
 
 /* Opens a file of the folder. Ends the program if it cannot. */
 FILE *output_open(const struct output *output, const char *name);

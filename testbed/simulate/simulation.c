@@ -29,6 +29,7 @@ static void begin_operation(struct simulation *simulation, struct task *task, co
     for (int64_t box = 1; box < task->boxes; box++)
         task->bytes += plan_box(plan, task->row, box).bytes;
     task->next_operation += task->boxes;
+    *simulation->rows_begun += task->boxes;
     task->operation = *operation;
     task->step = simulation->programs[operation->call]->steps;
     if (task->boxes > 1 && strncmp(plan->calls[operation->call], "mpiio.", 6) != 0)

@@ -118,6 +118,7 @@ struct simulation {
     int64_t *phase_start_ns; /* of each of the plan's steps */
     int64_t end_ns;
     int64_t model_calls;
+    int64_t *rows_begun; /* of the plan; others read it */
     int32_t tasks_over;
     int32_t barrier_rounds; /* ceil(log2(tasks)) */
     int32_t steps_reached;

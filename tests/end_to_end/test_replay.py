@@ -253,3 +253,36 @@ def test_tasks_that_do_not_meet_are_noticed(replay, tmp_path):
     result = replay("ior", "--tasks", "2", "--launcher", launcher)
     assert result.returncode == 1
     assert "the plan is for 2 tasks, but 1 were started" in result.stderr
+
+
+def test_a_listener_hears_of_every_step(replay, tmp_path):
+    assert replay("ior", "--tasks", 2, "--block-size", "64KiB", "-o", "plain").returncode == 0
+    program = """
+import sys
+from ensembles.cli.main import main
+from ensembles.passes.progress import listen
+
+class Heard:
+    def begin(self, work, path, total, unit):
+        print(f"{work} {path}: 0 of {total} {unit}", file=sys.stderr)
+        self.done = 0
+    def advance(self, steps):
+        self.done += steps
+    def end(self):
+        print(f"{self.done} done", file=sys.stderr)
+
+listen(Heard())
+sys.exit(main(sys.argv[1:]))
+"""
+    command = ["replay", "ior", "--tasks", "2", "--block-size", "64KiB", "-o", "told"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0
+    assert "steps done" not in done.stdout
+    steps = done.stdout.count("\nwrite ") + done.stdout.count("\nread ")
+    assert steps
+    told = re.search(r"replaying ior: 0 of (\d+) steps", done.stderr)
+    assert f"\n{told[1]} done\n" in done.stderr
+    calls = [len(ensembles.open(tmp_path / name).events) for name in ("plain", "told")]
+    assert calls[0] == calls[1]

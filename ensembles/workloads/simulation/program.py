@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from ensembles.model.errors import EnsioError
+from ensembles.passes.progress import advance, is_listened_to
 from ensembles.recorder.install_paths import install_prefixes
 
 PROGRAM = "ensio-simulate"
+
+_LOOK_S = 0.2
+"""Time between two looks at the progress."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ def known_settings() -> dict[str, Setting]:
 
 
 def run_program(plan: Path, settings: Path, seed: int, mode: str, folder: Path) -> None:
-    """Execute a plan in virtual time.
+    """Execute a plan in virtual time, and tell the listener of this process how far it is.
 
     Parameters
     ----------
@@ -81,7 +87,30 @@ def run_program(plan: Path, settings: Path, seed: int, mode: str, folder: Path) 
     EnsioError
         The program failed; the message is that of the program.
     """
-    _output([str(program()), "--mode", mode, str(plan), str(settings), str(seed), str(folder)])
+    command = [str(program()), "--mode", mode, str(plan), str(settings), str(seed), str(folder)]
+    ended = threading.Event()
+    teller = threading.Thread(target=_tell, args=(folder / "progress", ended), daemon=True)
+    if is_listened_to():
+        teller.start()
+    try:
+        _output(command)
+    finally:
+        ended.set()
+        if teller.ident is not None:
+            teller.join()
+
+
+def _tell(progress: Path, ended: threading.Event) -> None:
+    """Tell the listener how many rows of the plan were begun, until the program has ended."""
+    told, is_over = 0, False
+    while not is_over:
+        is_over = ended.wait(_LOOK_S)
+        try:
+            begun = int.from_bytes(progress.read_bytes()[:8], sys.byteorder)
+        except OSError:  # not there yet
+            continue
+        advance(begun - told)
+        told = begun
 
 
 def _output(command: list[str]) -> str:

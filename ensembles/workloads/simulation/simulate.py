@@ -15,6 +15,7 @@ import numpy as np
 from ensembles.files.names import TRACE_FILE
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Mount, Process, RunMetadata
+from ensembles.passes.progress import announced
 from ensembles.workloads.patterns import Plan
 from ensembles.workloads.simulation.models import Model
 from ensembles.workloads.simulation.output import (
@@ -119,7 +120,8 @@ def simulate(
             settings_path.write_text(model.with_tasks_per_node(plan.tasks_per_node).settings_text())
         except OSError as error:
             raise EnsioError(f"{settings_path} cannot be written: {error.strerror}") from error
-        run_program(plan_path, settings_path, seed, mode, output)
+        with announced("simulating", name, plan.operations, "calls of the pattern"):
+            run_program(plan_path, settings_path, seed, mode, output)
         plan_path.unlink()
         text = Text.read(output)
         metadata = _metadata(text, model, name, seed, mode, command)

@@ -19,6 +19,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call
 from ensembles.model.regions import COLUMNS as REGION_COLUMNS
 from ensembles.model.sites import frames_text
+from ensembles.passes.progress import announced, counted
 from ensembles.recorder import otf2_program as link
 from ensembles.writers.exchange.otf2_samples import counters_of, sample_rows, words_of
 
@@ -191,8 +192,9 @@ def _tell(pipe: IO[bytes], run: Run, ranks_per_location: int) -> None:
     _send_texts(pipe, link.NAMES_KIND, [[name] for name in run.regions.names])
     for low in range(0, len(run.regions), _BLOCK_EVENTS):
         _send_columns(pipe, link.REGIONS_KIND, run.regions[low : low + _BLOCK_EVENTS].columns, REGION_COLUMNS)
-    for events in run.chunks(_BLOCK_EVENTS):
-        _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
+    with announced("reading", run.path, run.reading.most_events):
+        for events in counted(run.chunks(_BLOCK_EVENTS)):
+            _send_columns(pipe, link.EVENTS_KIND, events.columns, COLUMNS)
     _send_samples(pipe, run)
     _send(pipe, link.END_KIND, 0, b"")
 

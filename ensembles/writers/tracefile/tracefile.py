@@ -26,6 +26,7 @@ from ensembles.model.regions import RegionTable
 from ensembles.model.surroundings import COLUMN_MEANINGS as SURROUNDINGS_MEANINGS
 from ensembles.model.surroundings import UNKNOWN, SurroundingsTable, surroundings_of
 from ensembles.passes.damage import DamageReport
+from ensembles.passes.progress import announced, counted
 from ensembles.passes.reading import ReadRequest
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -97,12 +98,13 @@ def write_trace_file(
         A spool cannot be read any more, or another process interfered (`ensembles.files.atomic_write`).
     """
     target = atomic_write(path, readers) if follow else temporary_file(path, readers)
-    with target as descriptor, _created(descriptor) as file:
+    capacity = source.capacity
+    with target as descriptor, _created(descriptor) as file, announced("writing", path, capacity):
         damage = DamageReport()
-        chunks = source.chunks(ReadRequest(_ROWS_AT_ONCE), damage)
+        chunks = counted(source.chunks(ReadRequest(_ROWS_AT_ONCE), damage))
         if summaries is not None:
             chunks = summaries.watch(chunks)
-        count, contents = write_events(file, chunks, source.capacity, compression, _scratch_folder(path))
+        count, contents = write_events(file, chunks, capacity, compression, _scratch_folder(path))
         for sentence in damage.sentences:
             source.metadata.note(sentence)
         summary = source.summary()
