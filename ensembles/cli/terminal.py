@@ -67,16 +67,21 @@ class _Bar:
     def advance(self, steps: int) -> None:
         with self._lock:
             self._done += steps
-            if self._progress is None and time.monotonic() > self._shown_from:
+            if self._done >= self._total:
+                self._stop()  # before other programs write, such as the banner of a replay
+            elif self._progress is None and time.monotonic() > self._shown_from:
                 self._progress = self._made()
             if self._progress is not None:
                 self._progress.update(self._progress.task_ids[0], completed=self._done)
 
     def end(self) -> None:
         with self._lock:
-            if self._progress is not None:
-                self._progress.stop()
-            self._progress = None
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        self._progress = None
 
     def _made(self) -> Progress:
         from rich.console import Console

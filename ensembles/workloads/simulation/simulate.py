@@ -120,7 +120,7 @@ def simulate(
             settings_path.write_text(model.with_tasks_per_node(plan.tasks_per_node).settings_text())
         except OSError as error:
             raise EnsioError(f"{settings_path} cannot be written: {error.strerror}") from error
-        with announced("simulating", name, plan.operations, "calls of the pattern"):
+        with announced("simulating", name, plan.operations, "calls"):
             run_program(plan_path, settings_path, seed, mode, output)
         plan_path.unlink()
         text = Text.read(output)
