@@ -126,8 +126,8 @@ def _text(made: dict[str, Any], limit: int) -> str:
                 str(number),
                 f"{entry['tasks']:,}",
                 f"{sum(entry['calls'].values()):,}",
-                bytes_text(entry["read_bytes"]),
-                bytes_text(entry["written_bytes"]),
+                bytes_text(entry["read_bytes"]) if entry["read_bytes"] else "",
+                bytes_text(entry["written_bytes"]) if entry["written_bytes"] else "",
                 entry["digests"]["ordered"][:8],
                 entry["digests"]["bytes"][:8],
             )

@@ -172,6 +172,8 @@ def _transfers(information: dict[str, Any]) -> str:
 
 
 def _time_in_io(information: dict[str, Any]) -> list[str]:
+    from ensembles.run.headline import MOST_EVENTS
+
     found = information["time_in_io"]
     if not found["tasks"]:
         text = f"{seconds_text(information['io_time_s'])} summed over tasks"
@@ -189,6 +191,8 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
         whole = time_text(found["some_task_s"], found["some_task_share"])
         who = "task" if found["tasks"] > 1 else "thread"
         parts.append(f"at least one {who} in I/O for {whole}; nothing shows which of them waited for others")
+    elif found["tasks"] > 1 and information["mode"] == "trace" and information["events"] > MOST_EVENTS:
+        parts.append(f"no critical path for more than {MOST_EVENTS:,} calls: ensio phases shows who waited")
     slowest = time_text(found["slowest_s"], found["slowest_share"], f"rank {found['slowest_task']}", of=of)
     if found["tasks"] > 1:
         mean = time_text(found["mean_s"], found["mean_share"], of=of.replace("its", "their"))

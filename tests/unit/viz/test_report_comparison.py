@@ -14,6 +14,7 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles.cli.main import main
+from ensembles.diagnosis.finding import Diagnosis
 from ensembles.viz.report_comparison import write_comparison
 
 
@@ -68,7 +69,10 @@ def test_two_runs_are_needed(both: list[str], tmp_path: Path) -> None:
         write_comparison([en.open(both[0])], tmp_path / "both.html")
 
 
-def test_findings_come_first_and_lead_to_sections_of_the_page(tmp_path: Path) -> None:
+def test_findings_come_first_and_lead_to_sections_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Diagnosis, "is_small", lambda self, finding: finding is self.findings[0])
     command = ["ensio", "simulate", "madbench", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
     subprocess.run([*command, "--seed", "1", "-o", str(tmp_path / "mad")], check=True, capture_output=True)
     assert main(["report", str(tmp_path / "mad"), "-o", str(tmp_path / "report.html")]) == 0
@@ -78,6 +82,7 @@ def test_findings_come_first_and_lead_to_sections_of_the_page(tmp_path: Path) ->
     findings = page[page.index('<section id="findings">') :].split("</section>")[0]
     found = en.diagnose(en.open(tmp_path / "mad")).findings
     assert re.findall(r'<h3 id="finding-\d+">\w+: ([\w-]+)', findings) == [each.id for each in found]
+    assert findings.count("; too small to matter)</h3>") == 1
     anchors = re.findall(r'href="#([^"]*)"', findings)
     assert set(anchors) <= set(ids)
     assert {"trace", "rate", "phases", "ensemble-read"} <= set(anchors)

@@ -11,6 +11,7 @@ from oracles import numpy_gaps
 from simulated import CALLS, NUMBERS, Program, ior_like
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.ensemble import from_run
 from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
@@ -20,6 +21,7 @@ from ensembles.passes import executors
 from ensembles.passes.damage import DamageReport
 from ensembles.passes.executors import ThreadExecutor
 from ensembles.passes.reading import RankSizes, ReadRequest
+from ensembles.run import headline
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 from ensembles.structure.phases import detect, gap_occupancy
@@ -277,3 +279,16 @@ def test_a_gap_is_kept_where_few_ranks_are_in_io_throughout() -> None:
     assert len(gaps.found(few=0)[0]) == 0
     low, high = gaps.found(few=1)
     assert 500 <= low[0] < high[0] <= 600
+
+
+def test_info_says_why_a_long_run_has_no_critical_path(
+    run_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["info", str(run_path / "run")]) == 0
+    known = capsys.readouterr().out
+    assert "critical path" in known
+    assert "no critical path" not in known
+    monkeypatch.setattr(headline, "MOST_EVENTS", 1000)
+    assert main(["info", str(run_path / "run")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "no critical path for more than 1,000 calls: ensio phases shows who waited" in text
