@@ -234,7 +234,7 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
         orientation="horizontal",
         ncols=columns,
         border_line_color=None,
-        padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
+        padding=(2, 2, 6, 2),  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
         margin=0,
         spacing=9,
         glyph_height=15,

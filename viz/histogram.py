@@ -45,6 +45,9 @@ from ensembles.viz.theme import widget_colours
 _MOST_LINEAR_BINS = 120
 _LEAST_LINEAR_BINS = 24
 _LEAST_SHARE_OF_TIME = 0.05
+_MUCH_LONGER = 2.5
+"""Ratio of the longest call to the others above which the linear axis leaves it out."""
+
 _SHOWN_LEVEL = 0.995
 _BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
@@ -345,11 +348,11 @@ def _spans_decades(histogram: LogHistogram, shown: Sequence[Call]) -> bool:
 
 
 def _linear_end_s(histogram: LogHistogram, shown: Sequence[Call]) -> float:
-    """Return the end of the linear axis: the longest call, without a few extreme ones."""
+    """Return the end of the linear axis: the longest call, unless a few are much longer than all others."""
     ends = [_LEAST_LINEAR_BINS * 1e-9]
     for call in shown:
         level, largest = histogram.quantile_s(call, [_SHOWN_LEVEL, 1.0])
-        ends.append(min(1.3 * level, 1.08 * largest))
+        ends.append(1.3 * level if largest > _MUCH_LONGER * level else 1.08 * largest)
     return float(max(ends))
 
 

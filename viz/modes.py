@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import AdaptiveTicker, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -96,7 +96,8 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     )
     label_log_durations(fig, ensemble)
     fig.yaxis.axis_label = "calls per bin (9 % wide)"
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     if empty:
         annotate_empty(fig, "no calls")
         return fig
@@ -134,9 +135,8 @@ def _title(ensemble: Ensemble, found: Modes) -> str:
 def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> float:
     """Return the share of the calls of a mode that lie elsewhere than its log-normal curve has them.
 
-    It is the largest difference of the distribution functions, at the edges of the bins that are drawn, for
-    the best place and width within their confidence intervals; 0 where it is small, or as large as few calls
-    give by themselves.
+    It is the largest difference of the distribution functions, at the edges of the bins that are drawn; 0
+    where it is small, or as large as few calls give by themselves.
 
     Parameters
     ----------
@@ -162,16 +162,9 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
     if calls < 1 or not inner.any():
         return 0.0
     share = (below[inner] - ends[0]) / calls
-    curves = [
-        [
-            0.5 + 0.5 * math.erf(math.log(edge / t_s) / (width * math.sqrt(2)))
-            for edge in edges_s[inner].tolist()
-        ]
-        for t_s in (mode.low_s, mode.high_s)
-        for width in (max(mode.width_low, 1e-9), max(mode.width_high, 1e-9))
-    ]
-    beyond = np.maximum(share - np.max(curves, axis=0), np.min(curves, axis=0) - share)
-    misfit = float(beyond.max())
+    scale = max(mode.width, _LEAST_WIDTH) * math.sqrt(2)
+    curve = [0.5 + 0.5 * math.erf(math.log(edge / mode.t_s) / scale) for edge in edges_s[inner].tolist()]
+    misfit = float(np.abs(share - curve).max())
     return misfit if misfit > max(_SEEN_MISFIT, _OF_FEW_CALLS / math.sqrt(calls)) else 0.0
 
 

@@ -39,12 +39,12 @@ _MOST_NAME = 20
 _LINE = 80
 """Characters of a line beside names of phases."""
 _KINDS = {
-    "write": "writes",
-    "read": "reads",
-    "sync": "reads and writes",
-    "metadata": "metadata only",
+    "write": ("writes", COLOURS["write"]),
+    "read": ("reads", COLOURS["read"]),
+    "both": ("reads and writes", "#8c564b"),
+    "none": ("no data", COLOURS["metadata"]),
 }
-"""Legend entries by the class of operations whose colour a phase has."""
+"""Legend entry and colour of the kinds of phases, by the data that moved."""
 
 
 @of_several
@@ -170,13 +170,13 @@ def _name(row: PhaseTotals) -> str:
 
 def _kind(row: PhaseTotals) -> str:
     if row.bytes_read and row.bytes_written:
-        return "sync"
-    return "write" if row.bytes_written else "read" if row.bytes_read else "metadata"
+        return "both"
+    return "write" if row.bytes_written else "read" if row.bytes_read else "none"
 
 
 def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
     items = []
-    for kind, label in _KINDS.items():
+    for kind, (label, colour) in _KINDS.items():
         mine = [(number, row) for number, row in enumerate(shown) if _kind(row) == kind]
         if not mine:
             continue
@@ -199,11 +199,11 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
                 "slowest": [_slowest(row) for _, row in mine],
             }
         )
-        bar = fig.hbar(y="y", height=0.7, left="start", right="busy_end", source=source, color=COLOURS[kind])
+        bar = fig.hbar(y="y", height=0.7, left="start", right="busy_end", source=source, color=colour)
         wait = fig.hbar(y="y", height=0.7, left="busy_end", right="end", source=source, color=COLOURS["wait"])
         # A phase that is shorter than a pixel stays visible.
         fig.scatter(
-            x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=COLOURS[kind]
+            x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour
         )
         items.append(legend_item(label, bar))
         fig.add_tools(

@@ -96,7 +96,7 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
             f"{row.tasks:,}",
             seconds_text(row.time_s),
             *(
-                share_text(share, None) if share is not None else ""
+                share_text(share, 1) if share is not None else ""
                 for share in row.to_json()["shares"].values()
             ),
         )
@@ -126,7 +126,7 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
                 f"{entry.calls:,}",
                 bytes_text(entry.bytes_read) if entry.bytes_read else "",
                 bytes_text(entry.bytes_written) if entry.bytes_written else "",
-                *((seconds_text(entry.lost_s), share_text(entry.lost_share, None)) if is_known else ()),
+                *((seconds_text(entry.lost_s), share_text(entry.lost_share, 1)) if is_known else ()),
                 f"{entry.slowest_task}: {last.call}",
             )
         )

@@ -111,9 +111,12 @@ def time_unit(span_s: float) -> tuple[float, str]:
 
 
 NUMBERS_JS = """
+    function whole(value) {
+        return value.toLocaleString('en-US', {maximumFractionDigits: 0});
+    }
     function three_digits(value) {
         const size = Math.abs(value);
-        return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+        return size >= 999.5 ? whole(value) : value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
     }
     function unit_of_time(size) {
         return size >= 0.9995 ? [1, 's'] : size >= 0.9995e-3 ? [1e-3, 'ms'] : [1e-6, 'µs'];
@@ -135,7 +138,7 @@ NUMBERS_JS = """
         return (s / unit).toLocaleString('en-US', digits) + ' ' + name;
     }
     function bytes_text(count) {
-        if (Math.abs(count) < 1024) return count.toFixed(0) + ' B';
+        if (Math.abs(count) < 1024) return whole(count) + ' B';
         let power = 0;
         for (; Math.abs(count) >= 1023.995 && power < 6; power++) count /= 1024;
         return three_digits(count) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][power];

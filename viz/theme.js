@@ -22,6 +22,9 @@
       if (model.tags.includes(ensioTurned)) {
         changed.push([model, "palette", model.palette]);
         model.setv({ palette: [...model.palette].reverse() }, { sync: false });
+      } else if (Array.isArray(model.palette) && model.palette.some((colour) => darkOf(colour) !== undefined)) {
+        changed.push([model, "palette", model.palette]);
+        model.setv({ palette: model.palette.map((colour) => darkOf(colour) ?? colour) }, { sync: false });
       }
       for (const property of model) {
         if (!property.attr.endsWith("color") || property.is_unset) continue;

@@ -29,9 +29,10 @@ DARK = {
     "#e5e5e5": "#3b3b41",
     "#e6e6e6": "#3b3b42",
     "#207a20": "#6fcf6f",
+    "#bdbdbd": "#64646c",
 }
-"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks. All differ, so that a
-picture can be made light again."""
+"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks, and of waiting, which would be
+the brightest of all. All differ, so that a picture can be made light again."""
 
 _WIDGETS = """
 :host { --color: var(--ensio-widget-text, #18191d); --background-color: var(--ensio-widget, #fff); }
@@ -83,6 +84,8 @@ def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
         before, after = (TURNED, _IS_TURNED) if name == "dark" else (_IS_TURNED, TURNED)
         if isinstance(model, ColorMapper) and before in model.tags:
             model.update(palette=list(reversed(model.palette)), tags=[after])
+        elif isinstance(model, ColorMapper) and any(each in table for each in model.palette):
+            model.palette = [table.get(each, each) for each in model.palette]
         for prop, value in model.properties_with_values(include_defaults=True).items():
             if not prop.endswith("color"):
                 continue

@@ -80,7 +80,7 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
     move = "moves" if len(tasks) == 1 else "move"
     raise NotApplicable(
         f"it could cost up to {seconds_text(at_most_s)} of this run: in some phases only "
-        f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)}) of {len(case.ranks)} {move} "
+        f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)}) of {len(case.ranks):,} {move} "
         "bytes, and one run does not show whether the others could move a part; record a run in which they "
         "do, and compare the runs (ensio compare)",
         at_most_s,

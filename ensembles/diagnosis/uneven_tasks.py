@@ -66,7 +66,7 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
         Check(
             "alone",
             True,
-            f"in {phases}, task {late.rank} moves {amount}, and no other of {run.tasks} tasks moves any",
+            f"in {phases}, task {late.rank} moves {amount}, and no other of {run.tasks:,} tasks moves any",
         ),
         Check(
             "others-wait", True, f"it enters collective calls {seconds_text(late.late_s)} after the others"
@@ -75,7 +75,7 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     return Remedy(
         rows,
         _LIKELY * most,
-        f"task {late.rank} alone of {run.tasks} moves data in {phases}, {amount} in all, and the others "
+        f"task {late.rank} alone of {run.tasks:,} moves data in {phases}, {amount} in all, and the others "
         f"wait for it in {late.call}",
         ADVICE_ONE,
         checks,
@@ -137,7 +137,7 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     return Remedy(
         rows,
         saved + late,
-        f"{len(tasks)} of {len(case.ranks)} tasks {move} up to {most:.3g} times the mean, and the "
+        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean, and the "
         "others wait for them",
         ADVICE,
         checks,

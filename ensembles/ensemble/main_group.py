@@ -73,7 +73,7 @@ class CallGroup:
     @property
     def _size(self) -> str:
         low, high = self.least_bytes, self.most_bytes
-        texts = [size_text(size).replace(" ", "") for size in (low, high)]
+        texts = [size_text(size).replace(" ", "").replace(",", "") for size in (low, high)]
         return texts[0] if low == high else "..".join(texts)
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9
 
 _LONGEST_NS = 1 << 62
 _DURATION = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([a-zµ]*)\s*")
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_SIZE = re.compile(r"\s*([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
 
 _MAX_DIGITS = 40
@@ -45,7 +45,7 @@ Text = str | int | float | Iterable[str | int | float] | None
 
 
 def parse_size(text: str) -> int:
-    """Parse a size such as ``4096``, ``1MiB`` or ``1.5 kB``.
+    """Parse a size such as ``4096``, ``4,096 B``, ``1MiB`` or ``1.5 kB``.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ def bytes_text(count: float) -> str:
     ('512 B', '1.50 MiB')
     """
     if abs(count) < 1024:
-        return f"{count:.0f} B"
+        return f"{count:,.0f} B"
     power = 0
     while abs(count) >= 1023.995 and power < len(BINARY_UNITS) - 1:
         count /= 1024
@@ -34,13 +34,13 @@ def size_text(count: int) -> str:
     --------
     >>> from ensembles.model.units import size_text
     >>> size_text(2**20), size_text(1000)
-    ('1 MiB', '1000 B')
+    ('1 MiB', '1,000 B')
     """
     power = 0
     while count and count % 1024 == 0 and power < len(BINARY_UNITS) - 1:
         count //= 1024
         power += 1
-    return f"{count} {BINARY_UNITS[power]}"
+    return f"{count:,} {BINARY_UNITS[power]}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -93,7 +93,7 @@ def count_text(count: int, noun: str) -> str:
 
 def _three_digits(value: float) -> str:
     if abs(value) >= 99.95:
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
 
 

@@ -62,7 +62,7 @@ def find_counted(run: Run, advice: str) -> Finding | None:
     return counted_finding(
         case,
         "imbalance",
-        f"{number} of {run.tasks} tasks {move} up to {most:.3g} times the mean",
+        f"{number:,} of {run.tasks:,} tasks {move} up to {most:.3g} times the mean",
         advice,
         checks,
         {"most_to_mean": most, "tasks_heavy": number},

@@ -69,7 +69,7 @@ def _find_in(case: CountedCase, advice: str, posix: CountedCase) -> Finding | No
     return counted_finding(
         case,
         "single-stripe",
-        f"{run.tasks} tasks write {files_text} on one storage target{' each' * (number != 1)}",
+        f"{run.tasks:,} tasks write {files_text} on one storage target{' each' * (number != 1)}",
         advice,
         checks,
         {"tasks": run.tasks, "tasks_at_once": most, "files": number},

@@ -46,7 +46,7 @@ def _find(case: Case) -> Remedy | None:
     check = Check(
         "few-aggregators",
         True,
-        f"{aggregators} of {len(case.ranks)} tasks write for all, on {useful} nodes",
+        f"{aggregators:,} of {len(case.ranks):,} tasks write for all, on {useful} nodes",
     )
     idle = Check(
         "idle-targets",

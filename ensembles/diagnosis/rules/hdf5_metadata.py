@@ -78,7 +78,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             True,
             f"they are of {bytes_text(round(size))} on average, against {transfers:,} calls that move data",
         ),
-        Check("by-many-tasks", True, f"{tasks} of {len(case.ranks)} tasks make them"),
+        Check("by-many-tasks", True, f"{tasks:,} of {len(case.ranks):,} tasks make them"),
     )
     return Remedy(
         share > 0,

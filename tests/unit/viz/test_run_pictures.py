@@ -141,7 +141,7 @@ def test_gantt_has_the_phases_of_the_table(synthetic) -> None:
         start, busy_end, end = bars[number]
         assert (start, end) == (row.start_s, row.end_s)
         assert end - busy_end == pytest.approx(row.lost_s / row.tasks)
-    assert labels(fig) == ["writes", "reads", "metadata only", "mean wait for the slowest task"]
+    assert labels(fig) == ["writes", "reads", "no data", "mean wait for the slowest task"]
     assert fig.title.text == f"{len(totals)} phases"
     again = viz.phases(totals)
     np.testing.assert_array_equal(data(again.renderers[0])["start"], rows[0]["start"])
