@@ -225,7 +225,7 @@ def comparisons_text(found: Sequence[Comparison]) -> str:
 def _headlines(found: Sequence[Comparison]) -> str:
     """Return what whole runs say, and the strongest finding or all kinds of which there are other numbers."""
     first = found[0]
-    lines = (fewer_tasks_headline(first), whole_runs_headline(first), _of_calls(found), pair_headline(first))
+    lines = (fewer_tasks_headline(first), whole_runs_headline(first), pair_headline(first), _of_calls(found))
     return "\n".join(filter(None, lines))
 
 
