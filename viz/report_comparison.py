@@ -186,7 +186,7 @@ def _verdict(found: Comparison) -> str:
     median = shift.median_ratio if shift is not None and shift.is_certain else None
     ratio = f", median {ratio_text(median)}" if median is not None else ""
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
-        ratio = " in the number of calls"
+        return f"{what}: another number of calls"
     direction = f", {found.direction}" if found.direction else ""
     return f"{what}: {found.verdict}{direction}{ratio}"
 

@@ -250,7 +250,7 @@ def _files(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
 def _ranks(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
     shown = [
         (
-            f"{row['rank']:,}",
+            f"{row['rank']}",
             row["layer"],
             f"{row['records']:,}",
             bytes_text(row["bytes"]),

@@ -199,6 +199,6 @@ def _of_ranks(run: Run, sums: TotalsBy) -> list[Folded]:
         return []
     slowest = max(totals, key=lambda row: row.io_time_s)
     mean_s = sum(row.io_time_s for row in totals) / len(totals)
-    title = f"Ranks: rank {slowest.rank:,} is longest in I/O, {seconds_text(slowest.io_time_s)}"
+    title = f"Ranks: rank {slowest.rank} is longest in I/O, {seconds_text(slowest.io_time_s)}"
     title += f"; the mean is {seconds_text(mean_s)}"
     return [Folded("ranks", title, ranks(totals), sentences=("ensio ranks lists all.",))]

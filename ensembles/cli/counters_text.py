@@ -149,7 +149,7 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         return ""
     table = [
         (
-            f"{row['rank']:,}",
+            f"{row['rank']}",
             row["layer"],
             f"{row['records']:,}",
             bytes_text(row["bytes"]),
