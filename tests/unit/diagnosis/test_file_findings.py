@@ -109,6 +109,33 @@ def test_reads_of_the_same_range_inside_a_write_are_data_sieving(tmp_path):
     assert found.gain_s[0] <= 16 * 100e-6 <= found.gain_s[1] <= 16 * 360e-6
 
 
+def test_reads_inside_writes_without_holes_are_data_sieving_too(tmp_path):
+    """As VPIC with HDF5 on GPFS: ROMIO reads each buffer, and writes all of it anew."""
+    pieces = [
+        Made(call, us, 512 * KIB, at)
+        for at in (0, 512 * KIB)
+        for call, us in (("pread", 100), ("pwrite", 50))
+    ]
+    calls = [
+        Made(
+            "MPI_File_write_at",
+            400,
+            MIB,
+            at * MIB,
+            inside=[piece._replace(offset=at * MIB + piece.offset) for piece in pieces],
+        )
+        for at in range(16)
+    ]
+    found = finding(io_run(tmp_path / "a", [calls] * 4), "read-modify-write")
+    assert found.evidence["written_bytes"] == found.evidence["asked_bytes"]
+    assert found.evidence["read_bytes"] == 4 * 16 * MIB
+    assert "no holes" in found.title
+    assert "romio_ds_write=disable" in found.advice
+    assert "a collective write" not in found.advice
+    # The reads are the gain, and what the call waits; the writes have to be made.
+    assert 16 * 200e-6 * 0.9 < found.gain_s[1] < 16 * 310e-6
+
+
 def test_writes_of_mpi_io_without_reads_are_no_data_sieving(tmp_path):
     assert "read-modify-write" not in found_ids(io_run(tmp_path / "a", [sieved(reads=False)] * 4))
     without = [[call._replace(inside=()) for call in sieved()]] * 2
