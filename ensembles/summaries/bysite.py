@@ -186,7 +186,8 @@ class BySite(Summary):
         Returns
         -------
         list of SiteTotals
-            The group with the longest exclusive time first, and those that only wait for other tasks last. The number is that of one of its sites.
+            The group with the longest exclusive time first, and those that only wait for other tasks last.
+            The number is that of one of its sites.
         """
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
