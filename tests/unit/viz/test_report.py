@@ -243,6 +243,23 @@ def test_the_slowest_calls_are_outlined_if_they_are_few_among_all(tmp_path: Path
     assert len(outlined(9000, "many")) == 60
 
 
+def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> None:
+    """Few large writes and many small ones: a mode of both would be of neither."""
+    tasks = [
+        [("pwrite", 0.001 * i, 4e-6, 4096) for i in range(200)]
+        + [("pwrite", 0.3 + 0.01 * i, 1e-3 * (1 + 0.01 * i), 1 << 20) for i in range(40)]
+        for _ in range(2)
+    ]
+    run = run_of(tmp_path / "run", tasks)
+    write_report(run, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    ensemble = run.ensemble(op="write")
+    assert ensemble.n == 80
+    assert f"in {ensemble.n} calls" in page
+    assert html.escape(ensemble.notes[0]) in page
+    assert "in 480 calls" not in page
+
+
 def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
