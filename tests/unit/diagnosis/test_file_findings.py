@@ -232,6 +232,22 @@ def test_a_file_of_data_has_no_finding_about_metadata(tmp_path):
     assert "layer hdf5" in refusal(io_run(tmp_path / "b", [without], H5), "hdf5-metadata")
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_chunks_that_hdf5_held_in_its_cache_are_data(held, tmp_path):
+    """As of h5py: chunks of 32 KiB are written when the file is flushed; or H5Dwrite wrote them itself."""
+    size = 32 * KIB
+    pieces = [Made("pwrite", 60, size, number * size) for number in range(200)]
+    calls = [
+        Made(
+            "H5Dwrite", 80, size, inside=[] if held else [Made("pwrite", 60, size, 100 * MIB + piece.offset)]
+        )
+        for piece in pieces
+    ]
+    calls.append(Made("H5Gcreate", 15_000, inside=[*pieces, Made("pwrite", 20, 300, 90 * MIB)]))
+    run = io_run(tmp_path / "a", [calls], H5)
+    assert ("hdf5-metadata" in found_ids(run)) == (not held)
+
+
 def filled(times: int, back: bool = False, chunks: int = 16, own_us: float = 600) -> list[Made]:
     """Chunks of 1 MiB are written so many times, and read back before the last; HDF5 works on each."""
     calls = [
