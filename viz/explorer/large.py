@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -19,7 +20,7 @@ from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.rasters import pyramid_window, whole_raster
+from ensembles.run.rasters import whole_raster
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.bins import bin_low_ns
@@ -31,13 +32,15 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
 from ensembles.viz.data_for import data_for
-from ensembles.viz.explorer.background import Background
+from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
+from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown
 from ensembles.viz.explorer.summed import (
     FileBytes,
     MapOf,
     SummedCalls,
+    WindowShown,
     not_kept,
     of_cube,
     of_group,
@@ -54,6 +57,12 @@ PORTION = 8_000_000
 _MOST_PORTIONS = 32
 _MOST_KEPT = 16
 """Sets of calls, and windows, that are remembered."""
+
+_QUIET_S = 0.3
+"""Time after an answer in which works rest: the page paints, and often asks again."""
+
+_MOST_FIRST = 4
+"""Windows of which is remembered what is shown before they have been read."""
 
 _MOST_FOR_WINDOW = 8_000_000
 """Windows with more calls than about so many are only drawn from the pyramid."""
@@ -104,7 +113,11 @@ class LargeRun(Shown):
             "read from its file"
             + (" in the background, and shown as it is read." if self._in_background else ".")
         )
-        self._background = Background(self._failed, self._in_background)
+        self._answers = Answers()
+        self._background = Background(self._failed, self._in_background, self._answers)
+        self._base_in_background = Background(
+            self._failed, self._in_background, self._answers, self._background
+        )
         self._causes_in_background = Background(self._failed, self._in_background)
         self._lock = Lock()
         self._found: OrderedDict[Hashable, Any] = OrderedDict()
@@ -112,9 +125,12 @@ class LargeRun(Shown):
         whole = whole_raster(run, ROWS, 2 * CELLS)
         assert whole is not None
         self._whole = whole
+        self._levels = Levels([whole])
+        # What a window shows before it has been read, and what that was made of.
+        self._first: dict[_WindowOf, tuple[Any, WindowShown]] = {}
         self._map: MapOf | None = None
         self._base = self._first_base()
-        self._background.ask("base", self._read_base)
+        self._base_in_background.ask("base", self._read_base)
         return Events.empty(run.calls, run.files)
 
     @property
@@ -157,8 +173,15 @@ class LargeRun(Shown):
         selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
         return self._events_of(selection)
 
+    def answering(self, *, is_asked: bool = True) -> AbstractContextManager[None]:
+        """Let what is read in the background rest while a page is being answered."""
+        if not self._in_background:
+            return super().answering()
+        return self._answers.answering(_QUIET_S if is_asked else 0.0)
+
     def wait(self) -> None:
         """Wait until everything that was asked for has been read."""
+        self._base_in_background.wait()
         self._background.wait()
         self._causes_in_background.wait()
 
@@ -218,8 +241,11 @@ class LargeRun(Shown):
         )
 
     def _read_base(self) -> Iterator[None]:
-        """Read what is not kept of the whole run: slowest calls, offsets, and the cube."""
+        """Read the levels of the pyramid, and what is not kept: slowest calls, offsets, and the cube."""
         run = self.run
+        self._levels = Levels.of_run(run, self._whole)
+        self.version += 1
+        yield
         self._map = self._busiest_file()
         yield
         used = tuple(bins_of_counts(self._base.bins.sum(axis=0)).tolist())
@@ -237,7 +263,10 @@ class LargeRun(Shown):
         else:
             requests["cube"] = cube
         group: Any = None
-        for share, filled in self._portions(requests, Selection()):
+        for share, filled in self._portions(requests, Selection(), self._base_in_background):
+            if filled is None:
+                yield
+                continue
             group = filled
             if share < 1:
                 self._base = replace(self._base, reading=_reading(share, "slowest calls and offsets"))
@@ -276,9 +305,15 @@ class LargeRun(Shown):
         path = run.files[named[0]]
         return MapOf(named[0], layer, run.tasks, span_of_run(run), path) if path else None
 
-    def _portions(self, requests: dict[str, SummaryRequest], selection: Selection) -> Iterator[Any]:
-        """Fill summaries portion by portion: yield the share of the run that was read, and the group."""
+    def _portions(
+        self, requests: dict[str, SummaryRequest], selection: Selection, background: Background
+    ) -> Iterator[tuple[float, Any]]:
+        """Fill summaries portion by portion: yield the share of the run that was read, and the group.
+
+        The group is None where a newer work has to be done before the next portion.
+        """
         run = self.run
+        requests = requests | _in_turn(background)
         count = min(-(-run.reading.most_events // PORTION), _MOST_PORTIONS, max(run.tasks, 1))
         edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
         spans = [_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
@@ -286,7 +321,12 @@ class LargeRun(Shown):
         group: Any = None
         for number, ranks in enumerate(portions, start=1):
             some = selection if count == 1 else replace(selection, ranks=tuple(ranks))
-            found = run.summarize(requests, selection=some)
+            found = None
+            while found is None:
+                try:
+                    found = run.summarize(requests, selection=some)
+                except Postponed:
+                    yield 0, None
             if group is None:
                 group = found
             else:
@@ -306,7 +346,10 @@ class LargeRun(Shown):
 
     def _read_some(self, selection: Selection) -> Iterator[None]:
         requests = requests_of(self.run.tasks, self._map)
-        for share, group in self._portions(requests, selection):
+        for share, group in self._portions(requests, selection, self._background):
+            if group is None:
+                yield
+                continue
             others: dict[str, Any] = {
                 "ask": self._ask(selection),
                 "rates_in": partial(self._rates, selection),
@@ -362,7 +405,8 @@ class LargeRun(Shown):
     def _read_rates(self, key: _RatesOf) -> Iterator[None]:
         under_way = replace(key.selection, under_way_ns=key.span_ns)
         request = SummaryRequest(not_kept(partial(WindowRate, *key.span_ns)))
-        self._remember(key, self.run.summarize({"curve": request}, selection=under_way)["curve"])
+        requests = {"curve": request} | _in_turn(self._background)
+        self._remember(key, self.run.summarize(requests, selection=under_way)["curve"])
         self.version += 1
         yield
 
@@ -375,27 +419,35 @@ class LargeRun(Shown):
     def _ask(self, selection: Selection) -> Any:
         return partial(self._window, selection)
 
-    def _window(self, selection: Selection, window: Window) -> tuple[Raster, int, Events]:
+    def _window(self, selection: Selection, window: Window) -> WindowShown:
         """Return a window of some calls: from its calls once these have been read."""
         key = _WindowOf(selection, window)
-        found: tuple[Raster, int, Events] | None = self._found.get(key)
+        found: WindowShown | None = self._found.get(key)
         if found is None:
-            found = self._first_window(selection, window)
-            self._remember(key, found)
             expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
             if expected <= _MOST_FOR_WINDOW:
                 self._background.ask(key, partial(self._read_window, key))
-                found = self._found.get(key, found)
+                found = self._found.get(key)
+            found = found or self._first_window(selection, window, expected <= _MOST_FOR_WINDOW)
         return found
 
-    def _first_window(self, selection: Selection, window: Window) -> tuple[Raster, int, Events]:
+    def _first_window(self, selection: Selection, window: Window, is_being_read: bool) -> WindowShown:
+        """Return a window in whole rows and cells: of all calls from the pyramid, of others from a picture."""
+        source: Any = self._levels if selection.selects_all else self._found.get(selection)
+        key = _WindowOf(selection, window)
+        if key in self._first and self._first[key][0] is source:
+            return self._first[key][1]
+        if source is None:
+            raster, first = Raster(self.run.tasks, ROWS, CELLS), 0
+        else:
+            cells = source if selection.selects_all else CellTimes.of_picture(source.picture)
+            raster, first = cells.window(window)
         nothing = Events.empty(self.run.calls, self.run.files)
-        if selection.selects_all:
-            kept = pyramid_window(self.run, max(window.low_ns, 0), window.high_ns)
-            return (self._whole if kept is None else kept), 0, nothing
-        known = self._found.get(selection)
-        raster = Raster(self.run.tasks, ROWS, CELLS) if known is None else known.picture
-        return raster, 0, nothing
+        shown = WindowShown(raster, first, nothing, "being read" if is_being_read else "too many to read")
+        while len(self._first) >= _MOST_FIRST:
+            del self._first[next(iter(self._first))]
+        self._first[key] = source, shown
+        return shown
 
     def _read_window(self, key: _WindowOf) -> Iterator[None]:
         selection, window = key.selection, key.window
@@ -404,9 +456,9 @@ class LargeRun(Shown):
             selection,
             ranks=_within(selection.ranks, window.first, window.last) or ((self.run.tasks, self.run.tasks),),
         )
-        raster, events = read_window(self.run, window, row, some, not_kept)
+        raster, events = read_window(self.run, window, row, some, not_kept, _in_turn(self._background))
         nothing = Events.empty(self.run.calls, self.run.files)
-        self._remember(key, (raster, window.first, nothing if events is None else events))
+        self._remember(key, WindowShown(raster, window.first, nothing if events is None else events))
         self.version += 1
         yield
 
@@ -427,6 +479,11 @@ class LargeRun(Shown):
 
 
 _ROUNDED = "Shown in whole bins, rows and cells while the calls are being read."
+
+
+def _in_turn(background: Background) -> dict[str, SummaryRequest]:
+    """Return the request by which a pass rests while something else comes first."""
+    return {"turn": SummaryRequest(not_kept(partial(InTurn, background.turn())))}
 
 
 def _reading(share: float, what: str) -> str:

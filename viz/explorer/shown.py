@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -149,6 +150,16 @@ class Shown:
             As `causes`.
         """
         assert self.causes is not None
+
+    def answering(self, *, is_asked: bool = True) -> AbstractContextManager[None]:
+        """Return a context in which a page is answered, and what is read in the background rests.
+
+        Parameters
+        ----------
+        is_asked : bool
+            The reader asked, and may ask again soon.
+        """
+        return nullcontext()
 
     def filtered(self, view: View) -> Events:
         """Return the calls that the filters of a view select.
