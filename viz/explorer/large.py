@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
@@ -48,7 +49,7 @@ from ensembles.viz.explorer.summed import (
     table_of,
 )
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import Window
+from ensembles.viz.single_calls import Window, calls_inside, raster_of_window
 from ensembles.viz.task_order import read_window
 
 PORTION = 8_000_000
@@ -127,7 +128,7 @@ class LargeRun(Shown):
         self._whole = whole
         self._levels = Levels([whole])
         # What a window shows before it has been read, and what that was made of.
-        self._first: dict[_WindowOf, tuple[Any, WindowShown]] = {}
+        self._first: dict[_WindowOf, tuple[tuple[Any, Any], WindowShown]] = {}
         self._map: MapOf | None = None
         self._base = self._first_base()
         self._base_in_background.ask("base", self._read_base)
@@ -423,30 +424,54 @@ class LargeRun(Shown):
         """Return a window of some calls: from its calls once these have been read."""
         key = _WindowOf(selection, window)
         found: WindowShown | None = self._found.get(key)
-        if found is None:
-            expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
-            if expected <= _MOST_FOR_WINDOW:
-                self._background.ask(key, partial(self._read_window, key))
-                found = self._found.get(key)
-            found = found or self._first_window(selection, window, expected <= _MOST_FOR_WINDOW)
-        return found
+        if found is not None:
+            return found
+        around = self._around(key)
+        if around is not None and len(around.events):
+            mine = around.events[calls_inside(around.events, window)]
+            exact = WindowShown(raster_of_window(mine, window, ROWS, 2 * CELLS), window.first, mine)
+            self._remember(key, exact)
+            return exact
+        expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
+        if expected <= _MOST_FOR_WINDOW:
+            self._background.ask(key, partial(self._read_window, key))
+            found = self._found.get(key)
+        why = "being read" if expected <= _MOST_FOR_WINDOW else "too many to read"
+        return found or self._first_window(key, around, why)
 
-    def _first_window(self, selection: Selection, window: Window, is_being_read: bool) -> WindowShown:
-        """Return a window in whole rows and cells: of all calls from the pyramid, of others from a picture."""
+    def _around(self, key: _WindowOf) -> WindowShown | None:
+        """Return the shortest window with the same calls that has been read and holds a window, or None."""
+        with self._lock:
+            known = [
+                (each.window.high_ns - each.window.low_ns, shown)
+                for each, shown in self._found.items()
+                if isinstance(each, _WindowOf)
+                and each.selection == key.selection
+                and each.window.holds(key.window)
+            ]
+        return min(known, key=itemgetter(0))[1] if known else None
+
+    def _first_window(self, key: _WindowOf, around: WindowShown | None, why: str) -> WindowShown:
+        """Return a window before it has been read, in whole rows and cells.
+
+        They are those of the finest of what there is: a window around it, the pyramid, or the picture of the
+        marked calls.
+        """
+        selection, window = key.selection, key.window
         source: Any = self._levels if selection.selects_all else self._found.get(selection)
-        key = _WindowOf(selection, window)
-        if key in self._first and self._first[key][0] is source:
-            return self._first[key][1]
-        if source is None:
-            raster, first = Raster(self.run.tasks, ROWS, CELLS), 0
-        else:
-            cells = source if selection.selects_all else CellTimes.of_picture(source.picture)
-            raster, first = cells.window(window)
-        nothing = Events.empty(self.run.calls, self.run.files)
-        shown = WindowShown(raster, first, nothing, "being read" if is_being_read else "too many to read")
+        made_of = source, around
+        known = self._first.get(key)
+        if known is not None and all(mine is other for mine, other in zip(known[0], made_of, strict=True)):
+            return known[1]
+        if source is not None and not selection.selects_all:
+            source = CellTimes.of_picture(source.picture)
+        if around is not None and (source is None or around.raster.cell_ns <= source.cell_ns_of(window)):
+            source = CellTimes.of_picture(around.raster, around.first)
+        raster, first = (Raster(self.run.tasks, ROWS, CELLS), 0) if source is None else source.window(window)
+        shown = WindowShown(raster, first, Events.empty(self.run.calls, self.run.files), why)
         while len(self._first) >= _MOST_FIRST:
             del self._first[next(iter(self._first))]
-        self._first[key] = source, shown
+        self._first[key] = made_of, shown
         return shown
 
     def _read_window(self, key: _WindowOf) -> Iterator[None]:

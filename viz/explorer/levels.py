@@ -31,6 +31,8 @@ class CellTimes:
         In the smallest type that holds them.
     several_threads : bool
         Whether any task has calls of more than one thread.
+    first_task : int
+        The rank of the first task.
     """
 
     tasks: int
@@ -40,6 +42,7 @@ class CellTimes:
     classes: tuple[int, ...]
     time_ns: np.ndarray
     several_threads: bool
+    first_task: int = 0
 
     @classmethod
     def of(cls, source: Pyramid | Raster) -> CellTimes:
@@ -64,15 +67,33 @@ class CellTimes:
         )
 
     @classmethod
-    def of_picture(cls, raster: Raster) -> CellTimes:
-        """Take the times of a raster as they are, which is quick."""
+    def of_picture(cls, raster: Raster, first_task: int = 0) -> CellTimes:
+        """Take the times of a raster as they are, which is quick.
+
+        Parameters
+        ----------
+        raster : Raster
+        first_task : int
+            The rank that is its task 0.
+        """
         edges_ns = raster.edges_ns
         level = raster.cell_ns.bit_length() - 1
         first = int(edges_ns[0]) >> level if len(edges_ns) else 0
         every = tuple(range(len(CLASSES)))
         return cls(
-            raster.tasks, raster.ranks_per_row, first, level, every, raster.time_ns, raster.several_threads
+            raster.tasks,
+            raster.ranks_per_row,
+            first,
+            level,
+            every,
+            raster.time_ns,
+            raster.several_threads,
+            first_task,
         )
+
+    def cell_ns_of(self, window: Window) -> int:
+        """Return the width of a cell, ns."""
+        return 1 << self.level
 
     def rows_of(self, window: Window) -> int:
         """Return in how many rows the tasks of a window lie."""
@@ -84,7 +105,7 @@ class CellTimes:
         Parameters
         ----------
         window : Window
-            Its ends of time can lie beyond the run.
+            Of the tasks that there are. Its ends of time can lie beyond the run.
         cells : int
             Largest number of cells; neighbours are joined until there are no more.
 
@@ -95,9 +116,10 @@ class CellTimes:
         first : int
             The rank of that task.
         """
-        top, bottom = window.first // self.ranks_per_row, window.last // self.ranks_per_row + 1
-        first = top * self.ranks_per_row
-        tasks = min(bottom * self.ranks_per_row, self.tasks) - first
+        top = (window.first - self.first_task) // self.ranks_per_row
+        bottom = (window.last - self.first_task) // self.ranks_per_row + 1
+        tasks = min(bottom * self.ranks_per_row, self.tasks) - top * self.ranks_per_row
+        first = top * self.ranks_per_row + self.first_task
         raster = Raster(tasks, bottom - top, max(cells, 2), self.ranks_per_row)
         raster.several_threads = self.several_threads
         low = max(window.low_ns >> self.level, self.first) - self.first
@@ -145,6 +167,13 @@ class Levels:
         """Memory that they take."""
         return sum(each.time_ns.nbytes for each in self._levels)
 
+    def cell_ns_of(self, window: Window) -> int:
+        """Return the width of the cells from which a window is drawn, ns."""
+        return 1 << self._level_of(window).level
+
+    def _level_of(self, window: Window) -> CellTimes:
+        return next((each for each in self._levels if each.rows_of(window) <= ROWS), self._levels[-1])
+
     def window(self, window: Window) -> tuple[Raster, int]:
         """Return the numbers of a window from the finest level whose rows are not more than a picture has.
 
@@ -153,7 +182,4 @@ class Levels:
         raster, first
             As `CellTimes.window`.
         """
-        for level in self._levels:
-            if level.rows_of(window) <= ROWS:
-                break
-        return level.window(window)
+        return self._level_of(window).window(window)
