@@ -36,7 +36,7 @@ from ensembles.viz.data_for import data_for
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
 from ensembles.viz.explorer.levels import CellTimes, Levels
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown
+from ensembles.viz.explorer.shown import MOST_EVENTS, QUIET_S, Shown
 from ensembles.viz.explorer.summed import (
     FileBytes,
     MapOf,
@@ -58,9 +58,6 @@ PORTION = 8_000_000
 _MOST_PORTIONS = 32
 _MOST_KEPT = 16
 """Sets of calls, and windows, that are remembered."""
-
-_QUIET_S = 0.3
-"""Time after an answer in which works rest: the page paints, and often asks again."""
 
 _MOST_FIRST = 4
 """Windows of which is remembered what is shown before they have been read."""
@@ -174,11 +171,10 @@ class LargeRun(Shown):
         selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
         return self._events_of(selection)
 
-    def answering(self, *, is_asked: bool = True) -> AbstractContextManager[None]:
+    def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
         """Let what is read in the background rest while a page is being answered."""
-        if not self._in_background:
-            return super().answering()
-        return self._answers.answering(_QUIET_S if is_asked else 0.0)
+        at_once = super().answering(quiet_s=quiet_s)
+        return self._answers.answering(quiet_s) if self._in_background else at_once
 
     def wait(self) -> None:
         """Wait until everything that was asked for has been read."""

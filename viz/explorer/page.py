@@ -182,6 +182,15 @@ class Explorer:
             self.layout.children = self.layout.children[:_FIRST_PARTS]
         self._draw()
 
+    @property
+    def is_in_stages(self) -> bool:
+        """Whether `complete` has something to add."""
+        return bool(self._later)
+
+    def is_current(self) -> bool:
+        """Whether it shows what is known of the runs."""
+        return self._version == sum(shown.version for shown in self.runs)
+
     def complete(self) -> None:
         """Add what a layout in stages lacks."""
         if self._later:
@@ -274,7 +283,7 @@ class Explorer:
         if self._awaits_causes and self.shown.knows_causes:
             self._fill_causes()
         try:
-            with self.shown.answering(is_asked=False):
+            with self.shown.answering(quiet_s=0.0):
                 self._renew()
         except EnsioError as error:
             self._say(str(error))
@@ -526,18 +535,29 @@ def add_explorer(
     -------
     Explorer
     """
+    explorer = explorer_of(runs, query, in_stages=in_stages)
+    attach(explorer, document)
+    return explorer
+
+
+def explorer_of(runs: Sequence[Shown], query: Mapping[str, str], *, in_stages: bool = False) -> Explorer:
+    """Make the explorer of a link, which no document has yet (`add_explorer`)."""
     try:
-        explorer = Explorer(runs, first_view(query, runs), in_stages=in_stages)
+        return Explorer(runs, first_view(query, runs), in_stages=in_stages)
     except EnsioError as error:
         explorer = Explorer(runs, View(), in_stages=in_stages)
         explorer._say(str(error))
+        return explorer
+
+
+def attach(explorer: Explorer, document: Document) -> None:
+    """Add an explorer to a document; one in stages is completed when the browser has drawn it."""
     document.title = "ensio explorer"
     document.add_root(explorer.layout)
     # Models without a place on the page: the link and the texts to copy.
     document.add_root(explorer._link)
-    if in_stages:
+    if explorer.is_in_stages:
         document.on_event(DocumentReady, lambda _: explorer.complete())
-    return explorer
 
 
 def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ MOST_EVENTS = 4_000_000
 
 FEW_EVENTS = 100_000
 """Runs with at most as many events are examined for causes before they are shown; others when asked."""
+
+
+QUIET_S = 0.3
+"""Time after an answer in which nothing is read in the background: the page paints, and often asks again."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class Shown:
         Grows with every change of what is shown, of a run that goes on or is read in the background.
     is_growing : bool
         Whether pages have to look at `version`.
+    answered : float
+        When a reader last asked, by `time.monotonic`.
     is_large : bool
         Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
@@ -81,6 +88,7 @@ class Shown:
     """
 
     is_growing = is_large = False
+    answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
         if not run.info.has_all_events and run.mode == "profile":
@@ -151,14 +159,16 @@ class Shown:
         """
         assert self.causes is not None
 
-    def answering(self, *, is_asked: bool = True) -> AbstractContextManager[None]:
+    def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
         """Return a context in which a page is answered, and what is read in the background rests.
 
         Parameters
         ----------
-        is_asked : bool
-            The reader asked, and may ask again soon.
+        quiet_s : float
+            Time after the answer in which it rests too, in s.
         """
+        if quiet_s:
+            self.answered = time.monotonic()
         return nullcontext()
 
     def filtered(self, view: View) -> Events:
