@@ -20,6 +20,7 @@ from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
+from ensembles.diagnosis.finding import Finding
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import share_text
 from ensembles.run.run import Run
@@ -27,7 +28,7 @@ from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
 from ensembles.viz.explorer.layout import arranged, button, copy_buttons, heading
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
 from ensembles.viz.figures import time_range
@@ -131,6 +132,7 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
+        self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
             column(self._phases.widget, min_width=440, sizing_mode="stretch_width"),
@@ -258,7 +260,7 @@ class Explorer:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
-            elif _without_zoom(before) == _without_zoom(view):
+            elif _whole(before) == _whole(view):
                 self._show_window(from_page)
             else:
                 self._mark()
@@ -375,6 +377,8 @@ class Explorer:
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
+        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
+            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
@@ -439,6 +443,7 @@ class Explorer:
 
     def _mark_finding(self, number: int) -> None:
         finding = self.shown.causes.diagnosis.findings[number]
+        self._marks_of = mark_finding(self.view, finding, number + 1).what, finding
         self._look(lambda view: mark_finding(view, finding, number + 1))
 
     def _mark_phase(self, number: int) -> None:
@@ -588,7 +593,3 @@ def shown_run(run: Run, *, in_background: bool = True) -> Shown:
 
 def _whole(view: View) -> View:
     return replace(view, zoom_s=None, zoom_ranks=None)
-
-
-def _without_zoom(view: View) -> View:
-    return _whole(view)

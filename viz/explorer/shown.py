@@ -297,6 +297,44 @@ def mark_finding(view: View, finding: Finding, number: int) -> View:
     )
 
 
+def beyond_finding(finding: Finding, marked: int) -> str:
+    """Say how many of the marked calls are those of a finding, if the filters of its mark take more.
+
+    A finding concerns calls of some functions, each in some phases of some tasks. Filters take all calls of
+    these functions in any of these phases and tasks.
+
+    Parameters
+    ----------
+    finding : Finding
+    marked : int
+        Number of calls that its mark takes.
+
+    Returns
+    -------
+    str
+        Empty: the finding does not count calls, or there are not more.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> from ensembles.viz.explorer.shown import beyond_finding
+    >>> finding = Finding("imbalance", "note", 1.0, Where(), {"calls": 119}, (), "", None, "")
+    >>> beyond_finding(finding, 151)
+    '119 of these 151 calls are those of the finding: the others are of the same functions, tasks and phases.'
+    >>> beyond_finding(finding, 119)
+    ''
+    """
+    calls = finding.evidence.get("calls")
+    if not isinstance(calls, int) or marked <= calls:
+        return ""
+    others = marked - calls
+    are = "are" if others > 1 else "is"
+    return (
+        f"{calls:,} of these {marked:,} calls {'are those' if calls != 1 else 'is that'} of the finding: the "
+        f"other{'s' * (others > 1)} {are} of the same functions, tasks and phases."
+    )
+
+
 def calls_by_ordinal(ordinals: RunOrdinals | None) -> dict[str, Any]:
     """Return the columns of the table of call indices.
 
