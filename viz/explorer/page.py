@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from bokeh.document import Document
-from bokeh.events import DocumentReady
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
@@ -57,8 +56,8 @@ _HINTS = {
 }
 
 _FILTER = widget_filter().css
-_FIRST_PARTS, _FIRST_PICTURES = 3, 2
-"""Filters, messages and pictures, and of these two, are what a window shows first."""
+_FIRST_PARTS, _FIRST_PICTURES = 3, 1
+"""Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
 _NONE = "-"
 _OF_ALL = "No call is marked: these are modes of all calls that are shown, whatever they do."
 _WRAP = {"flex-wrap": "wrap"}
@@ -90,6 +89,8 @@ class Explorer:
         What is added to a document.
     texts : ColumnDataSource
         The texts to copy; added to the document too.
+    painted : ColumnDataSource
+        The page changes it when it has painted the first pictures, and can draw tables.
     """
 
     def __init__(
@@ -107,6 +108,8 @@ class Explorer:
         self._call = Div(name="call", sizing_mode="stretch_width")
         self._answer = Div(name="of_modes", sizing_mode="stretch_width")
         self._doubts = Div(name="reasons", sizing_mode="stretch_width")
+        self.painted = ColumnDataSource({"views": []}, name="painted")
+        self.painted.on_change("data", lambda attribute, old, new: self.complete())
         self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
         self._inputs = {
             name: TextInput(
@@ -562,7 +565,7 @@ def attach(explorer: Explorer, document: Document) -> None:
     # Models without a place on the page: the link and the texts to copy.
     document.add_root(explorer._link)
     if explorer.is_in_stages:
-        document.on_event(DocumentReady, lambda _: explorer.complete())
+        document.add_root(explorer.painted)
 
 
 def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:

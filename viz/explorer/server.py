@@ -14,6 +14,7 @@ from bokeh.document import Document
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
+from bokeh.settings import settings
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, RequestHandler
@@ -28,11 +29,16 @@ from ensembles.viz.serving import origins as origins_of
 from ensembles.viz.theme import legend_keys_script, theme_script
 
 # The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
-# that are left out, the larger half of Bokeh.
+# that are left out, the larger half of Bokeh; the tables are loaded when the first picture has been painted.
 _PAGE = """
 {% block js_resources %}
+{% set later = [] %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}
+{% if "bokeh-tables" in line and 'src="' in line %}
+{% if later.append(line.split('src="')[1].split('"')[0]) %}{% endif %}
+{% else %}
 {{ line|replace("<script src", "<script defer src")|replace("<script>", '<script type="module">')|safe }}
+{% endif %}
 {% endfor %}
 {{ theme|replace("<script>", '<script type="module">')|safe }}
 {{ legend_keys|replace("<script>", '<script type="module">')|safe }}
@@ -40,10 +46,21 @@ _PAGE = """
   window.ensioTheme.followServer();
   window.ensioLegendKeys.followServer();
   const first = document.getElementById("first-image");
+  const load = (address) => new Promise((loaded) => {
+    const script = document.createElement("script");
+    Object.assign(script, {src: address, onload: loaded});
+    document.head.append(script);
+  });
+  const painted = async () => {
+    await Promise.all([{% for address in later %}load("{{ address|safe }}"), {% endfor %}]);
+    Bokeh.documents[0].get_model_by_name("painted").data = {views: ["explorer_trace"]};
+  };
   const look = () => {
     const [view] = Bokeh.index.query((each) => each.model.name === "explorer_trace");
-    if (view?.root.has_finished()) first?.remove();
-    else requestAnimationFrame(look);
+    if (view?.root.has_finished()) {
+      first?.remove();
+      requestAnimationFrame(() => setTimeout(painted));
+    } else requestAnimationFrame(look);
   };
   look();
   setTimeout(() => first?.remove(), 30000); // where the connection fails
@@ -83,6 +100,29 @@ _LOADING_S = 2.0
 
 _IDLE_S = 2.0
 """Time without a question after which a page is made ahead."""
+
+
+_WRITE_AHEAD_S = 0.03
+"""Time until a page has been sent."""
+
+
+def _write_ahead(document: Document) -> None:
+    """Write a document while the browser loads its program, so that it need not wait when it asks for it.
+
+    What has been written is given once, if the document has not changed since.
+    """
+    make: Callable[..., Any] = document.to_json
+    written: list[Any] = []
+
+    def to_json(*, deferred: bool = True) -> Any:
+        return written.pop() if written and deferred else make(deferred=deferred)
+
+    def write() -> None:
+        document.on_change(lambda event: written.clear())
+        written.append(make())
+
+    document.to_json = to_json  # type: ignore[method-assign]
+    IOLoop.current().call_later(_WRITE_AHEAD_S, write)
 
 
 class _Token(AuthProvider):
@@ -137,6 +177,7 @@ class ExplorerServer:
         self, runs: Sequence[Shown], address: str = LOOPBACK[0], port: int = 0, origins: Sequence[str] = ()
     ) -> None:
         self.token = secrets.token_urlsafe(24)
+        settings.perform_document_validation = False  # tests do it; a page waits for it
 
         def make(document: Document) -> None:
             arguments = getattr(document.session_context, "request").arguments  # noqa: B009 # not in the stubs
@@ -150,6 +191,7 @@ class ExplorerServer:
             with runs[0].answering(quiet_s=_LOADING_S):
                 explorer, image = self._made(query)
                 attach(explorer, document)
+            _write_ahead(document)
             document.template_variables["first_image"] = image
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
@@ -175,6 +217,10 @@ class ExplorerServer:
 
     def _make(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
         explorer = explorer_of(self._runs, query, in_stages=True)
+        # What models compute when they join a document, they have when they join the one of the page.
+        before = Document()
+        attach(explorer, before)
+        before.clear()
         return explorer, first_image(explorer)
 
     def _made(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
