@@ -256,10 +256,9 @@ class Explorer:
         if before == view:
             return
         with self.shown.answering():
-            self._show(before, from_page)
+            self._show(before, view, from_page)
 
-    def _show(self, before: View, from_page: bool) -> None:
-        view = self.view
+    def _show(self, before: View, view: View, from_page: bool) -> None:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
@@ -300,14 +299,16 @@ class Explorer:
             self._say("", self._notes())
             return
         renewed = [panel.renew(self.view) for panel in self._panels]
-        if all(renewed):
-            self._mark()
-        else:
+        if not all(renewed):
             self._draw()
+            return
+        self._mark()
+        # The picture of offsets may have come: others stay, since they may be in use.
+        if not self._later and len(pictures := arranged(self._panels)) != len(self._pictures.children):
+            self._pictures.children = pictures
 
     def _notes(self) -> list[str]:
-        runs = [panel.shown for panel in self._panels]
-        return [note for each in runs for note in (*each.notes, *each.run.notes)]
+        return [note for each in self._panels for note in (*each.shown.notes, *each.shown.run.notes)]
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""

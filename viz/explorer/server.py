@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
+from bokeh.models import ColumnDataSource
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
@@ -53,7 +55,11 @@ _PAGE = """
   });
   const painted = async () => {
     await Promise.all([{% for address in later %}load("{{ address|safe }}"), {% endfor %}]);
-    Bokeh.documents[0].get_model_by_name("painted").data = {views: ["explorer_trace"]};
+    const named = (name) => Bokeh.documents[0].get_model_by_name(name);
+    document.addEventListener("pointerdown", () => {
+      named("touched").data = {at: [performance.now()]};
+    }, {capture: true});
+    named("painted").data = {views: ["explorer_trace"]};
   };
   const look = () => {
     const [view] = Bokeh.index.query((each) => each.model.name === "explorer_trace");
@@ -97,6 +103,9 @@ _LOOK_MS = 200
 
 _LOADING_S = 2.0
 """Time after a request of a page in which nothing is read in the background: the browser needs processors."""
+
+_TOUCHED_S = 1.0
+"""Time after a button of the mouse is pressed in which nothing is read in the background."""
 
 _IDLE_S = 2.0
 """Time without a question after which a page is made ahead."""
@@ -191,6 +200,7 @@ class ExplorerServer:
             with runs[0].answering(quiet_s=_LOADING_S):
                 explorer, image = self._made(query)
                 attach(explorer, document)
+                document.add_root(self._touched())
             _write_ahead(document)
             document.template_variables["first_image"] = image
             if any(shown.is_growing for shown in runs):
@@ -200,6 +210,7 @@ class ExplorerServer:
         # The first page is made before its reader opens it.
         self._runs, self._answered = runs, 0.0
         self._ready: tuple[Explorer, str] | None = self._make({})
+        self._is_preparing = False
         sockets, self.port = listen(address, port)
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},
@@ -214,6 +225,18 @@ class ExplorerServer:
         http.add_sockets(sockets)
         self._server = BaseServer(IOLoop.current(), tornado, http)
         self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
+
+    def _touched(self) -> ColumnDataSource:
+        """Make what the page changes when a button of the mouse is pressed: a question follows soon."""
+        touched = ColumnDataSource({"at": []}, name="touched")
+
+        def rest(attribute: str, old: Any, new: Any) -> None:
+            for shown in self._runs:
+                with shown.answering(quiet_s=_TOUCHED_S):
+                    pass
+
+        touched.on_change("data", rest)
+        return touched
 
     def _make(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
         explorer = explorer_of(self._runs, query, in_stages=True)
@@ -241,9 +264,18 @@ class ExplorerServer:
     def _prepare(self) -> None:
         """Make the next page ahead, when nothing has been asked for a while."""
         last = max(self._answered, *(shown.answered for shown in self._runs))
-        if time.monotonic() - last > _IDLE_S:
-            self._ready = self._make({}) if self._ready is None else self._renewed(self._ready)
+        is_ready = self._ready is not None and self._ready[0].is_current()
+        if time.monotonic() - last > _IDLE_S and not is_ready and not self._is_preparing:
+            # In a thread, so that a question which comes in the meantime is answered at once.
+            ready, self._ready, self._is_preparing = self._ready, None, True
+            make = partial(self._make, {}) if ready is None else partial(self._renewed, ready)
+            self._server.io_loop.run_in_executor(None, make).add_done_callback(self._prepared)
         self._server.io_loop.call_later(_IDLE_S / 4, self._prepare)
+
+    def _prepared(self, made: Any) -> None:
+        self._is_preparing = False
+        if not made.cancelled() and made.exception() is None:
+            self._ready = made.result()
 
     def run(self) -> None:
         """Serve until the program is interrupted."""
