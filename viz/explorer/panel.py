@@ -57,14 +57,19 @@ class Panel:
         self.durations: Durations = Durations(
             self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
-        self.offsets = Offsets(self.calls, times, f"explorer_offsets{more}")
+        self._times, self._more = times, more
+        self._draw_offsets()
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
         self.diagram.window.on_change("data", self._zoomed)
+        for fig in (self.diagram.figure, self.rates.figure, self.durations.figure):
+            fig.on_event(Reset, lambda _: self._look(_reset))
+
+    def _draw_offsets(self) -> None:
+        self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}")
         if self.offsets.figure is not None:
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
-        for fig in self.figures:
-            fig.on_event(Reset, lambda _: self._look(_reset))
+            self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
 
     @property
     def of_marked(self) -> Calls:
@@ -92,11 +97,20 @@ class Panel:
 
     def show_window(self, view: View) -> None:
         """Show the window of a view in the trace diagram and in the rates."""
-        self.diagram.show(self.marked, self._own(view))
         self.rates.show(self.marked, view.zoom_s)
+        # Asked for last, the calls of the diagram are read first.
+        self.diagram.show(self.marked, self._own(view))
+
+    def shows_all_but_window(self, view: View) -> bool:
+        """Whether only the window can have changed, of a run that is read in the background."""
+        return (
+            self.shown.is_large
+            and self.shown.calls(view) is self.calls
+            and self.shown.marked_calls(view) is self.marked
+        )
 
     def renew(self, view: View) -> bool:
-        """Take the calls that came since, of a run that goes on.
+        """Take the calls that came since, of a run that goes on; there may be one picture more then.
 
         Returns
         -------
@@ -112,7 +126,10 @@ class Panel:
             return False
         self.calls = calls
         self.diagram.replace(calls)
-        return self.offsets.replace(calls)
+        if self.offsets.figure is not None:
+            return self.offsets.replace(calls)
+        self._draw_offsets()
+        return True
 
     def _own(self, view: View) -> View:
         """Return the view with the rows of this run; only those of the first one are in the view."""
