@@ -25,7 +25,6 @@ from ensembles.run.requests import (
     request_cells,
 )
 from ensembles.run.tables import files_from_sums, ranks_from_sums
-from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.files import files
 from ensembles.viz.moments import MomentsTable
@@ -34,7 +33,7 @@ from ensembles.viz.phases import phases
 from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
 from ensembles.viz.report_phases import phases_table
-from ensembles.viz.targets import load_of, targets
+from ensembles.viz.targets import busiest_text, load_of, targets
 from ensembles.viz.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
@@ -161,12 +160,10 @@ def _of_targets(run: Run) -> list[Folded]:
     load = load_of(run)
     if load is None or not load.known_bytes:
         return []
-    moved = np.sum([load.of_targets(f"{op}_bytes") for op in DIRECTIONS], axis=0)
-    reached = np.flatnonzero(moved)
-    title = f"Storage targets: all bytes on OST {load.targets[reached[0]]}"
-    if len(moved) > 1:
-        title = f"Storage targets: {count_text(len(reached), 'target')} of {len(moved):,} reached, the busiest "
-        title += f"with {float(moved.max() / moved.mean()):.3g} times the mean"
+    reached = int(np.count_nonzero(load.of_targets("calls")))
+    title = f"Storage targets: {reached:,} of {len(load.targets):,} reached, {busiest_text(load)}"
+    if len(load.targets) == 1:
+        title = f"Storage targets: all bytes on OST {load.targets[0]}"
     sentence = "Bytes count at the time of their call: the page cache may send them later."
     return [Folded("targets", title, targets(load), sentences=(sentence,))]
 

@@ -30,7 +30,7 @@ from bokeh.plotting import figure
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.layouts import Layouts
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
@@ -57,6 +57,9 @@ _EMPHASIS = 0.4
 _DECADES, _FEW = 1e3, 0.05
 """Calls in progress are drawn on a logarithmic scale, from a thousandth of the most, if most cells have fewer
 than this share of the most."""
+
+_CROWD = 3.0
+"""A target is crowded if it has as many times the calls of the median target."""
 
 _BAR_HEIGHT = 24
 """What a bar of colours takes more than a legend, pixels."""
@@ -121,7 +124,7 @@ def targets(
     >>> striping = Striping((Component(0, None, 1 << 20, 4, targets=(0, 1, 2, 3)),))
     >>> layout = viz.targets(en.open("ensio-ior").select(op="write"), layouts=Layouts({1: striping}))
     >>> layout.select_one({"name": "targets_totals"}).title.text.replace("\\n", " ")
-    'Bytes of each target: the same, within 1 %'
+    'Bytes of each target; all have the same, within 1 %'
     """
     load = load_of(data, layer, layouts)
     head = title or "Bytes by storage target and time"
@@ -291,6 +294,16 @@ def _bytes(load: TargetLoad, title: str, x_range: Range1d, rows: Range1d) -> fig
     return fig
 
 
+def _crowd_text(load: TargetLoad, inside: np.ndarray) -> str:
+    """Name the target at which calls crowd, if there are few at most others at the same time."""
+    row, cell = np.unravel_index(int(inside.argmax()), inside.shape)
+    most = float(inside[row, cell])
+    if load.rows < 2 or load.targets_per_row > 1 or most < _CROWD * float(np.median(inside[:, cell])):
+        return ""
+    when = seconds_text(float(load.edges_ns[cell]) * 1e-9)
+    return f"; most, {most:,.3g}, at OST {load.targets[row]} after {when}"
+
+
 def _rounded(values: np.ndarray) -> np.ndarray:
     """Round to a relative error of 1/512, which makes an image in a page a third as long."""
     mantissa, exponent = np.frexp(values)
@@ -298,8 +311,9 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 
 def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
-    fig = _figure(load, "Calls in progress at each target", x_range, rows, "targets_calls")
     inside = (load.over_time("time_ns") / _cell_ns(load)).astype(np.float32)
+    words = f"Calls in progress at each target{_crowd_text(load, inside)}"
+    fig = _figure(load, words, x_range, rows, "targets_calls")
     some = inside[inside > 0]
     top = float(some.max(initial=0)) or 1.0
     # Few calls nearly have the colour of the page, light or dark.
@@ -341,17 +355,26 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     return fig
 
 
+def busiest_text(load: TargetLoad) -> str:
+    """Say by how much the bytes of the targets differ."""
+    sums = _moved(load)
+    if float(sums.max() - sums.min()) <= 0.01 * float(sums.mean()):
+        return "all have the same, within 1 %"
+    return f"the busiest has {float(sums.max() / sums.mean()):.3g} times the mean"
+
+
+def _moved(load: TargetLoad) -> np.ndarray:
+    """Return the bytes of each target: int64, shape (targets,)."""
+    sums: np.ndarray = np.sum([load.of_targets(f"{op}_bytes") for op in DIRECTIONS], axis=0)
+    return sums
+
+
 def _totals(load: TargetLoad) -> figure:
-    shown = _present(load)
-    count = len(load.targets)
-    sums = np.sum([load.of_targets(f"{op}_bytes") for op in shown], axis=0)
-    mean = float(sums.mean())
+    shown, sums = _present(load), _moved(load)
+    count, mean = len(sums), float(sums.mean())
     unit, name = byte_unit(float(sums.max()))
-    words = f"Bytes of each target; the busiest has {float(sums.max()) / mean:.3g} times the mean"
-    if float(sums.max() - sums.min()) <= 0.01 * mean:
-        words = "Bytes of each target: the same, within 1 %"
     fig = new_figure(
-        words,
+        f"Bytes of each target; {busiest_text(load)}",
         260,
         x_range=Range1d(start=-0.6, end=count - 0.4, bounds=(-0.6, count - 0.4)),
         y_range=Range1d(start=0, end=1.08 * float(sums.max()) / unit),

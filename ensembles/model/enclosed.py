@@ -36,7 +36,7 @@ def among_themselves(events: Events) -> Events:
     array([0, 0], dtype=uint8)
     """
     inside = events.depth > 0
-    if not inside.any():
+    if not inside.any() or _are_in_the_last_outermost(events, inside):
         return events
     among = inside & _lie_in_others(events)
     if (among == inside).all():
@@ -49,6 +49,19 @@ def among_themselves(events: Events) -> Events:
     found = make(columns, events.calls, events.files, events.sites)
     found.clock_step_s = events.clock_step_s
     return found.derived_as(events)
+
+
+def _are_in_the_last_outermost(events: Events, inside: np.ndarray) -> bool:
+    """Whether each inner call lies in the outermost call before it: so in sorted events of whole threads."""
+    places = np.arange(len(events))
+    last = np.maximum.accumulate(np.where(inside, -1, places))
+    inner = np.flatnonzero(inside)
+    outer = last[inner]
+    if outer.min() < 0:
+        return False
+    end = events.start + events.duration
+    found = (events.rank[outer] == events.rank[inner]) & (events.thread[outer] == events.thread[inner])
+    return bool((found & (events.start[outer] <= events.start[inner]) & (end[outer] >= end[inner])).all())
 
 
 def _lie_in_others(events: Events) -> np.ndarray:

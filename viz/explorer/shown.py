@@ -12,7 +12,6 @@ import numpy as np
 
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
-from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
@@ -165,7 +164,7 @@ class Shown:
         if not filters:
             return self.events
         given: dict[str, Any] = dict(filters)
-        return among_themselves(Selection.parse(**given).for_run(self.run).apply(self.events))
+        return Selection.parse(**given).for_run(self.run).apply(self.events)
 
     def calls(self, view: View) -> Calls:
         """Return the calls that the filters of a view select, for pictures and tables.
