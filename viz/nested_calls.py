@@ -107,7 +107,7 @@ def lanes_of_layers(events: Events, layers: Sequence[str]) -> tuple[np.ndarray, 
     Returns
     -------
     lane, height : ndarray of int64, shape (n,)
-        Calls of other layers, such as of MPI's messages, fill all lanes; inside of another call, the last one.
+        Calls of other layers, such as of MPI's messages, fill all lanes or, inside of others, the last one.
     """
     numbers = [layers.index(call.layer) if call.layer in layers else -1 for call in events.calls]
     lane = np.array([*numbers, -1], np.int64)[events.call]

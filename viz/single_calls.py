@@ -284,9 +284,7 @@ def _lanes(events: Events) -> tuple[np.ndarray, np.ndarray]:
     return (np.arange(len(kinds)) - first)[place], (last - first)[place]
 
 
-def add_calls(
-    fig: figure, source: ColumnDataSource, info: RunInfo | None = None
-) -> GlyphRenderer[Any]:
+def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None) -> GlyphRenderer[Any]:
     """Add the rectangles of single calls to a figure, with hover boxes.
 
     Parameters

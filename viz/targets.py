@@ -301,7 +301,7 @@ def _crowd_text(load: TargetLoad, inside: np.ndarray) -> str:
     if load.rows < 2 or load.targets_per_row > 1 or most < _CROWD * float(np.median(inside[:, cell])):
         return ""
     when = seconds_text(float(load.edges_ns[cell]) * 1e-9)
-    return f"; most, {most:,.3g}, at OST {load.targets[row]} after {when}"
+    return f"; most, {_number(most)}, at OST {load.targets[row]} after {when}"
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
@@ -355,12 +355,16 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
     return fig
 
 
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def busiest_text(load: TargetLoad) -> str:
     """Say by how much the bytes of the targets differ."""
     sums = _moved(load)
     if float(sums.max() - sums.min()) <= 0.01 * float(sums.mean()):
         return "all have the same, within 1 %"
-    return f"the busiest has {float(sums.max() / sums.mean()):.3g} times the mean"
+    return f"the busiest has {_number(float(sums.max() / sums.mean()))} times the mean"
 
 
 def _moved(load: TargetLoad) -> np.ndarray:

@@ -65,7 +65,7 @@ def _are_in_the_last_outermost(events: Events, inside: np.ndarray) -> bool:
 
 
 def _lie_in_others(events: Events) -> np.ndarray:
-    """Find the calls that begin before a call of the same thread has ended that began earlier, or is longer."""
+    """Find the calls that begin before the end of one of their thread that began earlier or is longer."""
     end = events.start + events.duration
     order = np.lexsort((-events.duration, events.start, events.thread, events.rank))
     threads = np.stack([events.rank[order], events.thread[order]])

@@ -25,6 +25,7 @@ from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
+from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
@@ -138,12 +139,13 @@ class Explorer:
             styles=_WRAP,
             visible=False,
         )
-        self._pictures = column(sizing_mode="stretch_width", name="pictures")
+        self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
         self.layout = column(
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
             row(*self._buttons(), styles=_WRAP),
+            self._more.layout,
             self._found,
             self._answer,
             self._call,
@@ -243,7 +245,7 @@ class Explorer:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
-            elif _without_zoom(before) == _without_zoom(view):
+            elif _whole(before) == _whole(view):
                 self._show_window(from_page)
             else:
                 self._mark()
@@ -312,6 +314,7 @@ class Explorer:
         for each in shown:
             panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
         self._panels = panels
+        self._more.clear()
         self._mark()
         panels[0].diagram.zoom(view)
         pictures = _arranged(panels)
@@ -550,10 +553,6 @@ def shown_run(run: Run, *, in_background: bool = True) -> Shown:
 
 def _whole(view: View) -> View:
     return replace(view, zoom_s=None, zoom_ranks=None)
-
-
-def _without_zoom(view: View) -> View:
-    return _whole(view)
 
 
 def _arranged(panels: Sequence[Panel]) -> list[Any]:

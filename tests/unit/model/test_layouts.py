@@ -69,7 +69,7 @@ def test_bytes_of_each_target_are_those_of_its_stripes(
     length = np.where(rng.random(500) < 0.3, 0, rng.integers(0, 20 * MIB, 500))
     expected = {
         (number, target): count
-        for number, (of, at, size) in enumerate(zip(file.tolist(), offset.tolist(), length.tolist()))
+        for number, (of, at, size) in enumerate(np.stack([file, offset, length], axis=1).tolist())
         if of in stripings and at >= 0
         for target, count in by_stripes(stripings[of], at, size).items()
     }
@@ -99,7 +99,9 @@ def test_targets_follow_from_exact_layouts_only() -> None:
 
 def test_damaged_layouts_and_ranges_end_no_pass() -> None:
     far = np.iinfo(np.int64).max
-    striping = Striping((Component(0, (1 << 64) - 2, 4 << 30, 65000, (1,)), Component(1 << 63, None, 1, 1, (2,))))
+    striping = Striping(
+        (Component(0, (1 << 64) - 2, 4 << 30, 65000, (1,)), Component(1 << 63, None, 1, 1, (2,)))
+    )
     layouts = Layouts({1: striping})
     found = computed(layouts, np.array([1, 1]), np.array([far - 5, 0]), np.array([100, far]))
     assert sum(count for (number, _), count in found.items() if number == 0) <= 5

@@ -15,8 +15,8 @@ from ensembles.viz.report_comparison import _sentence
 from ensembles.viz.style import SERIES
 
 PICTURES = ["access_map", "files", "findings", "layers", "metadata", "phases", "progress", "ranks", "rate"]
-PICTURES += ["size_duration", "surroundings", "targets", "trace_diagram", "modes", "sizer", "tail", "tail_diagnostics"]
-PICTURES += ["order_statistic"]
+PICTURES += ["size_duration", "surroundings", "trace_diagram", "modes", "sizer", "tail", "tail_diagnostics"]
+PICTURES += ["order_statistic", "targets"]
 
 
 @pytest.fixture(scope="module")

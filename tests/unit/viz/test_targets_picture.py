@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 
 def log_of(folder: Path, striped: bool = True) -> Run:
-    """Task 0 writes through MPI-IO, each call as two of POSIX; task 1 reads by POSIX from a file of one target."""
+    """Task 0 writes through MPI-IO, each call as two of POSIX; task 1 reads from a file on one target."""
     log = MadeLog(tasks=2, names={11: "/scratch/shared", 12: "/scratch/own", 13: "/scratch/unknown"})
     outer, inner = [], []
     for number in range(4):
@@ -85,7 +85,9 @@ def test_events_need_the_run_that_has_their_layouts(run: Run) -> None:
     writes = run.select(op="write")
     text = find(viz.targets(writes), "empty").data_source.data["text"][0]
     assert "the layout of no file is known" in " ".join(text.split())
-    assert find(viz.targets(writes, layouts=run), "targets_totals").title.text.startswith("Bytes of each target")
+    assert find(viz.targets(writes, layouts=run), "targets_totals").title.text.startswith(
+        "Bytes of each target"
+    )
 
 
 def test_a_picture_without_layouts_or_bytes_says_so(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_each_layer_has_a_diagram_with_its_time_and_shared_axes(run: Run) -> Non
     alone = viz.trace_diagram(run.select(layer="posix"), layers=["posix"])
     again = find(alone, "trace_diagram_posix").renderers[0].data_source.data["image"][0]
     assert np.asarray(again).tolist() == np.asarray(below.renderers[0].data_source.data["image"][0]).tolist()
-    with pytest.raises(ValueError, match="there are the layers netcdf, .*, and no others: mpi"):
+    with pytest.raises(ValueError, match=r"there are the layers netcdf, .*, and no others: mpi"):
         viz.trace_diagram(run, layers=["mpi"])
 
 
@@ -167,13 +169,17 @@ def test_the_call_around_is_the_innermost_one_of_the_thread(run: Run) -> None:
 def test_boxes_of_calls_name_their_storage_targets(run: Run, tmp_path: Path) -> None:
     fig = find(viz.trace_diagram(run, (0.0, 9.0)), "trace_diagram")
     drawn = find(fig, "single_calls").data_source.data
-    named = dict(zip(zip(drawn["layer"], drawn["where"], drawn["file"]), drawn["targets"], strict=True))
+    named = dict(
+        zip(zip(drawn["layer"], drawn["where"], drawn["file"], strict=True), drawn["targets"], strict=True)
+    )
     assert named["posix", "0 B", "/scratch/shared"] == "OSTs 5, 2"
     assert named["posix", f"{2 * MIB:,} B", "/scratch/shared"] == "OSTs 9, 5"
     assert named["posix", "0 B", "/scratch/own"] == "OST 2"
     assert named["posix", "0 B", "/scratch/unknown"] == "unknown"
     assert named["mpiio", "0 B", "/scratch/shared"] == "those of the calls inside"
-    rows = [name for tool in fig.hover if "@call" in dict(tool.tooltips).values() for name, _ in tool.tooltips]
+    rows = [
+        name for tool in fig.hover if "@call" in dict(tool.tooltips).values() for name, _ in tool.tooltips
+    ]
     assert "storage targets" in rows
     without = find(viz.trace_diagram(log_of(tmp_path, striped=False), (0.0, 9.0)), "trace_diagram")
     assert "storage targets" not in [name for tool in without.hover for name, _ in tool.tooltips]
@@ -197,3 +203,27 @@ def test_the_explorer_draws_layers_in_lanes_and_calls_inside_others(run: Run) ->
     assert "OSTs 5, 2" in list(drawn["targets"])
     posix = explorer.shown.calls(View(filters={"layer": "posix"}))
     assert posix.raster().time_ns.sum() == run.select(layer="posix").duration.sum()
+
+
+def test_the_explorer_draws_layers_and_targets_of_the_marked_calls_when_asked(run: Run) -> None:
+    explorer = Explorer(shown_runs(run), View())
+    drawn = find(explorer.layout, "more_pictures")
+    assert drawn.children == []
+    press(explorer, "draw_by_layer")
+    fig = find(drawn, "trace_diagram_posix")
+    assert fig.x_range is find(explorer.layout, "explorer_trace").x_range
+    assert "Of 14 shown calls" in find(explorer.layout, "about_more").text
+    explorer.look(View(ranks=(1, 1)))
+    press(explorer, "draw_by_layer")
+    assert "These calls are of one layer: posix." in find(explorer.layout, "about_more").text
+    press(explorer, "draw_targets")
+    assert list(find(drawn, "targets_totals").renderers[0].data_source.data["read_text"])[0] == "1.00 MiB"
+    explorer.look(View(filters={"op": "read"}))
+    assert drawn.children == []
+
+
+def press(explorer: Explorer, name: str) -> None:
+    from bokeh.events import ButtonClick
+
+    button = find(explorer.layout, name)
+    button._trigger_event(ButtonClick(button))
