@@ -58,8 +58,8 @@ _DECADES, _FEW = 1e3, 0.05
 """Calls in progress are drawn on a logarithmic scale, from a thousandth of the most, if most cells have fewer
 than this share of the most."""
 
-_CROWD = 3.0
-"""A target is crowded if it has as many times the calls of the median target."""
+_CROWD, _LEAST_CROWD = 3.0, 8.0
+"""A target is crowded if it has as many times the calls of the median target, and as many calls at least."""
 
 _BAR_HEIGHT = 24
 """What a bar of colours takes more than a legend, pixels."""
@@ -298,7 +298,9 @@ def _crowd_text(load: TargetLoad, inside: np.ndarray) -> str:
     """Name the target at which calls crowd, if there are few at most others at the same time."""
     row, cell = np.unravel_index(int(inside.argmax()), inside.shape)
     most = float(inside[row, cell])
-    if load.rows < 2 or load.targets_per_row > 1 or most < _CROWD * float(np.median(inside[:, cell])):
+    if load.rows < 2 or load.targets_per_row > 1 or most < _LEAST_CROWD:
+        return ""
+    if most < _CROWD * float(np.median(inside[:, cell])):
         return ""
     when = seconds_text(float(load.edges_ns[cell]) * 1e-9)
     return f"; most, {_number(most)}, at OST {load.targets[row]} after {when}"
@@ -307,7 +309,8 @@ def _crowd_text(load: TargetLoad, inside: np.ndarray) -> str:
 def _rounded(values: np.ndarray) -> np.ndarray:
     """Round to a relative error of 1/512, which makes an image in a page a third as long."""
     mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 256) / 256, exponent).astype(np.float32)
+    rounded: np.ndarray = np.ldexp(np.round(mantissa * 256) / 256, exponent).astype(np.float32)
+    return rounded
 
 
 def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
@@ -421,13 +424,13 @@ def _totals(load: TargetLoad) -> figure:
         )
         bars.append(bar)
         items.append(legend_item({"write": "written", "read": "read"}[op], bar))
-    mean_line = {"x": [-0.6, count - 0.4], "y": [mean / unit] * 2}
-    line = fig.line(**mean_line, line_color=NEUTRAL["text"], line_dash="dashed")
+    ends_of_mean = [-0.6, count - 0.4], [mean / unit] * 2
+    line = fig.line(*ends_of_mean, line_color=NEUTRAL["text"], line_dash="dashed")
     items.append(legend_item(f"mean: {bytes_text(mean)}", line))
     horizontal_legend(fig, items)
     fig.add_tools(
         HoverTool(
-            renderers=bars,
+            renderers=[*bars],
             tooltips=[
                 ("target", "OST @target"),
                 *((op, f"@{op}_text") for op in shown),

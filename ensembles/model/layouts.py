@@ -167,5 +167,5 @@ def _spread(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _below(offset: np.ndarray, stripe: np.ndarray, size: np.ndarray, stripes: np.ndarray) -> np.ndarray:
     """Count the bytes of a stripe's object that lie below an offset of the file."""
     width = size * stripes
-    rest: np.ndarray = np.clip(offset % width - stripe * size, 0, size)
-    return offset // width * size + rest
+    found: np.ndarray = offset // width * size + np.clip(offset % width - stripe * size, 0, size)
+    return found

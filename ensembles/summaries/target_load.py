@@ -105,8 +105,8 @@ class TargetLoad(Summary):
         self._grid.add(begin, took, row + np.int32(time * self.rows))
         once = np.ones(len(number), np.int64)
         self._grid.add(begin, np.zeros_like(took), row + np.int32(calls * self.rows), once)
-        np.add.at(self._totals, (time, target), took)
-        np.add.at(self._totals, (calls, target), 1)
+        np.add.at(self._totals[time], target, took)
+        np.add.at(self._totals[calls], target, 1)
 
     def merge(self, other: TargetLoad) -> None:
         """Add what another summary of the same layouts counted."""

@@ -217,7 +217,8 @@ def test_the_explorer_draws_layers_and_targets_of_the_marked_calls_when_asked(ru
     press(explorer, "draw_by_layer")
     assert "These calls are of one layer: posix." in find(explorer.layout, "about_more").text
     press(explorer, "draw_targets")
-    assert list(find(drawn, "targets_totals").renderers[0].data_source.data["read_text"])[0] == "1.00 MiB"
+    read = find(drawn, "targets_totals").renderers[0].data_source.data["read_text"]
+    assert next(iter(read)) == "1.00 MiB"
     explorer.look(View(filters={"op": "read"}))
     assert drawn.children == []
 
