@@ -245,7 +245,7 @@ class Explorer:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
-            elif _whole(before) == _whole(view):
+            elif _without_zoom(before) == _without_zoom(view):
                 self._show_window(from_page)
             else:
                 self._mark()
@@ -553,6 +553,10 @@ def shown_run(run: Run, *, in_background: bool = True) -> Shown:
 
 def _whole(view: View) -> View:
     return replace(view, zoom_s=None, zoom_ranks=None)
+
+
+def _without_zoom(view: View) -> View:
+    return _whole(view)
 
 
 def _arranged(panels: Sequence[Panel]) -> list[Any]:
