@@ -33,7 +33,7 @@ from ensembles.viz.phases import phases
 from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
 from ensembles.viz.report_phases import phases_table
-from ensembles.viz.targets import busiest_text, load_of, targets
+from ensembles.viz.targets import busiest_text, load_request, targets
 from ensembles.viz.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
@@ -42,9 +42,13 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTotals
     from ensembles.summaries.layers import LayerTime
+    from ensembles.summaries.target_load import TargetLoad
 
 _LEAST_OF_LAYER = 0.01
 """Share of the time in the slowest layer from which on a layer has a diagram."""
+
+_MOST_PIECES = 8_000_000
+"""Parts of calls on stripes that are spread over time for the report: some seconds."""
 
 _MOST_ORDINALS = 20
 _MOST_SLOWER = 8
@@ -155,10 +159,11 @@ def _of_layers(run: Run, layers: Sequence[str]) -> list[Folded]:
 
 
 def _of_targets(run: Run) -> list[Folded]:
-    if run.reading.most_events > MOST_EVENTS:
+    request = load_request(run, most_pieces=_MOST_PIECES) if run.reading.most_events <= MOST_EVENTS else None
+    if request is None:
         return []
-    load = load_of(run)
-    if load is None or not load.known_bytes:
+    load: TargetLoad = run.summarize({"": request})[""]
+    if not load.known_bytes:
         return []
     reached = int(np.count_nonzero(load.of_targets("calls")))
     title = f"Storage targets: {reached:,} of {len(load.targets):,} reached, {busiest_text(load)}"

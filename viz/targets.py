@@ -184,14 +184,36 @@ def load_of(data: Any, layer: str | None = None, layouts: Run | Layouts | None =
 
 
 def load_request(
-    run: Run, layer: str | None = None, layouts: Run | Layouts | None = None
+    run: Run,
+    layer: str | None = None,
+    layouts: Run | Layouts | None = None,
+    most_pieces: float = np.inf,
 ) -> SummaryRequest | None:
-    """Return the request for the load of the targets of a run; None: no target is known."""
+    """Return the request for the load of the targets of a run.
+
+    Parameters
+    ----------
+    run, layer, layouts
+        As for `targets`.
+    most_pieces : float
+        Largest number of pieces into which calls may be divided: a call has one for each stripe that it
+        reaches.
+
+    Returns
+    -------
+    SummaryRequest or None
+        None: no target is known, or calls may have more pieces.
+    """
     known = _layouts(layouts or run, run.files)
-    if not known:
+    layer = (layer or layer_of_run(run)) if known else None
+    if layer not in LAYERS:
         return None
-    layer = layer or layer_of_run(run)
-    return SummaryRequest(ignoring_run(partial(TargetLoad, known, layer))) if layer in LAYERS else None
+    cells, calls = run.summary.cells, run.summary.calls
+    mine = np.array([call.layer == layer and call.op in DIRECTIONS for call in calls], bool)[cells["call"]]
+    moved = int(np.maximum(cells["moved"][mine], 0).sum())
+    if known.most_pieces(int(cells["count"][mine].sum()), moved) > most_pieces:
+        return None
+    return SummaryRequest(ignoring_run(partial(TargetLoad, known, layer)))
 
 
 def _layouts(layouts: Run | Layouts | None, files: Any) -> Layouts:

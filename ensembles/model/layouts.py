@@ -103,6 +103,20 @@ class Layouts:
         """The content, by which results are kept (`ensembles.passes.kept`)."""
         return self._table, self.targets[self._place] if len(self._place) else self._place
 
+    def most_pieces(self, calls: int, moved_bytes: int) -> int:
+        """Bound the number of pieces of calls.
+
+        Parameters
+        ----------
+        calls, moved_bytes : int
+            Number of ranges of bytes, and the sum of their lengths.
+        """
+        if not self:
+            return 0
+        known = self._known > 0
+        of_stripes = 2 * calls + moved_bytes // int(self._size[known].min())
+        return min(calls * int(self._stripes[known].max()) * int(len(np.unique(self._start))), of_stripes)
+
     def pieces(self, file: np.ndarray, offset: np.ndarray, length: np.ndarray) -> Iterator[Pieces]:
         """Divide ranges of bytes among the targets that follow from the layouts.
 

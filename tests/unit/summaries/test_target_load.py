@@ -152,6 +152,7 @@ def test_many_targets_share_rows() -> None:
 @pytest.mark.parametrize("layer", ["mpiio", "hdf5"])
 def test_layers_with_gaps_between_their_bytes_are_refused(tmp_path: Path, layer: str) -> None:
     run, _ = made(tmp_path)
+    assert load_request(run, most_pieces=100) is None
     with pytest.raises(ValueError, match="targets follow from calls of posix and stdio, and not of"):
         load_of(run, layer)
 
