@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ensembles.viz.surroundings import surroundings
     from ensembles.viz.tail import tail
     from ensembles.viz.tail_diagnostics import tail_diagnostics
+    from ensembles.viz.targets import targets
     from ensembles.viz.theme import theme
     from ensembles.viz.trace_diagram import trace_diagram
 
@@ -75,6 +76,7 @@ __all__ = [
     "surroundings",
     "tail",
     "tail_diagnostics",
+    "targets",
     "theme",
     "trace_diagram",
     "write_report",

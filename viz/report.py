@@ -53,7 +53,12 @@ from ensembles.viz.rate import rate
 from ensembles.viz.report_counters import counters_shown
 from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_ensembles import Shown, counts_for_ensembles, shown_ensembles
-from ensembles.viz.report_folded import Folded, folded_requests, folded_sections
+from ensembles.viz.report_folded import (
+    Folded,
+    folded_requests,
+    folded_sections,
+    layers_over_each_other,
+)
 from ensembles.viz.report_links import evidence_links
 from ensembles.viz.report_phases import PhasesFound, find_phases, layer_sentences
 from ensembles.viz.report_tables import (
@@ -434,4 +439,5 @@ def _folded(run: Any, summaries: ReportData, found: PhasesFound) -> list[Folded]
     sums = {
         key: each for key, each in (("file", summaries.file), ("rank", summaries.rank)) if each is not None
     }
-    return folded_sections(run, sums, found.phases, summaries.transfers)
+    layers = layers_over_each_other(summaries.totals.layers.layers)
+    return folded_sections(run, sums, found.phases, summaries.transfers, layers)

@@ -1,6 +1,6 @@
 """Sections of the report that are folded until the reader opens them.
 
-Phases, call indices, requests by API, files, ranks.
+Phases, layers, call indices, requests by API, files, storage targets, ranks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text, share_text, size_text
@@ -27,16 +29,27 @@ from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.files import files
 from ensembles.viz.moments import MomentsTable
+from ensembles.viz.nested_calls import LAYERS
 from ensembles.viz.phases import phases
 from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
 from ensembles.viz.report_phases import phases_table
+from ensembles.viz.targets import busiest_text, load_request, targets
+from ensembles.viz.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
     from ensembles.run.ordinals import RunOrdinals
     from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTotals
+    from ensembles.summaries.layers import LayerTime
+    from ensembles.summaries.target_load import TargetLoad
+
+_LEAST_OF_LAYER = 0.01
+"""Share of the time in the slowest layer from which on a layer has a diagram."""
+
+_MOST_PIECES = 8_000_000
+"""Parts of calls on stripes that are spread over time for the report: some seconds."""
 
 _MOST_ORDINALS = 20
 _MOST_SLOWER = 8
@@ -78,6 +91,7 @@ def folded_sections(
     sums: Mapping[str, TotalsBy],
     found: tuple[Phases, Sequence[PhaseTotals]] | None,
     transfers: Sequence[RequestTotals] = (),
+    layers: Sequence[str] = (),
 ) -> list[Folded]:
     """Return the sections of a run.
 
@@ -90,6 +104,8 @@ def folded_sections(
         Its phases, if there are several.
     transfers : sequence of RequestTotals
         Its requests by API.
+    layers : sequence of str
+        Its layers, those that call others first, if they call each other.
 
     Returns
     -------
@@ -105,8 +121,9 @@ def folded_sections(
     of_requests = [_of_requests(transfers)] if transfers else []
     if not sums:
         return [*sections, *of_requests]
-    of_calls = [*_of_ordinals(run), *of_requests]
-    return [*sections, *of_calls, *_of_files(run, sums["file"]), *_of_ranks(run, sums["rank"])]
+    of_calls = [*_of_layers(run, layers), *_of_ordinals(run), *of_requests]
+    of_places = [*_of_files(run, sums["file"]), *_of_targets(run), *_of_ranks(run, sums["rank"])]
+    return [*sections, *of_calls, *of_places]
 
 
 def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
@@ -124,6 +141,47 @@ def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
 
 def _named(entry: PhaseTotals) -> str:
     return f"{entry.phase} {entry.name}" if entry.name else str(entry.phase)
+
+
+def layers_over_each_other(found: Mapping[str, LayerTime]) -> list[str]:
+    """Return the layers whose calls the report draws above each other.
+
+    Parameters
+    ----------
+    found : mapping of str to LayerTime
+
+    Returns
+    -------
+    list of str
+        Those that call others first. Empty: no call is inside another one.
+    """
+    if all(each.exclusive_ns == each.time_ns for each in found.values()):
+        return []
+    least_ns = _LEAST_OF_LAYER * max(each.time_ns for each in found.values())
+    some = [name for name in LAYERS if name in found and found[name].time_ns >= least_ns]
+    return some if len(some) > 1 else []
+
+
+def _of_layers(run: Run, layers: Sequence[str]) -> list[Folded]:
+    if not layers or run.reading.most_events > MOST_EVENTS:
+        return []
+    title = f"Layers: calls of {layers[0]} above those of {' and '.join(layers[1:])}"
+    return [Folded("by_layer", title, trace_diagram(run, layers=layers))]
+
+
+def _of_targets(run: Run) -> list[Folded]:
+    request = load_request(run, most_pieces=_MOST_PIECES) if run.reading.most_events <= MOST_EVENTS else None
+    if request is None:
+        return []
+    load: TargetLoad = run.summarize({"": request})[""]
+    if not load.known_bytes:
+        return []
+    reached = int(np.count_nonzero(load.of_targets("calls")))
+    title = f"Storage targets: {reached:,} of {len(load.targets):,} reached, {busiest_text(load)}"
+    if len(load.targets) == 1:
+        title = f"Storage targets: all bytes on OST {load.targets[0]}"
+    sentence = "Bytes count at the time of their call: the page cache may send them later."
+    return [Folded("targets", title, targets(load), sentences=(sentence,))]
 
 
 def _of_ordinals(run: Run) -> list[Folded]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,16 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
+from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
+from ensembles.viz.nested_calls import (
+    enclosing_calls,
+    knows_targets,
+    lanes_of_layers,
+    names_of_calls,
+    names_of_targets,
+)
 from ensembles.viz.style import COLOURS
 
 MOST_CALLS = 2000
@@ -20,6 +29,9 @@ MOST_CALLS = 2000
 
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
+
+_LANE = 0.88
+"""Part of its lane that a call of a layer fills."""
 
 _COLUMNS = (
     "left",
@@ -34,6 +46,8 @@ _COLUMNS = (
     "size",
     "when",
     "took",
+    "targets",
+    "layer",
 )
 
 
@@ -164,12 +178,17 @@ def raster_of_window(
 
 
 def call_columns(
-    events: Events, alpha: float | np.ndarray = 1.0, row: np.ndarray | None = None
+    events: Events,
+    alpha: float | np.ndarray = 1.0,
+    row: np.ndarray | None = None,
+    *,
+    layers: Sequence[str] = (),
+    info: RunInfo | None = None,
 ) -> dict[str, Any]:
     """Return the rectangles of calls, and the texts of their hover boxes.
 
-    The calls of several threads of a task lie in lanes of its row. A call inside of another one is drawn on
-    it, and is less high.
+    The calls of several threads of a task lie in lanes of its row, and so do those of several layers. A call
+    inside of another one of its lane is drawn on it, and is less high.
 
     Parameters
     ----------
@@ -178,6 +197,10 @@ def call_columns(
         Opacity of each call.
     row : ndarray of int, shape (tasks,), optional
         Row of each task. Default: its rank.
+    layers : sequence of str
+        Layers whose calls have a lane each, the first on top (`ensembles.viz.nested_calls.nested_layers`).
+    info : RunInfo, optional
+        Facts about the run, with the layouts of its files.
 
     Returns
     -------
@@ -192,8 +215,17 @@ def call_columns(
     lane, lanes = _lanes(events)
     rows = events.rank.astype(np.float64) if row is None else row[events.rank].astype(np.float64)
     lane_height = _HEIGHT / lanes
-    middle = rows - _HEIGHT / 2 + lane_height * (lane + 0.5)
-    half = lane_height / 2 * np.maximum(1 - 0.22 * events.depth, 0.2)
+    top, height = rows - _HEIGHT / 2 + lane_height * lane, lane_height
+    depth = events.depth.astype(np.int64)
+    if layers:
+        own, several = lanes_of_layers(events, layers)
+        top, height = top + lane_height * own / len(layers), lane_height * several / len(layers)
+        # A call hides only what is inside another one of its layer.
+        around = enclosing_calls(events)
+        layer = np.unique([call.layer for call in events.calls], return_inverse=True)[1][events.call]
+        depth = ((around >= 0) & (layer[around] == layer)).astype(np.int64)
+        height = height * (1 if len(layers) == 1 else _LANE)
+    middle, half = top + height / 2, height / 2 * np.maximum(1 - 0.22 * depth, 0.2)
     names = list(CLASSES)
     classes = class_of_calls(events.calls)[events.call].tolist()
     start, duration = events.start * 1e-9, events.duration * 1e-9
@@ -211,8 +243,8 @@ def call_columns(
             )
         ],
         "call": [
-            events.calls[call].name + (f", failed: {os_error(error)}" if error else "")
-            for call, error in zip(events.call.tolist(), events.error.tolist(), strict=True)
+            name + (f", failed: {os_error(error)}" if error else "")
+            for name, error in zip(names_of_calls(events), events.error.tolist(), strict=True)
         ],
         "file": [events.files[number] or "no file" for number in events.file.tolist()],
         "where": ["none" if offset < 0 else f"{offset:,} B" for offset in events.offset.tolist()],
@@ -222,7 +254,17 @@ def call_columns(
         ],
         "when": [f"{value:,.9f} s" for value in start.tolist()],
         "took": [seconds_text(value) for value in duration.tolist()],
+        "targets": names_of_targets(events, info)
+        if info is not None and knows_targets(info)
+        else [""] * count,
+        "layer": [events.calls[number].layer for number in events.call.tolist()],
     }
+
+
+def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
+    """Return the rectangles of the calls of a layer; ``""``: all."""
+    mine = [number for number, name in enumerate(columns["layer"]) if not layer or name == layer]
+    return {name: [values[number] for number in mine] for name, values in columns.items()}
 
 
 def os_error(number: int) -> str:
@@ -251,7 +293,7 @@ def _lanes(events: Events) -> tuple[np.ndarray, np.ndarray]:
     return (np.arange(len(kinds)) - first)[place], (last - first)[place]
 
 
-def add_calls(fig: figure, source: ColumnDataSource) -> GlyphRenderer[Any]:
+def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None) -> GlyphRenderer[Any]:
     """Add the rectangles of single calls to a figure, with hover boxes.
 
     Parameters
@@ -259,7 +301,10 @@ def add_calls(fig: figure, source: ColumnDataSource) -> GlyphRenderer[Any]:
     fig : figure
     source : ColumnDataSource
         From `call_columns`.
+    info : RunInfo, optional
+        Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
     """
+    targets = [("storage targets", "@targets")] if knows_targets(info) else []
     drawn = fig.quad(
         left="left",
         right="right",
@@ -282,6 +327,7 @@ def add_calls(fig: figure, source: ColumnDataSource) -> GlyphRenderer[Any]:
                 ("file", "@file"),
                 ("offset", "@where"),
                 ("size", "@size"),
+                *targets,
                 ("start", "@when"),
                 ("duration", "@took"),
             ],

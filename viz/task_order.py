@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
 from ensembles.passes.group import SummaryRequest
@@ -34,6 +35,9 @@ ORDERS: dict[str, str] = {
 }
 """Label of the axis of tasks by their order."""
 
+
+_CALLS = "calls"
+"""Name of the request for single calls; no layer has it."""
 
 _LIKELY_FEW = 4 * MOST_CALLS
 """With fewer expected calls in a window, they are read at once."""
@@ -301,6 +305,92 @@ class WindowRaster(Raster):
     def add(self, chunk: Events) -> None:
         """Add events."""
         super().add(cut_to_window(chunk, self._window, self._row))
+
+
+def of_layer(chunk: Events, layer: str) -> Events:
+    """Return the calls of a layer, with depths among themselves."""
+    own = np.array([*(call.layer == layer for call in chunk.calls), False])
+    return among_themselves(chunk[own[chunk.call]])
+
+
+class LayerRaster(OrderedRaster):
+    """The raster of the calls of a layer, also of those inside calls of other layers.
+
+    Parameters
+    ----------
+    row : ndarray of int64, shape (tasks,)
+        Row of each rank.
+    layer : str
+    """
+
+    def __init__(self, row: np.ndarray, layer: str) -> None:
+        self._layer = layer
+        super().__init__(row)
+
+    def add(self, chunk: Events) -> None:
+        """Add events; those of other layers are left out."""
+        super().add(of_layer(chunk, self._layer))
+
+
+class LayerWindowRaster(WindowRaster):
+    """The raster of a window, of the calls of a layer.
+
+    Parameters
+    ----------
+    window : Window
+    row : ndarray of int64, shape (tasks,)
+        Row of each rank.
+    layer : str
+    """
+
+    def __init__(self, window: Window, row: np.ndarray, layer: str) -> None:
+        self._layer = layer
+        super().__init__(window, row)
+
+    def add(self, chunk: Events) -> None:
+        """Add events; those of other layers are left out."""
+        super().add(of_layer(chunk, self._layer))
+
+
+def rasters_of_layers(
+    data: Any, layers: Sequence[str], rows: TaskRows, window: Window | None
+) -> tuple[list[Raster], Events | None]:
+    """Return the numbers of the trace diagram of each layer, and the calls of a window if they are few.
+
+    Parameters
+    ----------
+    data : Run or Events
+    layers : sequence of str
+    rows : TaskRows
+    window : Window or None
+        None: all of the data.
+
+    Returns
+    -------
+    rasters : list of Raster
+        One for each layer.
+    calls : Events or None
+        Of all layers. None: there is no window, or it has no calls, or more than `MOST_CALLS`.
+    """
+    requests: dict[str, SummaryRequest] = {}
+    for layer in layers:
+        make = (
+            partial(LayerRaster, rows.row, layer)
+            if window is None
+            else partial(LayerWindowRaster, window, rows.row, layer)
+        )
+        requests[layer] = SummaryRequest(ignoring_run(make))
+    if window is not None:
+        requests[_CALLS] = SummaryRequest(ignoring_run(partial(WindowCalls, window, rows.row)))
+    if isinstance(data, Run):
+        if not data.info.has_all_events:
+            all_data_for(data, Raster)  # Refuses runs without events.
+        under_way = None if window is None else Selection(under_way_ns=(window.low_ns, window.high_ns))
+        group = data.summarize(requests, selection=under_way)
+    else:
+        group = summarize_chunks(requests, iter([data]), data)
+    calls = None if window is None else group[_CALLS].events
+    return [group[layer] for layer in layers], calls
 
 
 def ordered_raster(data: Any, rows: TaskRows) -> Raster:

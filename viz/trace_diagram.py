@@ -19,6 +19,7 @@ from bokeh.models import (
     ImageStack,
     LinearColorMapper,
     NumeralTickFormatter,
+    Range,
     Range1d,
     Spacer,
     TabPanel,
@@ -30,10 +31,11 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
-from ensembles.model.units import seconds_text
+from ensembles.model.run_info import RunInfo
+from ensembles.model.units import count_text, seconds_text
 from ensembles.run.rasters import drawn_raster
 from ensembles.run.run import Run
-from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
 from ensembles.viz.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.concurrency import tasks_inside
@@ -42,18 +44,29 @@ from ensembles.viz.figures import (
     LEFT_BORDER,
     annotate_empty,
     horizontal_legend,
+    label_time_axis,
     legend_item,
     new_figure,
     subtitle,
     time_range,
 )
+from ensembles.viz.nested_calls import LAYERS, lanes_sentence, nested_layers
 from ensembles.viz.several import of_several
-from ensembles.viz.single_calls import Window, add_calls, call_columns
+from ensembles.viz.single_calls import Window, add_calls, call_columns, only_layer
 from ensembles.viz.style import COLOURS, LABELS, moment_hover
-from ensembles.viz.task_order import Order, TaskRows, ordered_raster, rows_of_tasks, window_of
+from ensembles.viz.task_order import (
+    Order,
+    TaskRows,
+    of_layer,
+    ordered_raster,
+    rasters_of_layers,
+    rows_of_tasks,
+    window_of,
+)
 from ensembles.viz.theme import widget_colours
 
 _SEPARATED_TASKS = 48
+_HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
 
 _TASKS_JS = """
     const low = first + Math.floor(Math.min(Math.max(value + 0.5 - first, 0), tasks - 1) / per_row) * per_row;
@@ -79,6 +92,7 @@ def trace_diagram(
     ranks: tuple[int, int] | None = None,
     order: Order = "rank",
     bands: Sequence[str] = (),
+    layers: Sequence[str] = (),
     calls: Events | None = None,
     title: str | None = None,
     x_range: Range1d | None = None,
@@ -102,6 +116,9 @@ def trace_diagram(
         the start of their first call.
     bands : sequence of {"phases", "nodes"}
         Draw the beginning of each phase, or the first task of each node; of a run.
+    layers : sequence of {"netcdf", "pnetcdf", "hdf5", "mpiio", "stdio", "posix"}
+        Draw a diagram for the calls of each of these layers, the first on top, with the same axes, so that
+        one sees which calls of a layer below a call became. Default: one diagram of all outermost calls.
     calls : Events, optional
         Calls that are outlined, with hover boxes, such as the slowest ones (`Events.slowest`).
     title : str, optional
@@ -114,7 +131,8 @@ def trace_diagram(
     Returns
     -------
     Column
-        The names of its figures are ``trace_diagram`` and ``tasks_inside``.
+        The names of its figures are ``trace_diagram`` and ``tasks_inside``; those of layers are
+        ``trace_diagram_posix`` and so on.
 
     Raises
     ------
@@ -123,7 +141,7 @@ def trace_diagram(
     EnsioError
         The run was recorded without events, or its nodes or phases are not known.
     ValueError
-        There is no such order or band, or the window is empty.
+        There is no such order, band or layer, or the window is empty.
 
     Examples
     --------
@@ -134,9 +152,16 @@ def trace_diagram(
     >>> layout = viz.trace_diagram(en.open("ensio-ior"), (0.0, 0.1), order="slowness")
     >>> layout.select_one({"name": "trace_diagram"}).yaxis.axis_label
     'rank, most time in calls first'
+    >>> layout = viz.trace_diagram(en.open("ensio-ior"), layers=["mpiio", "posix"])
+    >>> layout.select_one({"name": "trace_diagram_mpiio"}).title.text.replace("\\n", " ")
+    'Calls of mpiio of 8 tasks; blank: no call of this layer'
     """
+    if wrong := [layer for layer in layers if layer not in LAYERS]:
+        raise ValueError(f"there are the layers {', '.join(LAYERS)}, and no others: {', '.join(wrong)}")
     if any(band not in BANDS for band in bands):
         raise ValueError(f"there are the bands {' and '.join(BANDS)}, and no others: {', '.join(bands)}")
+    if layers:
+        return _of_layers(data, layers, window_s, ranks, order, bands, calls, title, x_range)
     plain_order = order == "rank" and window_s is None and ranks is None
     rows = None if plain_order and "nodes" not in bands else rows_of_tasks(data, order)
     part, single = None, None
@@ -154,20 +179,69 @@ def trace_diagram(
     )
     present = raster.present()
     mapper = _mapper(present)
-    shown = _Shown(raster, present, rows, 0 if part is None else part.first, single, calls)
+    info = data.info if isinstance(data, Run) else None
+    shown = _Shown(raster, present, rows, 0 if part is None else part.first, single, calls, info)
     # A selection leaves calls out that the run has.
     blank = "no selected call" if isinstance(data, Events) else "no recorded call"
     words = title or (_title(raster, blank) if part is None else _title_of_part(part, single, blank))
     diagram = _diagram(shown, mapper, words, shared)
+    _add_bands(diagram, data, bands, rows)
+    inside = tasks_inside(raster, present, shared)
+    parts = [_emphasis(mapper), diagram, inside] if present and single is None else [diagram, inside]
+    return column(parts, sizing_mode="stretch_width", name="trace")
+
+
+def _add_bands(diagram: figure, data: Any, bands: Sequence[str], rows: TaskRows | None) -> None:
     if partial := partial_sentence(data):
         subtitle(diagram, partial)
     if "phases" in bands:
         phase_bands(diagram, data)
     if "nodes" in bands and rows is not None:
         node_bands(diagram, rows.nodes, data)
-    inside = tasks_inside(raster, present, shared)
-    parts = [_emphasis(mapper), diagram, inside] if present and single is None else [diagram, inside]
-    return column(parts, sizing_mode="stretch_width", name="trace")
+
+
+def _of_layers(
+    data: Any,
+    layers: Sequence[str],
+    window_s: tuple[float, float] | None,
+    ranks: tuple[int, int] | None,
+    order: Order,
+    bands: Sequence[str],
+    calls: Events | None,
+    title: str | None,
+    x_range: Range1d | None,
+) -> Column:
+    """Draw a diagram for each layer, all with the same axes."""
+    rows = rows_of_tasks(data, order)
+    part = None
+    if window_s is not None or ranks is not None:
+        part = _part(data, window_s, ranks, len(rows.row))
+    rasters, single = rasters_of_layers(data, layers, rows, part)
+    present = [name for name in CLASSES if any(name in raster.present() for raster in rasters)]
+    if window_s is None:
+        spans = [raster.extent_ns for raster in rasters if raster.extent_ns[1]] or [(0, 0)]
+        shared = x_range or time_range(min(low for low, _ in spans), max(high for _, high in spans))
+    else:
+        shared = x_range or Range1d(start=window_s[0], end=window_s[1])
+    mapper, info, first = _mapper(present), data.info if isinstance(data, Run) else None, 0
+    tasks, when = len(rows.row), ""
+    if part is not None:
+        first, tasks = part.first, part.tasks
+        when = f" from {seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
+    diagrams: list[figure] = []
+    for layer, raster in zip(layers, rasters, strict=True):
+        own = calls if calls is None else of_layer(calls, layer)
+        shown = _Shown(raster, present, rows, first, single, own, info, layer)
+        words = f"Calls of {layer} of {count_text(tasks, 'task')}{when}; blank: no call of this layer"
+        head = title if title and not diagrams else words
+        fig = _diagram(shown, mapper, head, shared, diagrams[0].y_range if diagrams else None)
+        _add_bands(fig, data, bands, rows)
+        diagrams.append(fig)
+    label_time_axis(diagrams[-1])
+    diagrams[-1].xaxis.visible = True
+    diagrams[-1].height = (diagrams[-1].height or 0) + _AXIS_HEIGHT
+    emphasis = [_emphasis(mapper)] if present and single is None else []
+    return column([*emphasis, *diagrams], sizing_mode="stretch_width", name="trace")
 
 
 def _whole(data: Any) -> Raster | DrawnRaster:
@@ -202,7 +276,10 @@ def _title_of_part(part: Window, single: Events | None, blank: str) -> str:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls."""
+    """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls.
+
+    Of a run there are facts too. With a layer, single calls are those of this layer.
+    """
 
     raster: Raster | DrawnRaster
     present: list[str]
@@ -210,6 +287,8 @@ class _Shown:
     first: int
     single: Events | None
     outlined: Events | None
+    info: RunInfo | None
+    layer: str = ""
 
 
 def _title(raster: Raster | DrawnRaster, blank: str) -> str:
@@ -222,15 +301,22 @@ def _title(raster: Raster | DrawnRaster, blank: str) -> str:
     )
 
 
-def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_range: Range1d) -> figure:
+def _diagram(
+    shown: _Shown,
+    mapper: WeightedStackColorMapper,
+    title: str,
+    x_range: Range1d,
+    y_range: Range | None = None,
+) -> figure:
     raster, present, first = shown.raster, shown.present, shown.first
     top, bottom = first - 0.5, first + raster.tasks - 0.5
+    tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
     fig = new_figure(
         title,
-        height=int(np.clip(150 + 26 * raster.tasks, 220, 560)),
+        height=int(np.clip(150 + 26 * raster.tasks, 220, tallest)),
         x_range=x_range,
-        y_range=Range1d(start=bottom, end=top, bounds=(top, bottom)),
-        name="trace_diagram",
+        y_range=y_range or Range1d(start=bottom, end=top, bounds=(top, bottom)),
+        name=f"trace_diagram_{shown.layer}" if shown.layer else "trace_diagram",
     )
     fig.yaxis.axis_label = "rank" if shown.rows is None else shown.rows.label
     fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=min(raster.tasks, 8))
@@ -242,12 +328,15 @@ def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_rang
         )
     fig.xaxis.visible = False
     fig.grid.visible = False
-    if not present:
-        annotate_empty(fig, "no recorded call takes time")
+    if not (raster.present() if shown.layer else present):
+        annotate_empty(fig, "no recorded call takes time" if not shown.layer else f"no call of {shown.layer}")
         return fig
+    row, lanes = None if shown.rows is None else shown.rows.row, ""
     if shown.single is not None:
-        row = None if shown.rows is None else shown.rows.row
-        add_calls(fig, ColumnDataSource(call_columns(shown.single, row=row)))
+        layers = [shown.layer] if shown.layer else nested_layers(shown.single)
+        columns = call_columns(shown.single, row=row, layers=layers, info=shown.info)
+        add_calls(fig, ColumnDataSource(only_layer(columns, shown.layer)), shown.info)
+        lanes = lanes_sentence(layers) if len(layers) > 1 else ""
     else:
         images = raster.images if isinstance(raster, DrawnRaster) else share_images(raster, present)
         renderers = [_add_image(fig, raster, image, mapper, first) for image in images]
@@ -262,10 +351,11 @@ def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_rang
                 line_width=3 if raster.tasks <= 16 else 1,
             )
     outlined = shown.outlined
-    row = None if shown.rows is None else shown.rows.row
     _add_legend(
         fig, present, [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
     )
+    if lanes:
+        subtitle(fig, lanes)
     return fig
 
 

@@ -8,10 +8,10 @@ from ensembles.model.events import COLUMNS, Events
 
 
 def among_themselves(events: Events) -> Events:
-    """Return events that are all inside other calls with depths among themselves.
+    """Return events of a selection with depths among themselves.
 
     Totals and pictures count outermost calls, because a call of a library has the time and the bytes of the
-    calls inside it. Of a selection without the calls around it, the outermost of the selected calls count.
+    calls inside it. Of calls whose enclosing calls are left out, the outermost count.
 
     Parameters
     ----------
@@ -20,8 +20,8 @@ def among_themselves(events: Events) -> Events:
     Returns
     -------
     Events
-        The same, if one of them is inside no other recorded call, or if there are none. Otherwise calls that
-        lie in no other of these calls have the depth 0, the others 1.
+        The same, if all calls that are inside others are inside others of these, or if none is. Otherwise
+        calls that lie in no other of these calls have the depth 0, the others 1.
 
     Examples
     --------
@@ -35,8 +35,37 @@ def among_themselves(events: Events) -> Events:
     >>> among_themselves(inner).depth
     array([0, 0], dtype=uint8)
     """
-    if not len(events) or not (events.depth > 0).all():
+    inside = events.depth > 0
+    if not inside.any() or _are_in_the_last_outermost(events, inside):
         return events
+    among = inside & _lie_in_others(events)
+    if (among == inside).all():
+        return events
+    columns = {name: getattr(events, name) for name in COLUMNS if hasattr(events, name)}
+    columns["depth"] = among.astype(np.uint8)
+    if "carried" in columns:
+        columns["carried"] = np.where(among, events.carried, np.uint8(0))
+    make = Events if len(columns) == len(COLUMNS) else Events.partly
+    found = make(columns, events.calls, events.files, events.sites)
+    found.clock_step_s = events.clock_step_s
+    return found.derived_as(events)
+
+
+def _are_in_the_last_outermost(events: Events, inside: np.ndarray) -> bool:
+    """Whether each inner call lies in the outermost call before it: so in sorted events of whole threads."""
+    places = np.arange(len(events))
+    last = np.maximum.accumulate(np.where(inside, -1, places))
+    inner = np.flatnonzero(inside)
+    outer = last[inner]
+    if outer.min() < 0:
+        return False
+    end = events.start + events.duration
+    found = (events.rank[outer] == events.rank[inner]) & (events.thread[outer] == events.thread[inner])
+    return bool((found & (events.start[outer] <= events.start[inner]) & (end[outer] >= end[inner])).all())
+
+
+def _lie_in_others(events: Events) -> np.ndarray:
+    """Find the calls that begin before the end of one of their thread that began earlier or is longer."""
     end = events.start + events.duration
     order = np.lexsort((-events.duration, events.start, events.thread, events.rank))
     threads = np.stack([events.rank[order], events.thread[order]])
@@ -45,11 +74,6 @@ def among_themselves(events: Events) -> Events:
     # Places among all times, counted on from thread to thread: one running maximum serves all threads.
     before = number * len(times)
     last_end = np.maximum.accumulate(before + np.searchsorted(times, end[order]))
-    is_inside = np.zeros(len(events), np.bool_)
-    is_inside[order[1:]] = last_end[:-1] > (before + np.searchsorted(times, events.start[order]))[1:]
-    columns = {name: getattr(events, name) for name in COLUMNS}
-    columns["depth"] = is_inside.astype(np.uint8)
-    columns["carried"] = np.where(is_inside, events.carried, np.uint8(0))
-    found = Events(columns, events.calls, events.files, events.sites)
-    found.clock_step_s = events.clock_step_s
+    found = np.zeros(len(events), np.bool_)
+    found[order[1:]] = last_end[:-1] > (before + np.searchsorted(times, events.start[order]))[1:]
     return found

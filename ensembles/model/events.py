@@ -424,6 +424,22 @@ class Events:
         self._ask = ask
         return self
 
+    def derived_as(self, others: Events) -> Events:
+        """Take the columns that are computed from all events of a run from others, and return these events.
+
+        Parameters
+        ----------
+        others : Events
+            The same calls in the same order.
+
+        Returns
+        -------
+        Events
+            The same object.
+        """
+        self._ask, self._told = others._ask, others._told
+        return self
+
     def ensemble(self, per: Literal["call", "MiB"] = "call") -> Ensemble:
         """Make an ensemble of the durations of these calls.
 

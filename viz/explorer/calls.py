@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.calls import is_io_of_calls
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
@@ -27,6 +28,9 @@ CELLS = 1024
 
 TABLE_ROWS = 50
 """Rows of the tables of calls and of ranks."""
+
+_MOST_COMPARED = 1_000_000
+"""Of more calls, those inside others are not drawn, even if these others are not chosen."""
 
 _MOST_SPREAD = 100_000
 """Of more marked calls, the bytes of each are drawn at the middle of the call, and not spread over it."""
@@ -207,7 +211,9 @@ class HeldCalls(Calls):
 
     def _raster(self) -> Raster:
         raster = Raster(self.tasks, rows=ROWS, cells=CELLS)
-        raster.add(self._some(*Raster.columns))
+        calls = self._some(*Raster.columns)
+        # Of calls of MPI-IO and POSIX, a filter or a mark may choose those inside.
+        raster.add(among_themselves(calls) if self.count <= _MOST_COMPARED else calls)
         return raster
 
     def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:

@@ -28,6 +28,7 @@ from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Interval, View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, plain, retitle
+from ensembles.viz.nested_calls import nested_layers
 from ensembles.viz.single_calls import Window, add_calls, call_columns
 from ensembles.viz.style import COLOURS, LABELS, scaled_ticks, time_unit
 
@@ -95,8 +96,8 @@ class TraceDiagram:
         self._images: list[GlyphRenderer[Any]] = []
         self._all, self._mapper = self._add()
         self._marked, _ = self._add()
-        self._calls = ColumnDataSource(call_columns(Events.empty()))
-        add_calls(self.figure, self._calls)
+        self._calls, self._info = ColumnDataSource(call_columns(Events.empty())), shown.run.info
+        add_calls(self.figure, self._calls, self._info)
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         self.figure.add_layout(self._box)
         add_box_select(self.figure, "both")
@@ -209,7 +210,8 @@ class TraceDiagram:
         alpha: float | np.ndarray = 1.0
         if marked is not None and len(drawn):
             alpha = np.where(_same_calls(drawn, marked.inside(part)), 1.0, _PALE)
-        self._calls.data = call_columns(drawn, alpha)
+        layers = nested_layers(drawn)
+        self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info)
         for image in self._images:
             image.visible = not len(drawn)
         self._mapper.alpha_mapper.palette = _alphas(1.0 if marked is None else _PALE)
@@ -218,6 +220,8 @@ class TraceDiagram:
         top, bottom = view.ranks or (0, self._tasks - 1)
         self._box.top, self._box.bottom = top - 0.5, bottom + 0.5
         further = "point at a call" if len(drawn) else "zoom in to see single calls"
+        if layers:
+            further += f"; in each row, {' above '.join(layers)}"
         retitle(self.figure, f"Trace diagram: drag to mark calls, {further}{self._said(window, marked)}")
 
     def _said(self, window: Window | None, marked: Calls | None) -> str:

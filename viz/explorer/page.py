@@ -26,6 +26,7 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
 from ensembles.viz.explorer.layout import arranged, button, copy_buttons, heading
+from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
@@ -144,12 +145,13 @@ class Explorer:
             styles=_WRAP,
             visible=False,
         )
-        self._pictures = column(sizing_mode="stretch_width", name="pictures")
+        self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
         self.layout = column(
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
             row(*self._buttons(), styles=_WRAP),
+            self._more.layout,
             self._found,
             self._answer,
             self._call,
@@ -346,6 +348,7 @@ class Explorer:
         for each in shown:
             panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
         self._panels = panels
+        self._more.clear()
         self._mark()
         panels[0].diagram.zoom(view)
         pictures = arranged(panels)

@@ -72,12 +72,38 @@ def test_calls_in_no_other_of_them_are_outermost(seed: int) -> None:
     np.testing.assert_array_equal(found.start, events.start)
 
 
-def test_a_selection_with_an_outermost_call_stays_as_it_is() -> None:
-    events = nested_calls(1)
-    events.depth[3] = 0
-    assert among_themselves(events) is events
+def test_calls_inside_chosen_ones_stay_as_they_are() -> None:
+    events = among_themselves(nested_calls(1))
+    assert events.depth.any()
+    for same in (events, events.sorted()):
+        assert among_themselves(same) is same
     nothing = events[np.zeros(len(events), np.bool_)]
     assert among_themselves(nothing) is nothing
+
+
+def test_calls_whose_enclosing_call_is_not_chosen_are_outermost() -> None:
+    """Also if other calls of the selection are outside of any call; with their phases."""
+    whole = among_themselves(nested_calls(1)).sorted()
+    phases = np.arange(len(whole))
+    whole.with_derived(lambda name: phases)
+    # Without every second outermost call.
+    outer = np.flatnonzero(whole.depth == 0)
+    chosen = whole[np.setdiff1d(phases, outer[::2])]
+    end = chosen.start + chosen.duration
+    inside = [
+        any(
+            chosen.rank[j] == chosen.rank[i]
+            and chosen.thread[j] == chosen.thread[i]
+            and chosen.start[j] < chosen.start[i]
+            and end[i] < end[j]
+            for j in range(len(chosen))
+        )
+        for i in range(len(chosen))
+    ]
+    found = among_themselves(chosen)
+    assert found is not chosen
+    np.testing.assert_array_equal(found.depth > 0, inside)
+    np.testing.assert_array_equal(found.phase, chosen.phase)
 
 
 def test_the_rate_of_a_layer_below_has_its_bytes() -> None:

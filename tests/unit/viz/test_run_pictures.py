@@ -272,6 +272,7 @@ OF_RUNS = (
     "order_statistic",
     "splitting",
     "tail_diagnostics",
+    "targets",
 )
 
 

@@ -16,7 +16,7 @@ from ensembles.viz.style import SERIES
 
 PICTURES = ["access_map", "files", "findings", "layers", "metadata", "phases", "progress", "ranks", "rate"]
 PICTURES += ["size_duration", "surroundings", "trace_diagram", "modes", "sizer", "tail", "tail_diagnostics"]
-PICTURES += ["order_statistic"]
+PICTURES += ["order_statistic", "targets"]
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,7 @@ def test_every_figure_of_a_picture_has_a_title(run) -> None:
         "layers",
         "size_duration",
         "access_map",
+        "targets",
     ):
         for fig in getattr(viz, name)(run).select({"type": Plot}):
             assert fig.title.text, name

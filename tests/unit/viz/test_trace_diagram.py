@@ -153,7 +153,7 @@ def test_threads_and_inner_calls_do_not_hide_each_other(tmp_path: Path) -> None:
         names.index(each)
         for each in (
             ("rank 0, thread 0", "pwrite"),
-            ("rank 0, thread 0", "pread"),
+            ("rank 0, thread 0", "pread, inside pwrite"),
             ("rank 0, thread 1", "pread"),
         )
     )

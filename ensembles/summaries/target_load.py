@@ -1,0 +1,155 @@
+"""Load of storage targets over time: bytes, calls, and time in calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ensembles.model.events import Events
+from ensembles.model.layouts import Layouts
+from ensembles.passes.summary import ANY_ORDER, Summary
+from ensembles.summaries.runtotals import DIRECTIONS
+from ensembles.summaries.timegrid import TimeGrid
+
+ROWS = 512
+"""Largest number of rows of targets."""
+
+CELLS = 1024
+"""Largest number of cells of time."""
+
+LAYERS = ("posix", "stdio")
+"""Layers whose calls have contiguous bytes in a file. A call of MPI-IO or HDF5 may have gaps between them."""
+
+AMOUNTS = (*(f"{op}_bytes" for op in DIRECTIONS), "time_ns", "calls")
+
+
+class TargetLoad(Summary):
+    """A mergeable summary: bytes, time and calls of storage targets over time.
+
+    Bytes count at the target on which they lie, and spread evenly over the duration of their call. A call
+    counts at each target that it reaches, with its whole duration, as the call takes as long as its slowest
+    target. What the page cache of the node holds back reaches the target later than the call.
+
+    Parameters
+    ----------
+    layouts : Layouts
+    layer : str
+        Layer of the calls: those of other layers contain them or are contained, and would count twice.
+
+    Attributes
+    ----------
+    known_bytes, unknown_bytes : int
+        Bytes of calls of this layer whose target follows from the layouts, and of the others.
+
+    Examples
+    --------
+    >>> from ensembles.model.layouts import Layouts
+    >>> from ensembles.model.lustre import Component, Striping
+    >>> from ensembles.summaries.target_load import TargetLoad
+    >>> layouts = Layouts({1: Striping((Component(0, None, 1 << 20, 4, targets=(0, 1, 2, 3)),))})
+    >>> load = TargetLoad(layouts, "posix")
+    >>> load.add(en.open("ensio-ior").events)
+    >>> load.of_targets("write_bytes") >> 20, load.unknown_bytes
+    (array([40, 40, 40, 40]), 0)
+    """
+
+    columns = ("call", "file", "offset", "moved", "start", "duration")
+    requires = ANY_ORDER
+    results = ("known_bytes", "unknown_bytes", "_grid", "_totals")
+
+    def __init__(self, layouts: Layouts, layer: str) -> None:
+        self._layouts, self._layer = layouts, layer
+        self.targets_per_row = -(-max(len(layouts.targets), 1) // ROWS)
+        self.rows = -(-len(layouts.targets) // self.targets_per_row)
+        self._grid = TimeGrid(len(AMOUNTS) * self.rows, CELLS)
+        self._totals = np.zeros((len(AMOUNTS), len(layouts.targets)), np.int64)
+        self.known_bytes = self.unknown_bytes = 0
+
+    def add(self, chunk: Events) -> None:
+        """Add events; those of other layers are left out.
+
+        Raises
+        ------
+        EnsioError
+            A call ends before it starts.
+        """
+        directions = [
+            DIRECTIONS.index(call.op) if call.op in DIRECTIONS and call.layer == self._layer else -1
+            for call in chunk.calls
+        ]
+        direction = np.array([*directions, -1], np.int64)[chunk.call]
+        mine = np.flatnonzero((direction >= 0) & (chunk.moved > 0))
+        moved, known = chunk.moved[mine].astype(np.int64), 0
+        start, duration = chunk.start[mine], np.maximum(chunk.duration[mine], 0)
+        ranges = chunk.file[mine].astype(np.int64), chunk.offset[mine].astype(np.int64), moved
+        for number, target, bytes_ in self._layouts.pieces(*ranges):
+            known += int(bytes_.sum())
+            of_op = direction[mine][number]
+            row = target // self.targets_per_row
+            self._grid.add(
+                start[number], duration[number], (of_op * self.rows + row).astype(np.int32), bytes_
+            )
+            np.add.at(self._totals, (of_op, target), bytes_)
+            self._add_calls(number, target, start, duration)
+        self.known_bytes += known
+        self.unknown_bytes += int(moved.sum()) - known
+
+    def _add_calls(
+        self, number: np.ndarray, target: np.ndarray, start: np.ndarray, duration: np.ndarray
+    ) -> None:
+        """Add calls and their time, once at each target, even if they reach it by several stripes."""
+        reached = np.unique(number * len(self._layouts.targets) + target)
+        number, target = np.divmod(reached, len(self._layouts.targets))
+        row = (target // self.targets_per_row).astype(np.int32)
+        begin, took = start[number], duration[number]
+        time, calls = (AMOUNTS.index(name) for name in ("time_ns", "calls"))
+        self._grid.add(begin, took, row + np.int32(time * self.rows))
+        once = np.ones(len(number), np.int64)
+        self._grid.add(begin, np.zeros_like(took), row + np.int32(calls * self.rows), once)
+        np.add.at(self._totals[time], target, took)
+        np.add.at(self._totals[calls], target, 1)
+
+    def merge(self, other: TargetLoad) -> None:
+        """Add what another summary of the same layouts counted."""
+        self._grid.merge(other._grid)
+        self._totals += other._totals
+        self.known_bytes += other.known_bytes
+        self.unknown_bytes += other.unknown_bytes
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Indices of the targets, rising: int64, shape (targets,)."""
+        return self._layouts.targets
+
+    @property
+    def edges_ns(self) -> np.ndarray:
+        """Edges of the cells of time in ns since the origin: int64, shape (cells + 1,)."""
+        return self._grid.edges_ns
+
+    @property
+    def extent_ns(self) -> tuple[int, int]:
+        """First and last moment in ns since the origin; (0, 0): no bytes with known targets."""
+        return self._grid.low_ns or 0, self._grid.high_ns or 0
+
+    def over_time(self, amount: str) -> np.ndarray:
+        """Return an amount by row of targets and cell of time: int64, shape (rows, cells).
+
+        Parameters
+        ----------
+        amount : {"read_bytes", "write_bytes", "time_ns", "calls"}
+            The calls are those that begin in a cell.
+        """
+        first = AMOUNTS.index(amount) * self.rows
+        return self._grid.values[first : first + self.rows]
+
+    def of_targets(self, amount: str) -> np.ndarray:
+        """Return an amount of each target: int64, shape (targets,)."""
+        found: np.ndarray = self._totals[AMOUNTS.index(amount)]
+        return found
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``targets``, ``edges_ns``, and each amount over time."""
+        return {
+            "targets": self.targets,
+            "edges_ns": self.edges_ns,
+            **{name: self.over_time(name) for name in AMOUNTS},
+        }

@@ -1,0 +1,92 @@
+"""Pictures of the explorer that are drawn when a reader asks for them: layers, and storage targets."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.layouts import column, row
+from bokeh.models.widgets import Button, Div
+
+from ensembles.model.errors import EnsioError
+from ensembles.model.events import Events
+from ensembles.model.units import count_text
+from ensembles.viz.nested_calls import LAYERS
+from ensembles.viz.targets import targets
+from ensembles.viz.trace_diagram import trace_diagram
+
+if TYPE_CHECKING:
+    from ensembles.viz.explorer.page import Explorer
+
+
+class MorePictures:
+    """Pictures of the marked calls, in the window that is shown, on the axis of time of the others.
+
+    They stay as they are until they are asked for again, or other calls are shown.
+
+    Parameters
+    ----------
+    explorer : Explorer
+
+    Attributes
+    ----------
+    layout : Column
+        Buttons, and below them the picture that was asked for.
+    """
+
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
+        self._about = Div(name="about_more", sizing_mode="stretch_width")
+        self._picture = column(sizing_mode="stretch_width", name="more_pictures")
+        buttons = [
+            self._button("Layers above each other", "by_layer", self._layers, 180),
+            self._button("Storage targets", "targets", self._targets, 130),
+        ]
+        self.layout = column(
+            row(*buttons, styles={"flex-wrap": "wrap"}),
+            self._about,
+            self._picture,
+            sizing_mode="stretch_width",
+        )
+
+    def clear(self) -> None:
+        """Remove the picture."""
+        self._about.text, self._picture.children = "", []
+
+    def _button(self, label: str, name: str, draw: Callable[[Events, Any], Any], width: int) -> Button:
+        def clicked() -> None:
+            explorer = self._explorer
+            try:
+                events = explorer.shown.marked(explorer.view)
+                picture = draw(events, _times(explorer)) if len(events) else None
+            except (EnsioError, ValueError) as error:
+                self.clear()
+                self._about.text = f"<p>{html.escape(str(error))}</p>"
+                return
+            which = "marked" if explorer.view.is_marked else "shown"
+            self._about.text = f"<p>Of {count_text(len(events), f'{which} call')}:</p>"
+            self._picture.children = [] if picture is None else [picture]
+
+        button = Button(label=label, name=f"draw_{name}", width=width)
+        button.on_click(clicked)
+        return button
+
+    def _layers(self, events: Events, times: Any) -> Any:
+        present = {events.calls[number].layer for number in np.unique(events.call).tolist()}
+        layers = [name for name in LAYERS if name in present]
+        if len(layers) < 2:
+            raise ValueError(f"These calls are of one layer: {', '.join(sorted(present))}.")
+        view = self._explorer.view
+        ranks = view.zoom_ranks and (round(view.zoom_ranks[0] + 0.5), round(view.zoom_ranks[1] - 0.5))
+        return trace_diagram(events, view.zoom_s, ranks=ranks, layers=layers, x_range=times)
+
+    def _targets(self, events: Events, times: Any) -> Any:
+        return targets(events, layouts=self._explorer.shown.run, x_range=times)
+
+
+def _times(explorer: Explorer) -> Any:
+    """Return the axis of time of the first trace diagram, which a new run or filter replaces."""
+    diagram: Any = explorer.layout.select_one({"name": "explorer_trace"})
+    return diagram.x_range
