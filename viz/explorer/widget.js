@@ -67,6 +67,8 @@ async function render({model, el}) {
         }
     };
     model.on("msg:custom", receive);
+    // The pictures are light. VS Code puts widgets on white in its dark themes too, and their text stays pale.
+    Object.assign(el.style, {background: "#ffffff", color: "#18191d", colorScheme: "light"});
     el.addEventListener("keydown", keepKeys);
     const release = () => {
         model.off("msg:custom", receive);

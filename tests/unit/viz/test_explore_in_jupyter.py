@@ -276,3 +276,28 @@ def test_entries_of_legends_answer_to_the_keyboard(opened, cell: int, figure: st
     assert page.evaluate(FOCUSED) == "show or hide write"
     page.keyboard.press("b")
     page.wait_for_function(f"() => ({MODE})()[2] === {len(CELLS) + 1}", timeout=60_000)
+
+
+def test_enter_in_a_field_stays_in_the_explorer_and_its_texts_are_readable_on_white(opened) -> None:
+    """VS Code edits the cell on Enter, and puts widgets on white while its texts are pale."""
+    lab, _ = opened
+    page = lab.page
+    lab.run_cell(0)
+    lab.explorer()
+    page.evaluate(
+        """() => {
+            window.keys = [];
+            document.addEventListener("keydown", (event) => keys.push(event.key));
+            const output = document.querySelector(".jp-OutputArea-output");
+            Object.assign(output.style, {background: "#ffffff", color: "#cccccc"});
+        }"""
+    )
+    page.get_by_label("op", exact=True).fill("write")
+    page.keyboard.press("Enter")
+    found(page, "2 calls are shown")
+    assert page.evaluate("() => keys") == []
+    for text in (page.get_by_text("2 calls are shown").first, page.get_by_text("layer", exact=True).first):
+        levels = text.evaluate("(element) => getComputedStyle(element).color.match(/[0-9]+/g).map(Number)")
+        assert max(levels) < 100
+    page.keyboard.press("Shift+Enter")
+    assert page.evaluate("() => keys")[-1] == "Enter"  # Jupyter runs the cell
