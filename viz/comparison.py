@@ -27,6 +27,7 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.style import NEUTRAL, OVERLAID, time_hover
 
 QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -178,6 +179,7 @@ def _density(
         top = max(top, float(share.max()))
     fig.y_range = Range1d(start=0, end=1.08 * top)
     horizontal_legend(fig, items, click_policy="hide")
+    add_legend_buttons(fig)
     return fig
 
 

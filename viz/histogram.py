@@ -39,6 +39,7 @@ from ensembles.viz.figures import (
     steps,
 )
 from ensembles.viz.labelled import labelled_ensembles
+from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.style import COLOURS, OVERLAID, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.theme import widget_colours
 
@@ -285,23 +286,24 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
         return
     if len(items) <= _FEW_CALLS:
         horizontal_legend(fig, items, click_policy="hide")
-        return
-    fig.add_layout(
-        Legend(
-            items=items,
-            click_policy="hide",
-            border_line_color=None,
-            background_fill_alpha=0,
-            title="click to show or hide",
-            title_text_font_style="normal",
-            title_text_font_size="9pt",
-            label_text_font_size="10pt",
-            location="top_left",
-            margin=14,
-            padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
-        ),
-        "right",
-    )
+    else:
+        fig.add_layout(
+            Legend(
+                items=items,
+                click_policy="hide",
+                border_line_color=None,
+                background_fill_alpha=0,
+                title="click to show or hide",
+                title_text_font_style="normal",
+                title_text_font_size="9pt",
+                label_text_font_size="10pt",
+                location="top_left",
+                margin=14,
+                padding=2,  # type: ignore[arg-type] # Bokeh's stubs lack plain numbers
+            ),
+            "right",
+        )
+    add_legend_buttons(fig)
 
 
 def _label(histogram: LogHistogram, call: Call) -> str:

@@ -12,6 +12,7 @@ from ensembles.model.units import seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import cells_of_time, horizontal_legend, legend_item, steps, subtitle, time_range
+from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.rate_curves import (
     add_curve,
     add_rate_hover,
@@ -122,6 +123,7 @@ def _rates(curve: RateCurve, present: list[str], title: str, x_range: Range1d, n
     drawn = {each: add_curve(fig, source, each, each) for each in present}
     items = [legend_item(legend_label(curve, each), *renderers) for each, renderers in drawn.items()]
     horizontal_legend(fig, items, click_policy="hide")
+    add_legend_buttons(fig)
     scale_to(fig, [line for _, line in drawn.values()])
     label_rates(fig, unit)
     top = max(float(columns[each].max()) for each in present)

@@ -15,6 +15,7 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
+from ensembles.viz.legend_buttons import is_legend_button, legend_buttons_aside
 from ensembles.viz.theme import legend_keys_script, spoken_title, theme_script
 
 _COMPRESSION = 9
@@ -73,7 +74,8 @@ def embed_pictures(
     _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     settings.compression_level.set_value(_COMPRESSION)
     try:
-        data = [_data({name: pictures[name] for name in names}) for names in groups]
+        with legend_buttons_aside([model for found in models.values() for model in found]):
+            data = [_data({name: pictures[name] for name in names}) for names in groups]
     finally:
         settings.compression_level.unset_value()
     divisions = {
@@ -106,7 +108,12 @@ def library_for(pictures: Iterable[Any]) -> str:
     >>> len(library_for([figure()])) < len(library_for([Div()])) - 300_000
     True
     """
-    modules = {type(model).__module__ for picture in pictures for model in picture.references()}
+    modules = {
+        type(model).__module__
+        for picture in pictures
+        for model in picture.references()
+        if not is_legend_button(model)
+    }
     parts: list[Component] = ["bokeh"]
     if any(name.startswith(_WIDGETS) for name in modules):
         parts.append("bokeh-widgets")

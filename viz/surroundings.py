@@ -22,6 +22,7 @@ from ensembles.viz.figures import (
     subtitle,
     time_range,
 )
+from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, SERIES, byte_unit, moment_hover, shade
 
@@ -199,6 +200,7 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
         items.append(legend_item(line.label, drawn, samples))
         hovered.append((line.label, samples))
     horizontal_legend(fig, items, click_policy="hide")
+    add_legend_buttons(fig)
     count = max(len(line.time_s) for line in lines)
     each = "a step is the mean between two" if steps else "known at the points, which lines only join"
     subtitle(fig, f"{count_text(count, 'sample')} in {_span_text(lines)}: {each}")

@@ -32,6 +32,7 @@ from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, cal
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
 from ensembles.viz.figures import time_range
+from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.theme import widget_filter
 
 _LINK_JS = """
@@ -100,7 +101,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._awaits_causes = False
+        self._in_page, self._awaits_causes = in_page, False
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=_LINK_JS))
@@ -347,6 +348,8 @@ class Explorer:
         panels: list[Panel] = []
         for each in shown:
             panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
+            if not self._in_page:  # the page of a server has the buttons of legends
+                add_legend_buttons(panels[-1].rates.figure)
         self._panels = panels
         self._more.clear()
         self._mark()

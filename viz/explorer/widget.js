@@ -42,6 +42,13 @@ function run(buffer) {
     });
 }
 
+// Enter and the space bar are for the field or button of the explorer that has the focus. VS Code would take them from
+// it to edit the cell. With Shift or Ctrl they run the cell, as everywhere in a notebook.
+function keepKeys(event) {
+    const isPlain = !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (isPlain && ["Enter", " "].includes(event.key)) event.stopPropagation();
+}
+
 const bytes = (view) => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
 
 async function render({model, el}) {
@@ -60,6 +67,13 @@ async function render({model, el}) {
         }
     };
     model.on("msg:custom", receive);
+    // The pictures are light. VS Code puts widgets on white in its dark themes too, and their text stays pale.
+    Object.assign(el.style, {background: "#ffffff", color: "#18191d", colorScheme: "light"});
+    el.addEventListener("keydown", keepKeys);
+    const release = () => {
+        model.off("msg:custom", receive);
+        el.removeEventListener("keydown", keepKeys);
+    };
     // One request at a time. The answer is used before the next message: changes that follow it are patches of it.
     const request = (kind, more, use) =>
         new Promise((resolve, reject) => {
@@ -95,13 +109,13 @@ async function render({model, el}) {
         });
         const views = await Bokeh.embed.add_document_standalone(shown, el, [], false);
         return () => {
-            model.off("msg:custom", receive);
+            release();
             for (const view of views.roots ?? views) view.remove?.();
         };
     } catch (error) {
         note.textContent = `The explorer cannot be shown: ${error.message}`;
         el.append(note);
-        return () => model.off("msg:custom", receive);
+        return release;
     }
 }
 

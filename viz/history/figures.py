@@ -17,6 +17,7 @@ from bokeh.plotting import figure
 from ensembles.history.check import BASELINE
 from ensembles.viz.figures import new_figure
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
+from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.style import op_colour
 
 _CHANGE = "#d62728"
@@ -85,6 +86,7 @@ def over_runs(
     _mark(fig, data, kind)
     fig.legend.click_policy = "hide"
     fig.add_layout(fig.legend[0], "right")
+    add_legend_buttons(fig)
     return fig
 
 

@@ -34,6 +34,9 @@ CELLS = [
     "from dataclasses import replace\n"
     "explorer.view = replace(explorer.view, filters={'op': 'read'}, durations_s=None)",
     "print('marked', len(explorer.marked), explorer.view.query())",
+    "from bokeh.io import output_notebook, show\nfrom bokeh.resources import INLINE\n"
+    "from ensembles import viz\nimport ensembles as en\n"
+    "output_notebook(INLINE, hide_banner=True)\nshow(viz.rate(en.open('run')))",
 ]
 TOKEN = "a-token-of-the-test"
 
@@ -226,3 +229,75 @@ def test_a_second_view_shows_what_is_marked_now(opened) -> None:
         "() => Bokeh.documents[1].get_model_by_name('found')?.text.includes('1 call is marked')",
         timeout=60_000,
     )
+
+
+# What has the focus, also in shadow trees.
+FOCUSED = """() => {
+    let focused = document.activeElement;
+    while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement;
+    return focused?.textContent ?? "";
+}"""
+MODE = """() => {
+    const { content } = jupyterapp.shell.currentWidget;
+    return [content.mode, content.activeCellIndex, content.widgets.length];
+}"""
+
+
+def entry_by_tab(page, name: str) -> None:
+    """Go on by the tabulator key until a button of a legend has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == name:
+            return
+    pytest.fail(f"the tabulator key does not reach {name!r}")
+
+
+@pytest.mark.parametrize("cell, figure", [(0, "explorer_rates"), (3, "rate")])
+def test_entries_of_legends_answer_to_the_keyboard(opened, cell: int, figure: str) -> None:
+    lab, _ = opened
+    page = lab.page
+    lab.run_cell(cell)
+    visible = f"""() => Bokeh.documents.map((each) => each.get_model_by_name('{figure}')).find((each) => each)
+        ?.renderers.filter((each) => each.visible).length ?? 0"""
+    page.wait_for_function(f"() => window.Bokeh && ({visible})() > 0", timeout=120_000)
+    lab.explorer()
+    whole = page.evaluate(visible)
+    # The cell has the focus, in command mode.
+    page.evaluate("() => jupyterapp.commands.execute('notebook:enter-command-mode')")
+    mode = page.evaluate(MODE)
+    assert mode == ["command", cell, len(CELLS)]
+    entry_by_tab(page, "show or hide write")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"() => ({visible})() < {whole}", timeout=60_000)
+    page.keyboard.press(" ")
+    page.wait_for_function(f"() => ({visible})() === {whole}", timeout=60_000)
+    # Jupyter neither edits the cell nor runs it, and its own keys stay.
+    assert page.evaluate(MODE) == mode
+    assert page.evaluate(FOCUSED) == "show or hide write"
+    page.keyboard.press("b")
+    page.wait_for_function(f"() => ({MODE})()[2] === {len(CELLS) + 1}", timeout=60_000)
+
+
+def test_enter_in_a_field_stays_in_the_explorer_and_its_texts_are_readable_on_white(opened) -> None:
+    """VS Code edits the cell on Enter, and puts widgets on white while its texts are pale."""
+    lab, _ = opened
+    page = lab.page
+    lab.run_cell(0)
+    lab.explorer()
+    page.evaluate(
+        """() => {
+            window.keys = [];
+            document.addEventListener("keydown", (event) => keys.push(event.key));
+            const output = document.querySelector(".jp-OutputArea-output");
+            Object.assign(output.style, {background: "#ffffff", color: "#cccccc"});
+        }"""
+    )
+    page.get_by_label("op", exact=True).fill("write")
+    page.keyboard.press("Enter")
+    found(page, "2 calls are shown")
+    assert page.evaluate("() => keys") == []
+    for text in (page.get_by_text("2 calls are shown").first, page.get_by_text("layer", exact=True).first):
+        levels = text.evaluate("(element) => getComputedStyle(element).color.match(/[0-9]+/g).map(Number)")
+        assert max(levels) < 100
+    page.keyboard.press("Shift+Enter")
+    assert page.evaluate("() => keys")[-1] == "Enter"  # Jupyter runs the cell

@@ -1,0 +1,53 @@
+"""Buttons of legends in notebooks: which pictures have them, and that pages have none."""
+
+from __future__ import annotations
+
+import pytest
+from bokeh.models import Plot
+from bokeh.resources import Resources
+from made_runs import run_of
+from test_explorer_server import TASKS
+
+import ensembles as en
+from ensembles import viz
+from ensembles.viz.explorer.page import Explorer, shown_runs
+from ensembles.viz.explorer.view import View
+from ensembles.viz.report_drawing import embed_pictures, library_for
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("legends")
+    run_of(folder / "run", TASKS)
+    return en.open(folder / "run")
+
+
+def labels_of(picture) -> list[str]:
+    figures = sorted(picture.select({"type": Plot}), key=lambda fig: fig.id)
+    return [button.label for fig in figures for button in fig.elements]
+
+
+def test_entries_that_can_be_clicked_have_buttons(run) -> None:
+    assert labels_of(viz.rate(run)) == ["show or hide write", "show or hide read"]
+    for fig in viz.histogram(run).select({"type": Plot}):
+        assert [button.label for button in fig.elements] == [
+            f"show or hide {item.label.value}" for item in fig.legend[0].items
+        ]
+        assert len(fig.elements) > 1
+    assert labels_of(viz.trace_diagram(run)) == []  # its legend only explains
+
+
+def test_a_page_has_neither_the_buttons_nor_the_widgets_of_bokeh(run) -> None:
+    picture = viz.rate(run)
+    script, _ = embed_pictures({"rate": picture}, linked=())
+    assert "show or hide" not in script
+    assert library_for([picture]) == Resources(mode="inline", components=["bokeh"]).render_js()
+    assert len(picture.elements) == 2  # the picture itself is as before
+
+
+@pytest.mark.parametrize("in_page", [True, False])
+def test_the_explorer_has_them_where_its_page_does_not_make_them(run, in_page: bool) -> None:
+    explorer = Explorer(shown_runs(run), View(), in_page=in_page)
+    rates = explorer.layout.select_one({"name": "explorer_rates"})
+    names = [] if in_page else ["show or hide write", "show or hide read"]
+    assert [button.label for button in rates.elements] == names
