@@ -32,7 +32,7 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.files import plain_path
 from ensembles.viz.several import of_several
-from ensembles.viz.style import COLOURS, NEUTRAL, moment_hover
+from ensembles.viz.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
 
 _MOST = 40
 _MOST_NAME = 20
@@ -41,7 +41,7 @@ _LINE = 80
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
-    "both": ("reads and writes", "#8c564b"),
+    "both": ("reads and writes", READS_AND_WRITES),
     "none": ("no data", COLOURS["metadata"]),
 }
 """Legend entry and colour of the kinds of phases, by the data that moved."""
@@ -202,9 +202,7 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
         bar = fig.hbar(y="y", height=0.7, left="start", right="busy_end", source=source, color=colour)
         wait = fig.hbar(y="y", height=0.7, left="busy_end", right="end", source=source, color=COLOURS["wait"])
         # A phase that is shorter than a pixel stays visible.
-        fig.scatter(
-            x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour
-        )
+        fig.scatter(x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour)
         items.append(legend_item(label, bar))
         fig.add_tools(
             HoverTool(
