@@ -27,6 +27,8 @@ from ensembles.viz.figures import (
     steps,
     subtitle,
 )
+from ensembles.viz.label_places import label_places, label_width
+from ensembles.viz.rejected_modes import Rejected, draw_rejected, rejected_modes
 from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
@@ -35,10 +37,14 @@ _BELOW_1_NS_S = 0.5e-9
 _CURVE_POINTS = 121
 _CURVE_WIDTHS = 4.0
 _LEAST_WIDTH = 0.01
-_NARROW, _LABEL_WIDTH = 520, 90
-"""Width in pixels of a narrow figure and of the label of a mode."""
-_LABEL_HEIGHTS = (0.9, 0.81, 0.72, 0.63)
-_HARMONIC_HEIGHT = 0.5
+_ROOT_2 = math.sqrt(2)
+_NARROW = 520
+"""Width in pixels of the frame of a narrow figure."""
+_LABEL_ROW = 17
+"""Height in pixels of a row of labels."""
+_FRAME = 240
+"""Height in pixels of the frame, without labels."""
+_ABOVE_BARS, _HARMONIC_HEIGHT = 1.06, 0.5
 _DASHES = [6, 4]
 _SEEN_MISFIT = 0.1
 """Largest difference of distribution functions that a reader of the picture need not know of."""
@@ -51,8 +57,10 @@ _OF_FEW_CALLS = 1.63
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
     """Draw the histogram of log duration with its modes and harmonics.
 
-    Each mode is drawn with its confidence interval and the log-normal curve of its weight and width. The
-    curve is dashed, and the legend says so, if it does not fit the calls of the mode.
+    Each mode is drawn with its confidence interval and the log-normal curve of its weight and width, averaged
+    over the width of a bin as the bars are. The curve is dashed, and the legend says so, if it does not fit
+    the calls of the mode. Calls that are in no mode have hollow points and dotted lines, and a sentence above
+    the figure says why they are none.
 
     Parameters
     ----------
@@ -83,14 +91,13 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     found = ensemble.modes() if found is None else found
     counts = ensemble.histogram("log")
     edges_s = np.where(counts.edges_s == 0, _BELOW_1_NS_S, counts.edges_s)
-    top = 1.18 * max(float(counts.amounts.max(initial=0)), 1.0)
     empty = not ensemble.n
     low, high = (1e-6, 1.0) if empty else (edges_s[0] / 1.5, edges_s[-1] * 1.5)
     fig = new_figure(
         title or _title(ensemble, found),
         _HEIGHT,
         x_range=Range1d(start=low, end=high),
-        y_range=Range1d(start=0, end=top),
+        y_range=Range1d(start=0, end=1),
         x_axis_type="log",
         name="modes",
     )
@@ -113,14 +120,68 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         fill_alpha=0.35,
     )
     items = [legend_item(f"{count_text(ensemble.n, 'call')}", area)]
+    bin_width = math.log(edges_s[-1] / edges_s[0]) / len(counts.amounts)
+    curves = [_log_normal(mode, ensemble.n, bin_width) for mode in found.modes]
+    highest = [float(curve.max()) for _, curve in curves]
+    top = _ABOVE_BARS * max(float(counts.amounts.max(initial=0)), 1.0, *highest)
+    rejected = rejected_modes(found, edges_s, counts.amounts)
+    heights, align = _places_of_labels(fig, found, rejected, top)
     if len(found):
-        bins_per_e = len(counts.amounts) / math.log(edges_s[-1] / edges_s[0])
         misfits = [log_normal_misfit(mode, edges_s, counts.amounts) for mode in found.modes]
-        items += _draw_modes(fig, ensemble, found, misfits, top, bins_per_e, colour)
+        items += _draw_modes(fig, found, curves, misfits, top, heights, align, colour)
+    if rejected:
+        after = len(found)
+        items.append(draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
+        subtitle(fig, " ".join(each.why for each in rejected))
     if found.harmonics is not None:
         items.append(_draw_harmonics(fig, found, top))
     horizontal_legend(fig, items)
     return fig
+
+
+def _places_of_labels(
+    fig: figure, found: Modes, rejected: Sequence[Rejected], top: float
+) -> tuple[list[float], list[str]]:
+    """Place the labels of modes, then those of calls in no mode, above the drawing, and make room for them.
+
+    Returns
+    -------
+    heights : list of float
+        In calls; the drawing ends at `top`.
+    align : list of str
+        Side of each label that is at its mark.
+    """
+    low_s, high_s = ends(fig.x_range)
+    times_s = [*(mode.t_s for mode in found.modes), *(each.t_s for each in rejected)]
+    texts = [*map(_label, found.modes), *(each.label for each in rejected)]
+    marks = [_NARROW * math.log(max(t_s, low_s) / low_s) / math.log(high_s / low_s) for t_s in times_s]
+    places = label_places(marks, [label_width(text) for text in texts], _NARROW)
+    rows = 1 + max(places.rows, default=-1)
+    row = top * _LABEL_ROW / _FRAME
+    fig.y_range = Range1d(start=0, end=top + row * rows)
+    assert fig.height is not None
+    fig.height += _LABEL_ROW * rows
+    return [top + row * (rows - 1 - each) for each in places.rows], places.align
+
+
+def _label(mode: Mode) -> str:
+    return f"{seconds_text(mode.t_s)}, {share_text(mode.weight, None)}"
+
+
+def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-normal curve of a mode: durations, and the calls of a bin around each."""
+    width = max(mode.width, _LEAST_WIDTH)
+    end = _CURVE_WIDTHS * width + bin_width / 2
+    beyond = np.linspace(-end, end, _CURVE_POINTS)
+    share = [
+        (
+            math.erf((at + bin_width / 2) / (width * _ROOT_2))
+            - math.erf((at - bin_width / 2) / (width * _ROOT_2))
+        )
+        / 2
+        for at in beyond.tolist()
+    ]
+    return mode.t_s * np.exp(beyond), calls * mode.weight * np.array(share)
 
 
 def _title(ensemble: Ensemble, found: Modes) -> str:
@@ -170,42 +231,40 @@ def log_normal_misfit(mode: Mode, edges_s: np.ndarray, amounts: np.ndarray) -> f
 
 def _draw_modes(
     fig: figure,
-    ensemble: Ensemble,
     found: Modes,
+    curves: Sequence[tuple[np.ndarray, np.ndarray]],
     misfits: Sequence[float],
     top: float,
-    bins_per_e: float,
+    heights: Sequence[float],
+    align: Sequence[str],
     colour: str,
 ) -> list[LegendItem]:
     level = f"{100 * found.level:g} %"
-    curves_s, curves_y = [], []
-    for mode in found.modes:
-        width = max(mode.width, _LEAST_WIDTH)
-        beyond = np.linspace(-_CURVE_WIDTHS, _CURVE_WIDTHS, _CURVE_POINTS)
-        density = np.exp(-(beyond**2) / 2) / (math.sqrt(2 * math.pi) * width)
-        curves_s.append(mode.t_s * np.exp(width * beyond))
-        curves_y.append(np.minimum(ensemble.n * mode.weight * density / bins_per_e, top))
+    count = len(found)
     curve = fig.multi_line(
         xs="xs",
         ys="ys",
         source=ColumnDataSource(
-            {"xs": curves_s, "ys": curves_y, "dash": [_DASHES if misfit else [] for misfit in misfits]}
+            {
+                "xs": [durations_s for durations_s, _ in curves],
+                "ys": [calls for _, calls in curves],
+                "dash": [_DASHES if misfit else [] for misfit in misfits],
+            }
         ),
         line_color=colour,
         line_width=2,
         line_dash="dash",
         name="log_normals",
     )
-    heights, align = _label_places([mode.t_s for mode in found.modes], *ends(fig.x_range))
     source = ColumnDataSource(
         {
             "low": [mode.low_s for mode in found.modes],
             "high": [mode.high_s for mode in found.modes],
             "t": [mode.t_s for mode in found.modes],
-            "y": top * heights,
-            "peak": [float(curve.max()) for curve in curves_y],
-            "align": align,
-            "text": [f"{seconds_text(mode.t_s)}, {share_text(mode.weight, None)}" for mode in found.modes],
+            "y": list(heights[:count]),
+            "peak": [float(calls.max()) for _, calls in curves],
+            "align": list(align[:count]),
+            "text": [_label(mode) for mode in found.modes],
             "share": [
                 f"{share_text(mode.weight, 1)} ({share_text(mode.weight_low, 1)} – "
                 f"{share_text(mode.weight_high, 1)})"
@@ -243,7 +302,6 @@ def _draw_modes(
         y="y",
         text="text",
         source=source,
-        y_offset=-7,
         text_align="align",
         text_font_size="9.5pt",
         text_color=NEUTRAL["text"],
@@ -271,33 +329,6 @@ def _draw_modes(
         legend_item(label, curve),
         legend_item(f"mode with {level} confidence interval", point, band),
     ]
-
-
-def _label_places(times_s: Sequence[float], low_s: float, high_s: float) -> tuple[np.ndarray, list[str]]:
-    """Return the places of labels on a logarithmic axis, where they touch neither each other nor the edge.
-
-    Returns
-    -------
-    heights : ndarray
-        Shares of the height of the figure.
-    align : list of str
-        Side of the label that is at its mode.
-    """
-    places = _NARROW * np.log(np.array(times_s) / low_s) / math.log(high_s / low_s)
-    align = [
-        "left" if place < _LABEL_WIDTH / 2 else "right" if place > _NARROW - _LABEL_WIDTH / 2 else "center"
-        for place in places.tolist()
-    ]
-    shift = {"left": 0.0, "center": -0.5, "right": -1.0}
-    starts = places + _LABEL_WIDTH * np.array([shift[side] for side in align])
-    heights = np.zeros(len(places))
-    ends = dict.fromkeys(_LABEL_HEIGHTS, -math.inf)
-    for number in np.argsort(starts).tolist():
-        # The highest row with room, else the one that is free first.
-        free = [row for row, end in ends.items() if end <= starts[number]]
-        heights[number] = free[0] if free else min(ends, key=lambda row: ends[row])
-        ends[float(heights[number])] = starts[number] + _LABEL_WIDTH
-    return heights, align
 
 
 def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:

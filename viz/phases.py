@@ -32,7 +32,7 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.files import plain_path
 from ensembles.viz.several import of_several
-from ensembles.viz.style import COLOURS, NEUTRAL, moment_hover
+from ensembles.viz.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
 
 _MOST = 40
 _MOST_NAME = 20
@@ -41,7 +41,7 @@ _LINE = 80
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
-    "both": ("reads and writes", "#8c564b"),
+    "both": ("reads and writes", READS_AND_WRITES),
     "none": ("no data", COLOURS["metadata"]),
 }
 """Legend entry and colour of the kinds of phases, by the data that moved."""

@@ -18,12 +18,13 @@ from ensembles.viz.figures import (
     plain,
 )
 from ensembles.viz.several import of_several
+from ensembles.viz.style import READS_AND_WRITES
 
 _HEIGHT = 300
 _COLOURS = {
     1: ("rises", "#1f77b4"),
     -1: ("falls", "#d62728"),
-    0: ("neither", "#9467bd"),
+    0: ("neither", READS_AND_WRITES),
     -2: ("few calls", "#bdbdbd"),
 }
 

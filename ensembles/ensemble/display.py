@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
 
 _MOST_BARS = 40
-_COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#9467bd"}
+_COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#a68678"}
 
 
 def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from ensembles import viz
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
+from ensembles.viz.label_places import label_places
 from ensembles.viz.report_ensembles import shown_ensembles
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -59,14 +60,10 @@ def test_modes_are_marked_where_they_are_and_harmonics_too() -> None:
     assert isinstance(lines.glyph, Segment)
     np.testing.assert_allclose(sorted(lines.data_source.data["x0"]), [R_S / 4, R_S / 2, R_S], rtol=0.03)
     assert "harmonics of R = 1" in labels(fig)
-    # They touch no label of a mode, in whichever row that lies: 10 points are a twentieth of the height.
-    heights = [
-        float(fig.select_one({"name": name}).data_source.data["y"][0]) for name in ("harmonic_labels",)
-    ]
-    top = float(fig.y_range.end)
-    from ensembles.viz.modes import _LABEL_HEIGHTS
-
-    assert max(heights) < (min(_LABEL_HEIGHTS) - 0.1) * top
+    # They touch no label of a mode: these are above the lines of harmonics.
+    heights = glyph(fig, "harmonic_labels").data_source.data["y"]
+    assert max(heights) < 0.6 * lines.glyph.y1
+    assert min(marks["y"]) >= lines.glyph.y1
 
 
 def test_marks_of_modes_are_no_higher_than_their_curves() -> None:
@@ -228,16 +225,91 @@ def test_the_report_with_ensembles_shows_in_a_browser_without_a_complaint(tmp_pa
         assert report.problems == []
 
 
-def test_labels_of_modes_touch_neither_each_other_nor_the_edge() -> None:
-    from ensembles.viz.modes import _LABEL_WIDTH, _NARROW, _label_places
+def boxes_of(marks: list[float], widths: list[float], rows: list[int], align: list[str]) -> list[tuple]:
+    shift = {"left": 0.0, "center": -0.5, "right": -1.0}
+    return [
+        (row, mark + width * shift[side], mark + width * (1 + shift[side]))
+        for mark, width, row, side in zip(marks, widths, rows, align, strict=True)
+    ]
 
-    times_s = [1.1e-6, 1.3e-6, 1.8e-6, 2.2e-6, 9e-3, 9.5e-3]
-    heights, align = _label_places(times_s, 1e-6, 1e-2)
-    places = _NARROW * np.log(np.array(times_s) / 1e-6) / np.log(1e4)
-    starts = places - _LABEL_WIDTH * np.array(
-        [{"left": 0, "center": 0.5, "right": 1}[side] for side in align]
-    )
-    assert starts.min() >= 0
-    assert starts.max() + _LABEL_WIDTH <= _NARROW
-    for height in set(heights.tolist()):
-        assert np.all(np.diff(np.sort(starts[heights == height])) >= _LABEL_WIDTH)
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        [5.0],
+        [5.0, 60.0, 110.0, 400.0, 516.0],
+        [1.0, 20.0, 40.0, 60.0, 380.0, 385.0],
+        [460.0, 480.0, 500.0, 519.0],
+        [20.0, 90.0, 160.0, 230.0, 330.0, 400.0, 470.0],
+        [300.0, 100.0, 290.0, 110.0],
+        [200.0, 200.0, 200.0],
+        [],
+    ],
+)
+def test_labels_touch_neither_each_other_nor_lines_of_others_nor_the_edge(marks: list[float]) -> None:
+    widths = [92.0] * len(marks)
+    rows, align = label_places(marks, widths, 520.0)
+    boxes = boxes_of(marks, widths, rows, align)
+    for (row, start, end), mark in zip(boxes, marks, strict=True):
+        assert start >= 0
+        assert end <= 520
+        for other, left, right in boxes:
+            if (other, left, right) != (row, start, end):
+                assert other != row or end <= left or start >= right
+                assert other <= row or not left < mark < right
+
+
+def test_curves_of_modes_are_inside_of_the_frame_and_no_higher_than_bars_can_be() -> None:
+    """A mode that is narrower than a bin had a curve of twenty times its bar, cut off at the frame."""
+    random = np.random.default_rng(7)
+    narrow = 0.01 * random.lognormal(0, 0.004, 1500)
+    fig = viz.modes(en.Ensemble(np.concatenate([narrow, 0.1 * random.lognormal(0, 0.3, 1500)])))
+    data = glyph(fig, "log_normals").data_source.data
+    highest = [max(curve) for curve in data["ys"]]
+    assert len(highest) == 2
+    assert 700 < highest[0] <= 1500
+    labels_at = glyph(fig, "mode_labels").data_source.data["y"]
+    assert max(highest) < min(labels_at) < fig.y_range.end
+
+
+def rejected_ensemble() -> en.Ensemble:
+    """One mode in 20 phases, and slow calls of one phase, which are no mode."""
+    random = np.random.default_rng(3)
+    durations_s = 0.01 * random.lognormal(0, 0.1, 2000)
+    phase = np.repeat(np.arange(1, 21), 100)
+    durations_s[phase == 7] *= 50
+    return en.Ensemble(durations_s, phase=phase, rank=np.tile(np.arange(100), 20), name="read", op="read")
+
+
+def test_calls_that_are_no_mode_are_drawn_with_the_reason() -> None:
+    ensemble = rejected_ensemble()
+    found = ensemble.modes()
+    (bump,) = found.bumps
+    fig = viz.modes(ensemble)
+    data = glyph(fig, "rejected").data_source.data
+    assert data["text"] == ["no mode, 5.0 %"]
+    assert bump.low_s <= data["t"][0] <= bump.high_s
+    assert (data["low"][0], data["high"][0]) == (bump.low_s, bump.high_s)
+    (why,) = data["why"]
+    assert why == "Cluster" + str(bump)[len("cluster") :] + "."
+    assert why in sentences(fig)
+    assert "calls that are not a mode" in labels(fig)
+    assert not [each for each in viz.modes(harmonic_ensemble()).renderers if each.name == "rejected"]
+
+
+def test_shoulders_and_calls_without_a_peak_are_drawn_too() -> None:
+    random = np.random.default_rng(5)
+    durations_s = np.concatenate([random.lognormal(0, 0.2, 4000), 1.5 * random.lognormal(0, 0.08, 800)])
+    ensemble = en.Ensemble(durations_s)
+    (found,) = ensemble.modes().shoulders
+    fig = viz.modes(ensemble)
+    data = glyph(fig, "rejected").data_source.data
+    assert data["t"] == [found.t_s]
+    assert data["text"][0].startswith("shoulder, ")
+    counts = ensemble.histogram("log")
+    at = np.searchsorted(counts.edges_s, found.t_s, side="right") - 1
+    assert data["calls"] == [counts.amounts[at]]
+    rising = en.Ensemble(np.linspace(1.0, 4.0, 400))
+    data = glyph(viz.modes(rising), "rejected").data_source.data
+    assert data["text"] == ["no peak, 100.0 %"]
+    assert data["size"] == [0]
