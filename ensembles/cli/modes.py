@@ -17,7 +17,7 @@ from ensembles.cli.options import (
     parse_count,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.model.table import table_text
+from ensembles.model.table import folded_table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import with_wrapped_lines, wrapped
 
@@ -79,8 +79,9 @@ def _table(modes: Modes, per_mib: bool) -> str:
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     headers += ["rate"] * per_mib + ["share of calls", "width"]
-    headers += ["phases"] * (modes.modes[0].effective_phases is not None)
-    return table_text(headers, rows, left=0)
+    has_phases = modes.modes[0].effective_phases is not None
+    headers += ["phases"] * has_phases
+    return folded_table_text(headers, rows, left=0, together=(len(headers) - 3 - has_phases, 2 + has_phases))
 
 
 def _sizes_table(modes: Modes) -> str:
@@ -90,7 +91,7 @@ def _sizes_table(modes: Modes) -> str:
         for size in modes.sizes
     ]
     headers = ["size", "calls", *(f"mode {number}" for number in range(1, len(modes) + 1))]
-    return table_text(headers, rows, left=0)
+    return folded_table_text(headers, rows, left=0)
 
 
 def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
