@@ -123,11 +123,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scale_arguments(parser)
     group = parser.add_argument_group("fair share")
     group.add_argument(
-        "--limit",
+        "--maximum",
         metavar="RATE",
-        help="aggregate rate of the file system, such as 16GB/s; marks the fair share of a task (default: "
-        "none)",
+        help="aggregate rate that the file system can reach, such as 16GB/s; marks the fair share of a task "
+        "(default: none)",
     )
+    group.add_argument("--limit", dest="maximum", help=argparse.SUPPRESS)  # its name until 0.1
     group.add_argument(
         "--tasks", metavar="N", type=parse_count("tasks", 1), help="number of tasks that share it"
     )
@@ -138,7 +139,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print the modes."""
     from ensembles.cli.options import run_and_ensemble_from_args
 
-    limit = _limit_of(args.limit, args.tasks)
+    limit = _limit_of(args.maximum, args.tasks)
     run, selection, ensemble = run_and_ensemble_from_args(args)
     modes = ensemble.modes(limit_bytes_per_s=limit, tasks=args.tasks)
     sites = _sites_of_modes(run, selection, modes)
@@ -197,13 +198,13 @@ def _limit_of(text: str | None, tasks: int | None) -> float | None:
     from ensembles.run.selection import parse_size
 
     if (text is None) != (tasks is None):
-        raise EnsioError("a fair share needs both --limit and --tasks: give the other one too")
+        raise EnsioError("a fair share needs both --maximum and --tasks: give the other one too")
     if text is None:
         return None
     size, per, second = text.partition("/")
     if per and second.strip() != "s":
-        raise EnsioError(f'limit "{text}" is not a rate: write it like 16GB/s')
+        raise EnsioError(f'maximum "{text}" is not a rate: write it like 16GB/s')
     limit = parse_size(size)
     if not limit:
-        raise EnsioError(f'limit "{text}" is zero: give a positive rate')
+        raise EnsioError(f'maximum "{text}" is zero: give a positive rate')
     return float(limit)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
-from ensembles.model.wrapped import WIDTH, wrapped
+from ensembles.model.wrapped import wrapped
 from ensembles.structure.collective_steps import step_notes
 from ensembles.structure.phases.waiting import NOT_MEETING
 
@@ -249,7 +249,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def _fitted(columns: dict[str, list[str]]) -> str:
-    """Format the columns; where they are too wide, with less in them, else whole, as tables one below another."""
+    """Format the columns; where they are too wide, with less in them, else as tables one below another."""
 
     def tables() -> Iterator[str]:
         narrowed = dict(columns)

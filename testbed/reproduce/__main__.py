@@ -18,7 +18,6 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-
 from ensembles.model.table import table_text
 from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import HEADERS, Figure, rows_of, summary

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-
 from ensembles.model.errors import EnsioError
 from ensembles.model.filters import parse_size
 from ensembles.model.table import table_text

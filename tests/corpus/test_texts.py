@@ -94,7 +94,9 @@ def test_lines_have_at_most_80_columns(command: str) -> None:
         if "large" in run.tags and command not in ("info", "phases", "files", "ranks"):
             continue
         with contextlib.suppress(NotThereError):
-            answer = ANSWERS.answer(f"{command.partition(' ')[0]} {run.name} {command.partition(' ')[2]}".strip())
+            answer = ANSWERS.answer(
+                f"{command.partition(' ')[0]} {run.name} {command.partition(' ')[2]}".strip()
+            )
             wide[run.name] = answer.exit != 2 and _too_wide(answer.out)
     assert len(wide) > 50
     assert not any(wide.values()), {name: lines for name, lines in wide.items() if lines}

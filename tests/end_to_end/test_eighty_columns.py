@@ -133,7 +133,7 @@ def pieces(text: str) -> dict[str, list[str]]:
 
 
 def too_wide(lines: list[str]) -> list[str]:
-    """Lines of more than 80 columns, but for those that are as long by the paths in them, which are not broken."""
+    """Lines of more than 80 columns, but for those that are as long by their paths, which are not broken."""
     path = re.compile(r"\S*/(?!s\b)\S+")  # MiB/s is none
     wide = [line.rstrip() for line in lines if len(line.rstrip()) > WIDTH]
     return [line for line in wide if not path.search(line) or len(path.sub("", line)) > WIDTH]
