@@ -15,6 +15,7 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
+from ensembles.passes.progress import advance, announced
 from ensembles.viz.theme import legend_keys_script, spoken_title, theme_script
 
 _COMPRESSION = 9
@@ -73,7 +74,11 @@ def embed_pictures(
     _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     settings.compression_level.set_value(_COMPRESSION)
     try:
-        data = [_data({name: pictures[name] for name in names}) for names in groups]
+        data = []
+        with announced("writing", "report", len(pictures), "pictures"):
+            for names in groups:
+                data.append(_data({name: pictures[name] for name in names}))
+                advance(len(names))
     finally:
         settings.compression_level.unset_value()
     divisions = {

@@ -11,6 +11,7 @@ from ensembles.ensemble.from_run import ensembles_from_run, request_of_counts
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.passes.group import SummaryRequest
+from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -80,7 +81,11 @@ def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None =
     """
     calls = _calls_that_matter(table)
     ensembles = _ensembles(run, calls, counts)
-    found = [_shown(run, call, each) for call, each in zip(calls, ensembles, strict=True)]
+    found = []
+    with announced("finding modes of", run.path, len(calls), "ensembles"):
+        for call, each in zip(calls, ensembles, strict=True):
+            found.append(_shown(run, call, each))
+            advance(1)
     return [*found, *_flights(run)]
 
 
