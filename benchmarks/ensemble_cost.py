@@ -31,7 +31,7 @@ REPEATS = 3
 
 PREPARE = """
 import json, re, sys, time
-import numpy as np, scipy.stats, tabulate
+import numpy as np, scipy.stats
 import ensembles, ensembles.ensemble.from_run, ensembles.readers.tracefile.tracefile
 run = sys.argv[1]
 begin, used = time.perf_counter(), time.process_time()

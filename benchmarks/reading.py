@@ -66,7 +66,7 @@ def measure(step: str, run: str, events: int) -> tuple[float, float, float]:
     """
     program = (
         "import json, os, re, sys, time\n"
-        "import numpy, tabulate, ensembles.run.open, ensembles.run.collect\n"
+        "import numpy, ensembles.run.open, ensembles.run.collect\n"
         "import ensembles.writers.tracefile.tracefile\n"
         f"run, events = {run!r}, {events}\n"
         "out = sys.stdout\n"

@@ -15,6 +15,7 @@ from ensembles.comparison.report import Comparison
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensemble_from_run
 from ensembles.model.units import ratio_text, seconds_text
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
 from ensembles.viz.figures import (
@@ -41,6 +42,7 @@ _BEYOND = 3.0
 """Ends of intervals that are farther from the ratios by this factor lie outside of the figure."""
 
 
+@with_filters
 def comparison(
     a: Any,
     b: Any,

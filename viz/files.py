@@ -12,6 +12,7 @@ from bokeh.plotting import figure
 from ensembles.model.events import Events
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import FileTotals, totals_by_file
@@ -31,6 +32,7 @@ _NO_FILE = "(no file)"
 
 
 @of_several
+@with_filters
 def files(data: Any, *, title: str | None = None, most: int = 8, **filters: Unpack[Filters]) -> Column:
     """Draw the files with the most time in I/O, with the most bytes, and with the longest calls.
 

@@ -12,6 +12,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.units import bytes_text, seconds_text
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters
 from ensembles.run.tables import RankTotals, totals_by_rank
@@ -30,6 +31,7 @@ _TITLE = "Time in I/O of each rank"
 
 
 @of_several
+@with_filters
 def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) -> Column:
     """Draw time in I/O and waiting, bytes moved, and the longest call of each rank.
 

@@ -19,6 +19,7 @@ from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.progress import advance, announced
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import Summary
 from ensembles.run.information import (
@@ -373,20 +374,26 @@ def report_html(
     if counted is not None:
         pictures |= counter_pictures(run.counters)
     counted_names = list(pictures)
-    if summaries.durations_known:
-        pictures["histogram"] = histogram(summaries.histogram)
-    for number, ensemble in enumerate(shown):
-        pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
-    if summaries.events != 0:
-        pictures["trace"] = trace_diagram(
-            summaries.raster,
-            calls=summaries.outlined,
-            x_range=x_range,
-        )
-        pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
     samples = run.surroundings()
-    if len(samples):
-        pictures["surroundings"] = surroundings(samples, x_range=x_range)
+    drawn = summaries.durations_known + 2 * (summaries.events != 0) + bool(len(samples))
+    with announced("drawing", run.path, drawn, "pictures"):
+        if summaries.durations_known:
+            pictures["histogram"] = histogram(summaries.histogram)
+            advance(1)
+        for number, ensemble in enumerate(shown):
+            pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
+        if summaries.events != 0:
+            pictures["trace"] = trace_diagram(
+                summaries.raster,
+                calls=summaries.outlined,
+                x_range=x_range,
+            )
+            advance(1)
+            pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
+            advance(1)
+        if len(samples):
+            pictures["surroundings"] = surroundings(samples, x_range=x_range)
+            advance(1)
     found = PhasesFound() if information is None else find_phases(run)
     folded = _folded(run, summaries, found)
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}

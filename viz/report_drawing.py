@@ -15,6 +15,7 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.resources import Component, Resources
 from bokeh.settings import settings
 
+from ensembles.passes.progress import advance, announced
 from ensembles.viz.legend_buttons import is_legend_button, legend_buttons_aside
 from ensembles.viz.theme import legend_keys_script, spoken_title, theme_script
 
@@ -74,8 +75,14 @@ def embed_pictures(
     _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     settings.compression_level.set_value(_COMPRESSION)
     try:
-        with legend_buttons_aside([model for found in models.values() for model in found]):
-            data = [_data({name: pictures[name] for name in names}) for names in groups]
+        data = []
+        with (
+            legend_buttons_aside([model for found in models.values() for model in found]),
+            announced("writing", "report", len(pictures), "pictures"),
+        ):
+            for names in groups:
+                data.append(_data({name: pictures[name] for name in names}))
+                advance(len(names))
     finally:
         settings.compression_level.unset_value()
     divisions = {

@@ -12,6 +12,7 @@ from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.passes.group import SummaryRequest
+from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -81,7 +82,11 @@ def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None =
     """
     calls = _calls_that_matter(table)
     ensembles = _ensembles(run, calls, counts)
-    found = [_shown(run, call, each) for call, each in zip(calls, ensembles, strict=True)]
+    found = []
+    with announced("finding modes of", run.path, len(calls), "ensembles"):
+        for call, each in zip(calls, ensembles, strict=True):
+            found.append(_shown(run, call, each))
+            advance(1)
     return [*found, *_flights(run)]
 
 

@@ -6,7 +6,7 @@ Phases, layers, call indices, requests by API, files, storage targets, ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
+from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.requests import (
@@ -117,13 +118,25 @@ def folded_sections(
     EnsioError
         A file of the run can no longer be read.
     """
-    sections = [] if found is None else [_of_phases(*found)]
-    of_requests = [_of_requests(transfers)] if transfers else []
-    if not sums:
-        return [*sections, *of_requests]
-    of_calls = [*_of_layers(run, layers), *_of_ordinals(run), *of_requests]
-    of_places = [*_of_files(run, sums["file"]), *_of_targets(run), *_of_ranks(run, sums["rank"])]
-    return [*sections, *of_calls, *of_places]
+    made: list[Callable[[], list[Folded]]] = []
+    if found is not None:
+        made.append(lambda: [_of_phases(*found)])
+    if sums:
+        made += [lambda: _of_layers(run, layers), lambda: _of_ordinals(run)]
+    if transfers:
+        made.append(lambda: [_of_requests(transfers)])
+    if sums:
+        made += [
+            lambda: _of_files(run, sums["file"]),
+            lambda: _of_targets(run),
+            lambda: _of_ranks(run, sums["rank"]),
+        ]
+    sections: list[Folded] = []
+    with announced("drawing", run.path, len(made), "tables"):
+        for make in made:
+            sections += make()
+            advance(1)
+    return sections
 
 
 def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:

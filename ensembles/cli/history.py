@@ -188,7 +188,8 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_record_json(record), indent=2))
         return 0
-    print(f"{sanitize_text(record.path)}: {sanitize_text(' '.join(record.command) or record.program)}")
+    command = " ".join(record.command) or record.program
+    print(wrapped(f"{sanitize_text(record.path)}: {sanitize_text(command)}", indent="  "))
     totals = record.totals
     print(
         wrapped(

@@ -17,7 +17,7 @@ from ensembles.cli.options import (
     parse_count,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.model.table import table_text
+from ensembles.model.table import folded_table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import with_wrapped_lines, wrapped
 
@@ -79,8 +79,9 @@ def _table(modes: Modes, per_mib: bool) -> str:
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     headers += ["rate"] * per_mib + ["share of calls", "width"]
-    headers += ["phases"] * (modes.modes[0].effective_phases is not None)
-    return table_text(headers, rows, left=0)
+    has_phases = modes.modes[0].effective_phases is not None
+    headers += ["phases"] * has_phases
+    return folded_table_text(headers, rows, left=0, together=(len(headers) - 3 - has_phases, 2 + has_phases))
 
 
 def _sizes_table(modes: Modes) -> str:
@@ -90,7 +91,7 @@ def _sizes_table(modes: Modes) -> str:
         for size in modes.sizes
     ]
     headers = ["size", "calls", *(f"mode {number}" for number in range(1, len(modes) + 1))]
-    return table_text(headers, rows, left=0)
+    return folded_table_text(headers, rows, left=0)
 
 
 def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
@@ -122,11 +123,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scale_arguments(parser)
     group = parser.add_argument_group("fair share")
     group.add_argument(
-        "--limit",
+        "--maximum",
         metavar="RATE",
-        help="aggregate rate of the file system, such as 16GB/s; marks the fair share of a task (default: "
-        "none)",
+        help="aggregate rate that the file system can reach, such as 16GB/s; marks the fair share of a task "
+        "(default: none)",
     )
+    group.add_argument("--limit", dest="maximum", help=argparse.SUPPRESS)  # its name until 0.1
     group.add_argument(
         "--tasks", metavar="N", type=parse_count("tasks", 1), help="number of tasks that share it"
     )
@@ -137,7 +139,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print the modes."""
     from ensembles.cli.options import run_and_ensemble_from_args
 
-    limit = _limit_of(args.limit, args.tasks)
+    limit = _limit_of(args.maximum, args.tasks)
     run, selection, ensemble = run_and_ensemble_from_args(args)
     modes = ensemble.modes(limit_bytes_per_s=limit, tasks=args.tasks)
     sites = _sites_of_modes(run, selection, modes)
@@ -196,13 +198,13 @@ def _limit_of(text: str | None, tasks: int | None) -> float | None:
     from ensembles.run.selection import parse_size
 
     if (text is None) != (tasks is None):
-        raise EnsioError("a fair share needs both --limit and --tasks: give the other one too")
+        raise EnsioError("a fair share needs both --maximum and --tasks: give the other one too")
     if text is None:
         return None
     size, per, second = text.partition("/")
     if per and second.strip() != "s":
-        raise EnsioError(f'limit "{text}" is not a rate: write it like 16GB/s')
+        raise EnsioError(f'maximum "{text}" is not a rate: write it like 16GB/s')
     limit = parse_size(size)
     if not limit:
-        raise EnsioError(f'limit "{text}" is zero: give a positive rate')
+        raise EnsioError(f'maximum "{text}" is zero: give a positive rate')
     return float(limit)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.table import table_text
+from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
-from ensembles.model.wrapped import WIDTH, wrapped
+from ensembles.model.wrapped import wrapped
 from ensembles.structure.collective_steps import step_notes
 from ensembles.structure.phases.waiting import NOT_MEETING
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTotals
 
-_LEAST_LAST = 8
+_LAST = "last: rank, call"
+_NO_DATA = "no data"
+_SHORT_NAME, _LONGEST_NAME = 16, 24
 _FEWEST_FOLDED = 2
 _RIGHT_AFTER = 0.01
 """Share of the waiting below which the time from a call to the late entry is not told."""
@@ -212,7 +214,7 @@ def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any], with_idle: boo
     if any(not entry.calls for entry in totals):
         columns["messages"] = []
     columns |= {header: [] for header, _ in directions}
-    columns |= {"idle": [], "share": [], "last: rank, call": []}
+    columns |= {"idle": [], "share": [], _LAST: []}
     for entry in entries:
         for header, cell in _cells(entry, directions).items():
             if header in columns:
@@ -232,7 +234,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
         cells = {"phase": f"{entry['from']}–{entry['to']}", "name": ""}
         cells["idle"] = "" if entry["lost_s"] is None else seconds_text(entry["lost_s"])
         cells["messages"] = ""
-        cells |= {header: "" for header, _ in directions} | {"share": "", "last: rank, call": "no data"}
+        cells |= {header: "" for header, _ in directions} | {"share": "", _LAST: _NO_DATA}
     else:
         start_s, time_s, tasks, calls = entry.start_s, entry.time_s, entry.tasks, entry.calls
         cells = {"phase": str(entry.phase), "name": sanitize_text(entry.name or "")}
@@ -241,28 +243,54 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
         for header, attribute in directions:
             count = getattr(entry, attribute)
             cells[header] = bytes_text(count) if count else ""
-        cells["last: rank, call"] = f"{entry.slowest_task} {entry.last_call.call}"
+        cells[_LAST] = f"{entry.slowest_task} {entry.last_call.call}"
     cells |= {"from (s)": f"{start_s:z.3f}", "time": seconds_text(time_s)}
     return cells | {"tasks": f"{tasks:,}", "calls": f"{calls:,}"}
 
 
 def _fitted(columns: dict[str, list[str]]) -> str:
-    """Format the columns; where they are too wide, leave out some, and cut the last calls."""
-    last = list(columns)[-1]
-    needed = max(map(len, columns[last]), default=0)
+    """Format the columns; where they are too wide, with less in them, else as tables one below another."""
 
-    def room() -> int:
-        others = [max(map(len, [header, *cells])) for header, cells in columns.items() if header != last]
-        return WIDTH - sum(others) - 2 * len(others)
+    def tables() -> Iterator[str]:
+        narrowed = dict(columns)
+        for narrower in _narrowings(narrowed):
+            narrower()
+            yield table_text(*_arguments(narrowed))
+        if "name" in columns:
+            columns["name"] = [_shortened(name, _LONGEST_NAME) for name in columns["name"]]
+        yield folded_table_text(*_arguments(columns))
 
-    for spare in ("share", "tasks", "idle" if "messages" in columns else ""):
-        if room() < needed:
-            columns.pop(spare, None)
-    width = max(room(), _LEAST_LAST)
-    columns[last] = [cell if len(cell) <= width else f"{cell[: width - 1]}…" for cell in columns[last]]
-    headers = [*list(columns)[:-1], last if len(last) <= width else "last"]
-    left = {number for number, header in enumerate(columns) if header in ("name", last)}
-    return table_text(headers, list(zip(*columns.values(), strict=True)), left=left)
+    return first_that_fits(tables())
+
+
+def _arguments(columns: dict[str, list[str]]) -> tuple[list[str], list[tuple[str, ...]], set[int]]:
+    left = {number for number, header in enumerate(columns) if header in ("name", _LAST, "last")}
+    return list(columns), list(zip(*columns.values(), strict=True)), left
+
+
+def _narrowings(columns: dict[str, list[str]]) -> Iterator[Callable[[], object]]:
+    """What makes a table narrower, the least loss first."""
+
+    def replace(header: str, new: str, cell: Callable[[str], str]) -> None:
+        cells = {new if name == header else name: column for name, column in columns.items()}
+        cells[new] = list(map(cell, cells[new]))
+        columns.clear()
+        columns.update(cells)
+
+    yield lambda: None
+    yield lambda: columns.pop("share", None)
+    yield lambda: replace(_LAST, "last", str)
+    yield lambda: replace("last", "last", lambda last: last.replace(" MPI_File_", " "))
+    yield lambda: columns.pop("tasks", None)
+    yield lambda: "messages" in columns and columns.pop("idle", None)
+    yield lambda: replace("from (s)", "from (s)", lambda start: f"{float(start):z.1f}")
+    yield lambda: "name" in columns and replace("name", "name", lambda name: _shortened(name, _SHORT_NAME))
+    yield lambda: replace("last", "last", lambda last: last if last == _NO_DATA else last.split()[0])
+
+
+def _shortened(name: str, most: int) -> str:
+    """Cut the middle out of a long name: names of phases differ in the beginning or in the end."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
 
 
 def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any]) -> str:

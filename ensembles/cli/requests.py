@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -92,9 +92,8 @@ def _text(
     counted: Sequence[dict[str, Any]] = (),
     align_bytes: int | None = None,
 ) -> str:
-    from ensembles.model.table import table_text, text_width
+    from ensembles.model.table import first_that_fits, table_text
     from ensembles.model.units import size_text
-    from ensembles.model.wrapped import WIDTH
     from ensembles.run.requests import REQUEST_HEADERS, notes_on_requests, request_cells
 
     if not found:
@@ -114,17 +113,23 @@ def _text(
         for row in found
         for number, size in enumerate(row.sizes[:limit])
     ]
-    parts = [table_text(headers, totals, left=2)]
-    if text_width(parts[0]) > WIDTH and not any(row[5] for row in totals):
-        shown = [at for at in range(len(headers)) if headers[at] != "collective"]
-        parts = [
-            table_text([headers[at] for at in shown], [[row[at] for at in shown] for row in totals], left=2)
-        ]
+    parts = [first_that_fits(_tables(headers, totals))]
     parts.append(table_text(("API", "op", "request size", "count", "share"), sizes, left=2))
     if counted:
         parts.append(_counted_text(counted, limit))
     notes = notes_on_requests(found, align_bytes, bool(counted))
     return "\n\n".join([*parts, *notes])
+
+
+def _tables(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Format the totals: whole, without a column that has nothing, and as two tables."""
+    from ensembles.model.table import columns_text, folded_table_text, table_text
+
+    yield table_text(headers, rows, left=2)
+    collective = headers.index("collective")
+    if not any(row[collective] for row in rows):
+        yield columns_text(headers, rows, {0, 1}, [at for at in range(len(headers)) if at != collective])
+    yield folded_table_text(headers, rows, left=2, together=(collective - 2, 3), first=2)
 
 
 def _counted_text(counted: Sequence[dict[str, Any]], limit: int) -> str:

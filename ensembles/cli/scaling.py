@@ -87,7 +87,7 @@ def _rate(text: str) -> float:
 
 
 def _text(found: Scaling) -> str:
-    from ensembles.model.table import table_text
+    from ensembles.model.table import folded_table_text
     from ensembles.run.scaling import label_of
 
     rows = [
@@ -118,7 +118,8 @@ def _text(found: Scaling) -> str:
     listed = [run.path for point in found.points for run in point.runs]
     if len(listed) > len(set(listed)):
         notes.append("runs of one task are of both kinds: their one file is shared and per task")
-    return "\n".join([head, "", table_text(headers, rows, left=2), "", *notes])
+    table = folded_table_text(headers, rows, left=2, together=(3, 3), first=3)
+    return "\n".join([head, "", table, "", *notes])
 
 
 def _rate_text(bytes_per_s: float) -> str:

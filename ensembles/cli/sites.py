@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import (
@@ -163,32 +163,32 @@ def _without_site(run: Run, without: int, every: int) -> str:
 
 
 def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
-    from ensembles.model.table import table_text, text_width
+    from ensembles.model.table import first_that_fits, table_text
     from ensembles.model.units import bytes_text, count_text, seconds_text
-    from ensembles.model.wrapped import WIDTH
 
     if not sites:
         return "No calls."
     total_ns = sum(site.exclusive_ns for site in sites)
     # The site comes last, because it may be long.
     headers = ["exclusive", "share", "slowest", "bytes", "calls", "site"]
-    for operations in range(_MOST_OPERATIONS, 0, -1):
-        rows = [
-            [
-                seconds_text(site.exclusive_ns * _NS),
-                share_text(site.exclusive_ns / total_ns, 1) if total_ns else "",
-                seconds_text(site.max_ns * _NS),
-                bytes_text(site.bytes) if site.bytes else "",
-                _operations(site, operations),
-                run.info.label_of_site(site.number),
+
+    def tables() -> Iterator[str]:
+        for operations in range(_MOST_OPERATIONS, 0, -1):
+            rows = [
+                [
+                    seconds_text(site.exclusive_ns * _NS),
+                    share_text(site.exclusive_ns / total_ns, 1) if total_ns else "",
+                    seconds_text(site.max_ns * _NS),
+                    bytes_text(site.bytes) if site.bytes else "",
+                    _operations(site, operations),
+                    run.info.label_of_site(site.number),
+                ]
+                for site in sites[:limit]
             ]
-            for site in sites[:limit]
-        ]
-        table = table_text(headers, rows, left={4, 5})
-        if text_width(table) <= WIDTH:
-            break
-    else:
-        table = _with_sites_below(headers, rows)
+            yield table_text(headers, rows, left={4, 5})
+        yield _with_sites_below(headers, rows)
+
+    table = first_that_fits(tables())
     if len(sites) > limit:
         table += f"\n\n{count_text(len(sites) - limit, 'more site')}: raise --limit to see them"
     return table

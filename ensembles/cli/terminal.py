@@ -5,10 +5,12 @@ The package rich decides what the terminal can do; NO_COLOR and TERM=dumb switch
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
@@ -51,49 +53,73 @@ def show_progress() -> None:
     listen(_Bar())
 
 
+@dataclass
+class _Work:
+    what: str
+    total: int
+    unit: str
+    shown_from: float
+    done: int = 0
+
+
 class _Bar:
-    """A bar that appears when work takes more than a second, and vanishes when it ends."""
+    """A bar that appears when work takes more than a second, and vanishes when it ends.
+
+    The work after it, and the work inside of which it was, has the bar at once.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._progress: Progress | None = None
-        self.begin("reading", "", 0, "events")
+        self._was_shown = -math.inf
+        self._works = [_Work("reading", 0, "events", math.inf)]
 
     def begin(self, work: str, path: str, total: int, unit: str) -> None:
         name = sanitize_text(os.path.basename(os.path.normpath(path)))
-        self._what, self._total, self._unit, self._done = f"{work} {name}", total, unit, 0
-        self._shown_from = time.monotonic() + _QUIET_S
+        with self._lock:
+            self._stop()
+            now = time.monotonic()
+            follows = now - self._was_shown < _QUIET_S
+            self._works.append(_Work(f"{work} {name}", total, unit, now + (0 if follows else _QUIET_S)))
+            self._update(now)
 
     def advance(self, steps: int) -> None:
         with self._lock:
-            self._done += steps
-            if self._done >= self._total:
-                self._stop()  # before other programs write, such as the banner of a replay
-            elif self._progress is None and time.monotonic() > self._shown_from:
-                self._progress = self._made()
-            if self._progress is not None:
-                self._progress.update(self._progress.task_ids[0], completed=self._done)
+            self._works[-1].done += steps
+            self._update(time.monotonic())
 
     def end(self) -> None:
         with self._lock:
             self._stop()
+            if len(self._works) > 1:
+                self._works.pop()
+
+    def _update(self, now: float) -> None:
+        work = self._works[-1]
+        if work.done >= work.total:
+            self._stop()  # before other programs write, such as the banner of a replay
+        elif self._progress is None and now >= work.shown_from:
+            self._progress = self._made(work)
+        if self._progress is not None:
+            self._progress.update(self._progress.task_ids[0], completed=work.done)
 
     def _stop(self) -> None:
         if self._progress is not None:
             self._progress.stop()
+            self._was_shown = time.monotonic()
         self._progress = None
 
-    def _made(self) -> Progress:
+    def _made(self, work: _Work) -> Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + self._unit),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + work.unit),
             TimeRemainingColumn(),
         )
         made = Progress(*columns, console=Console(stderr=True), transient=True)
-        made.add_task(self._what, total=self._total)
+        made.add_task(work.what, total=work.total)
         made.start()
         return made

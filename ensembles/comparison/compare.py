@@ -27,6 +27,7 @@ from ensembles.comparison.whole_runs import quantile_ratios
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
@@ -39,6 +40,7 @@ WAITS_FOR_TASKS = {("mpisync", "wait"), ("mpimsg", "wait")}
 Side = Run | Ensemble | CountedDurations
 
 
+@with_filters
 def compare(
     a: Side | Iterable[Side],
     b: Side | Iterable[Side],
@@ -108,6 +110,7 @@ def compare(
     return compare_samples(samples, names=names, margin=margin, level=level, seed=seed, unit=unit)
 
 
+@with_filters
 def compare_runs(
     groups: Sequence[Sequence[Run]],
     *,

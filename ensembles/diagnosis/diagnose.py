@@ -48,6 +48,7 @@ from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahea
 from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
+from ensembles.passes.progress import advance, announced
 from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import is_meeting
@@ -189,12 +190,14 @@ class DiagnosisPass:
         findings: list[Finding] = []
         hints: list[str] = []
         summaries = {} if group is None else group.summaries
-        for rule in self._wanted:
-            try:
-                needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
-                findings += rule.evaluate(run, needs)
-            except NotApplicable as reason:
-                refused[rule.ID] = reason
+        with announced("examining", run.path, len(self._wanted), "causes"):
+            for rule in self._wanted:
+                try:
+                    needs = {name: summaries[name] for name in rule.NEEDS if name in self.requests}
+                    findings += rule.evaluate(run, needs)
+                except NotApplicable as reason:
+                    refused[rule.ID] = reason
+                advance(1)
         unexplained_s = run_s = late_outside = None
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None

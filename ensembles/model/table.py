@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ensembles.model.wrapped import WIDTH
 
@@ -25,16 +25,50 @@ def table_text(
     str
         Lines without an end of line after the last.
     """
-    import tabulate
-
     columns = range(left) if isinstance(left, int) else left
-    align = ["left" if column in columns else "right" for column in range(len(headers))]
-    padding, tabulate.MIN_PADDING = tabulate.MIN_PADDING, 0
-    try:
-        text: str = tabulate.tabulate(rows, headers, "simple", disable_numparse=True, colalign=align)
-    finally:
-        tabulate.MIN_PADDING = padding
+    cells = [[str(cell).strip() for cell in row] for row in (headers, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+    def line(texts: Sequence[str]) -> str:
+        padded = (
+            text.ljust(width) if at in columns else text.rjust(width)
+            for at, (text, width) in enumerate(zip(texts, widths, strict=True))
+        )
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
+
+
+def first_that_fits(tables: Iterable[str]) -> str:
+    """Return the first text that is as wide as a terminal at most, else the last one.
+
+    Parameters
+    ----------
+    tables : iterable of str
+        At least one; the best first. None is made after the one that fits.
+
+    Examples
+    --------
+    >>> from ensembles.model.table import first_that_fits
+    >>> first_that_fits(["name " * 20, "name", "n"])
+    'name'
+    """
+    text = ""
+    for text in tables:
+        if text_width(text) <= WIDTH:
+            break
     return text
+
+
+def columns_text(
+    headers: Sequence[str], rows: Sequence[Sequence[object]], left: Collection[int], shown: Sequence[int]
+) -> str:
+    """Format a table of some of its columns, which are given by their indices, as those to the left are."""
+    return table_text(
+        [headers[at] for at in shown],
+        [[row[at] for at in shown] for row in rows],
+        [place for place, at in enumerate(shown) if at in left],
+    )
 
 
 def folded_table_text(
@@ -42,6 +76,7 @@ def folded_table_text(
     rows: Sequence[Sequence[object]],
     left: int | Collection[int] = 1,
     together: Sequence[int] = (),
+    first: int = 1,
 ) -> str:
     """Format a table that is as wide as a terminal at most, if need be as several, one below the other.
 
@@ -52,12 +87,14 @@ def folded_table_text(
     left : int or collection of int
         As for `table_text`.
     together : sequence of int
-        Numbers of columns, after the first, that are in one table if they fit into it; empty: one each.
+        Numbers of columns, after the first ones, that are in one table if they fit into it; empty: one each.
+    first : int
+        Number of columns with which each table begins.
 
     Returns
     -------
     str
-        Each table begins with the first column. A table that has only one further column may be wider.
+        A table that has only one further column may be wider.
 
     Examples
     --------
@@ -71,16 +108,11 @@ def folded_table_text(
         return whole
 
     def part(columns: Sequence[int]) -> str:
-        chosen = [0, *columns]
-        return table_text(
-            [headers[at] for at in chosen],
-            [[row[at] for at in chosen] for row in rows],
-            [place for place, at in enumerate(chosen) if at in left],
-        )
+        return columns_text(headers, rows, left, [*range(first), *columns])
 
     tables: list[list[int]] = []
-    at = 1
-    for count in together or [1] * (len(headers) - 1):
+    at = first
+    for count in together or [1] * (len(headers) - first):
         block = list(range(at, at + count))
         at += count
         fits = text_width(part(block)) <= WIDTH

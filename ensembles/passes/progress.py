@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Listener(Protocol):
-    """What a program shows of its work. Threads of a pass call `advance`."""
+    """What a program shows of its work. Threads of a pass call `advance`.
+
+    Work may begin inside other work, which goes on when it has ended.
+    """
 
     def begin(self, work: str, path: str, total: int, unit: str) -> None:
         """Work on a path begins, such as "reading", which takes about `total` steps: "events", "parts"."""

@@ -15,6 +15,7 @@ from ensembles.model.events import Call
 from ensembles.model.units import bytes_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.callsums import operations_of_transfers
@@ -104,6 +105,7 @@ class RequestTotals:
         return asdict(self) | shares
 
 
+@with_filters
 def requests_of_run(
     run: Run, align_bytes: int | None = None, most: int = MOST_SIZES, **filters: Unpack[Filters]
 ) -> list[RequestTotals]:

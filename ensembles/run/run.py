@@ -19,6 +19,7 @@ from ensembles.passes.reading import ReadRequest
 from ensembles.passes.start_order import sort_by_rank_and_start
 from ensembles.passes.summary import S
 from ensembles.readers.common.source import EventSource
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.reading import RunReading
 from ensembles.run.selection import Filters, Selection
 from ensembles.run.totals import RunWithTotals
@@ -294,6 +295,7 @@ class Run(RunWithTotals):
         """
         return surroundings_of(self.reading.source)
 
+    @with_filters
     def select(self, **filters: Unpack[Filters]) -> Events:
         """Read the events that match filters.
 
@@ -343,6 +345,7 @@ class Run(RunWithTotals):
         """
         return self.reading.chosen_by(Selection.parse(**filters).for_run(self))
 
+    @with_filters
     def ensemble(
         self, per: Per = "call", quantity: Quantity = "duration", **filters: Unpack[Filters]
     ) -> Ensemble:

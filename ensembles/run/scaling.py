@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, share_text
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.headline import find_headline
 from ensembles.run.information import sums_of
 from ensembles.run.selection import Filters, Selection
@@ -152,6 +153,7 @@ class Scaling:
         return asdict(self)
 
 
+@with_filters
 def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters]) -> RunRate:
     """Compute the rate of a run.
 
@@ -226,6 +228,7 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
     )
 
 
+@with_filters
 def scaling(
     runs: Iterable[Run],
     direction: Direction = "write",

@@ -14,6 +14,7 @@ from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.summaries.totals_by import KeyTotals, TotalsBy
@@ -111,6 +112,7 @@ class RankTotals(Totals):
     host: str
 
 
+@with_filters
 def totals_by_file(run: Run | Events, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
     """Compute the totals of each file of a run, or of events; see `ensembles.run.run.Run.by_file`."""
     if isinstance(run, Events):
@@ -136,6 +138,7 @@ def files_from_sums(run: Run | Events, found: Sequence[KeyTotals], by: Order = "
     return sorted(rows, key=lambda row: (-row.order(by), row.path))
 
 
+@with_filters
 def totals_by_rank(run: Run | Events, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
     """Compute the totals of each rank of a run, or of events; see `ensembles.run.run.Run.by_rank`.
 

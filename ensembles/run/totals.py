@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, cast
 
 from ensembles.model import extensions
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters, Selection
 from ensembles.summaries.bysite import BySite, SiteTotals
 from ensembles.summaries.cells import CellSummary
@@ -37,6 +38,7 @@ class RunWithTotals:
         summary = self._run.reading.source.summary()
         return self._run.summarize(_empty_summary) if summary is None else summary
 
+    @with_filters
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
         """Compute the totals of each place in the program that led to calls.
 
@@ -65,6 +67,7 @@ class RunWithTotals:
             self._run.info.label_of_site
         )
 
+    @with_filters
     def by_file(self, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
         """Compute the totals of each file: calls, bytes, rates while data moved, time in I/O.
 
@@ -93,6 +96,7 @@ class RunWithTotals:
 
         return totals_by_file(self._run, by, **filters)
 
+    @with_filters
     def by_rank(self, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
         """Compute the totals of each rank that made calls: calls, bytes, rates, time in I/O and waiting.
 
@@ -123,6 +127,7 @@ class RunWithTotals:
 
         return totals_by_rank(self._run, by, **filters)
 
+    @with_filters
     def rate(self, **filters: Unpack[Filters]) -> RunRates:
         """Compute the data rates: curve over time, plateaus and bursts of reads and of writes.
 
@@ -151,6 +156,7 @@ class RunWithTotals:
 
         return compute_rates(self._run, Selection.parse(**filters))
 
+    @with_filters
     def ordinals(self, within: Literal["file", "phase"] = "file", **filters: Unpack[Filters]) -> RunOrdinals:
         """Compute the durations of one kind of calls by call index, and test their trend.
 

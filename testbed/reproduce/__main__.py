@@ -18,8 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from tabulate import tabulate
-
+from ensembles.model.table import table_text
 from testbed.reproduce import benchio, gcrm, ior, madbench, sdumont, tapioca
 from testbed.reproduce.figure import HEADERS, Figure, rows_of, summary
 from testbed.reproduce.fitted import listed, told
@@ -83,7 +82,7 @@ def main() -> int:
         by_seed = list(pool.map(work, seeds))
     once = figures_of(args.seed, [case for case in cases if case in SAME], args.keep)
     rows = rows_of([figures + once for figures in by_seed])
-    print(tabulate([row.cells() for row in rows], HEADERS, disable_numparse=True))
+    print(table_text(HEADERS, [row.cells() for row in rows]))
     print()
     sentences = [*summary(rows), *told([kept(row) for row in rows])]
     print("\n".join(sentences))

@@ -12,10 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tabulate import tabulate
-
 from ensembles.model.errors import EnsioError
 from ensembles.model.filters import parse_size
+from ensembles.model.table import table_text
 from testbed.tapioca import paper
 from testbed.tapioca.described import hacc, side_by_side
 from testbed.tapioca.machine_files import MIB, names, read_machine
@@ -150,7 +149,7 @@ def main(words: list[str] | None = None) -> int:
     if args.json:
         print(json.dumps(rows, indent=2))
     else:
-        print(tabulate([row.values() for row in rows], list(rows[0]), disable_numparse=True))
+        print(table_text(list(rows[0]), [list(row.values()) for row in rows]))
     return 0
 
 

@@ -10,7 +10,7 @@ demo_packages=(fio)
 test_packages=(btrfs-progs chromium clang fio fish fuse3 gfortran git hdf5-tools libclang-rt-14-dev libfuse3-dev libhdf5-dev
     libhdf5-mpich-dev libmpich-dev libnetcdf-dev libnetcdf-mpi-dev libnetcdff-dev libpnetcdf-dev mpich munge musl-tools
     ninja-build otf2-tools postgresql python3-mpi4py slurm-client slurmctld slurmd sqlite3 strace valgrind zsh)
-long_packages=(libpython3.11-testsuite nginx-light nodejs redis-server)
+long_packages=(firefox-esr libpython3.11-testsuite nginx-light node-configurable-http-proxy nodejs redis-server)
 real_packages=(glusterfs-server iproute2 util-linux xfsprogs)
 # `./dev lint --quick`, and what the whole of it needs more.
 quick_lint_packages=(clang-format git shellcheck)

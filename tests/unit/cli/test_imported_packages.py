@@ -38,8 +38,8 @@ heavy = sorted(set(json.loads(sys.argv[2])) & set(sys.modules))
 print(json.dumps([code, heavy, os.environ.get("OPENBLAS_NUM_THREADS")]))
 """
 
-READING = ["numpy", "tabulate"]
-TESTING = ["numpy", "scipy", "tabulate"]
+READING = ["numpy"]
+TESTING = ["numpy", "scipy"]
 
 
 def imported_by(*arguments: object, **environment: str) -> tuple[int, list[str], str | None]:

@@ -26,7 +26,7 @@ def run(tmp_path_factory):
 
 
 def test_modes_of_writes_are_the_fair_share_and_its_harmonics(run):
-    done = ensio("modes", run, "--op", "write", "--json", "--limit", f"{64 * TASKS}MiB/s", "--tasks", TASKS)
+    done = ensio("modes", run, "--op", "write", "--json", "--maximum", f"{64 * TASKS}MiB/s", "--tasks", TASKS)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["n"] == 400 * TASKS
@@ -60,12 +60,12 @@ def test_few_calls_are_told_in_one_sentence(run):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--limit", "1GB/s"], "needs both --limit and --tasks"),
-        (["--tasks", "4"], "needs both --limit and --tasks"),
-        (["--limit", "1GB/h", "--tasks", "4"], "write it like 16GB/s"),
-        (["--limit", "0", "--tasks", "4"], "give a positive rate"),
-        (["--limit", "much", "--tasks", "4"], "write it like 4096 or 1MiB"),
-        (["--op", "open", "--limit", "1GB/s", "--tasks", "4"], "a fair share needs calls"),
+        (["--maximum", "1GB/s"], "needs both --maximum and --tasks"),
+        (["--tasks", "4"], "needs both --maximum and --tasks"),
+        (["--maximum", "1GB/h", "--tasks", "4"], "write it like 16GB/s"),
+        (["--maximum", "0", "--tasks", "4"], "give a positive rate"),
+        (["--maximum", "much", "--tasks", "4"], "write it like 4096 or 1MiB"),
+        (["--op", "open", "--maximum", "1GB/s", "--tasks", "4"], "a fair share needs calls"),
     ],
 )
 def test_wrong_use_is_told_in_one_sentence(run, options, told):
@@ -73,3 +73,9 @@ def test_wrong_use_is_told_in_one_sentence(run, options, told):
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stdout == ""
+
+
+def test_the_former_name_of_the_maximum_is_taken_and_not_shown(run):
+    words = ["modes", run, "--op", "write", "--json", "--tasks", TASKS]
+    assert ensio(*words, "--limit", "1GB/s").stdout == ensio(*words, "--maximum", "1GB/s").stdout
+    assert "--limit" not in ensio("modes", "--help").stdout

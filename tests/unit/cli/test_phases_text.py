@@ -62,14 +62,57 @@ def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
     assert without_data([replace(entry, name="S") for entry in MADBENCH]) == []
 
 
-def test_a_long_last_call_is_cut_and_not_the_numbers(phases: Phases) -> None:
+def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> None:
     result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
     totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
     text = phases_text(phases, totals, 50, result)
     assert max(map(len, text.splitlines())) <= 80
-    assert "3 MPI_File_" in text
+    assert "3 write_at_all" in text
+    assert "…" not in text
     assert "1.00 MiB" in text
     assert "Most in phase 1, 250 ms: rank 3 came last, with MPI_File_write_at_all" in text.replace("\n", " ")
+
+
+RESULT = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
+
+
+def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
+    """Phases of GCRM's kernel with 10,240 tasks: long names, and last calls with five digits of a rank."""
+    last = CriticalCall("H5Fclose", "hdf5", "/scratch/gcrm.h5", 1.0, 0.5)
+    name = "metadata-of-six-records"
+    row = replace(totals_of(7, 98 << 30, 10240, name), calls=349438, bytes_read=153 << 20, last_call=last)
+    row = replace(row, slowest_task=10238, lost_s=155000.0, start_s=1150.108)
+    text = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT)
+    assert max(map(len, text.splitlines())) <= 80
+    tables = [line.split() for line in text.splitlines() if line.startswith("phase ")]
+    assert len(tables) == 2
+    assert all(
+        told in text for told in (name, "349,438", "1150.108", "153 MiB", "98.0 GiB", "10238 H5Fclose")
+    )
+    assert "…" not in text
+
+
+def test_what_matters_least_is_left_out_first(phases: Phases) -> None:
+    def table_of(**changes) -> list[str]:
+        row = replace(totals_of(7, 98 << 30, name="input"), bytes_read=98 << 30, **changes)
+        lines = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT).splitlines()
+        assert max(map(len, lines)) <= 80
+        return [line for line in lines if line.startswith(("phase", "    7"))]
+
+    last = CriticalCall("read", "posix", "/scratch/in", 1.0, 0.5)
+    head, row = table_of(last_call=last, calls=8)
+    assert " ".join(head.split()) == "phase name from (s) time tasks calls read written idle last"
+    assert row.endswith("3 read")
+    head, row = table_of(last_call=last, calls=1_234_567, start_s=1459.282, lost_s=1481.0)
+    assert "tasks" not in head
+    assert row.split()[-2:] == ["s", "3"]
+
+
+def test_a_name_of_any_length_fits(phases: Phases) -> None:
+    row = totals_of(7, 1 << 20, name="a/very-long-name-that-a-program-gave/" * 10 + "end")
+    text = phases_text(phases, [row], 50, RESULT)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "/end " in text
 
 
 def test_chosen_phases_are_not_folded_and_collective_calls_have_a_sentence(

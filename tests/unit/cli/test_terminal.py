@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ensembles.cli import terminal
 from ensembles.model.wrapped import WIDTH, with_wrapped_lines
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -74,6 +75,57 @@ def test_a_pass_shows_how_far_it_is(run: Path) -> None:
     short = "import sys; from ensembles.cli.main import main; sys.exit(main(sys.argv[1:]))"
     _, text = on_terminal("ranks", run, program=short)
     assert "reading run" not in text
+
+
+def test_a_report_shows_what_it_does_after_the_pass(run: Path, tmp_path: Path) -> None:
+    _, text = on_terminal("report", run, "-o", tmp_path / "report.html")
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    for work in ("reading run", "finding modes of run", "examining run", "drawing run", "writing report"):
+        assert work in shown
+    assert re.search(r"\d+ of \d+ causes", shown)
+    assert re.search(r"\d+ of \d+ pictures", shown)
+
+
+def test_work_inside_other_work_and_after_it_has_the_bar_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now)
+    shown: list[str] = []
+
+    class Shown:
+        task_ids = (0,)
+
+        def stop(self) -> None:
+            shown.append("")
+
+        def update(self, _: int, completed: int) -> None:
+            shown[-1] = f"{shown[-1].partition(':')[0]}: {completed}"
+
+    def made(_: object, work: terminal._Work) -> Shown:
+        shown.append(work.what)
+        return Shown()
+
+    monkeypatch.setattr(terminal._Bar, "_made", made)
+    bar = terminal._Bar()
+    bar.begin("drawing", "a/run", 3, "pictures")
+    bar.advance(1)
+    assert shown == []  # less than a second
+    now += 1.5
+    bar.begin("reading", "a/run", 10, "events")
+    bar.advance(1)
+    assert shown == []
+    now += 1.5
+    bar.advance(1)
+    assert shown == ["reading run: 2"]
+    bar.end()
+    bar.advance(1)
+    assert shown == ["reading run: 2", "", "drawing run: 2"]
+    bar.end()
+    bar.begin("writing", "report", 2, "pictures")
+    assert shown[-2:] == ["", "writing report: 0"]
+    bar.end()
+    now += 60
+    bar.begin("reading", "b", 2, "events")
+    assert shown[-1] == ""
 
 
 def test_messages_keep_words_whole_on_a_terminal(tmp_path: Path) -> None:

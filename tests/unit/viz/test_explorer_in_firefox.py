@@ -18,7 +18,7 @@ if importlib.util.find_spec("websocket") is None:
 from firefox import Firefox, firefox, running_firefox
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(firefox() is None, reason="no Firefox on PATH: it is not tried"),
 ]
 

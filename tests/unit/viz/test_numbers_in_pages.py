@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import shutil
-import subprocess
 
 import pytest
+
+if importlib.util.find_spec("playwright") is None:
+    pytest.skip("playwright is not installed: no browser is tried", allow_module_level=True)
+
+from browser import FLAGS, chromium
+from playwright.sync_api import sync_playwright
 
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.viz.style import NUMBERS_JS
@@ -33,17 +38,18 @@ TIMES_S = [
 SIZES = [0, 1, 1023, 1024, 1536, 10 * 1024, 102_399, 1_048_570, 1 << 20, 5 << 30, 3 << 50]
 
 
-@pytest.mark.skipif(
-    shutil.which("node") is None, reason="no node on PATH: JavaScript is tried in a browser only"
-)
+@pytest.mark.skipif(chromium() is None, reason="no Chromium on PATH: pages are not tried")
 def test_times_and_sizes_are_written_as_in_python() -> None:
-    program = f"""{NUMBERS_JS}
+    program = f"""(() => {{
+        {NUMBERS_JS}
         const [times, sizes] = {json.dumps([TIMES_S, SIZES])};
         const moments = [1.74e-3, 1.799e-3, 107.1204, 0, 5e-8, 1234.5];
-        console.log(JSON.stringify([times.map(time_text), sizes.map(bytes_text), moments.map(moment_text)]));
-    """
-    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
-    times, sizes, moments = json.loads(done.stdout)
+        return [times.map(time_text), sizes.map(bytes_text), moments.map(moment_text)];
+    }})()"""
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        times, sizes, moments = running.new_page().evaluate(program)
+        running.close()
     assert times == [seconds_text(each) for each in TIMES_S]
     assert sizes == [bytes_text(each) for each in SIZES]
     assert moments == ["1.740 ms", "1.799 ms", "107.120 s", "0 ns", "50 ns", "1,234.500 s"]

@@ -1,0 +1,56 @@
+"""Filters by name: completion in IPython and Jupyter and ``help()`` do not look into ``**filters``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any, TypeVar
+
+from ensembles.run.selection import Filters
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_TYPES = {name: getattr(kind, "__forward_arg__", kind) for name, kind in Filters.__annotations__.items()}
+
+
+def with_filters(function: _Function) -> _Function:
+    """Name each filter in the signature of a function that takes ``**filters``.
+
+    Type checkers read ``Unpack[Filters]``. Programs that complete what is typed (jedi, and so IPython and
+    Jupyter) and ``help()`` ask `inspect.signature` instead.
+
+    Parameters
+    ----------
+    function : function
+        Its last parameter is ``**filters``.
+
+    Returns
+    -------
+    function
+        The same one.
+
+    Examples
+    --------
+    >>> import inspect
+    >>> from ensembles.run.filter_arguments import with_filters
+    >>> @with_filters
+    ... def count(run, **filters): ...
+    >>> list(inspect.signature(count).parameters)[:4]
+    ['run', 'op', 'call', 'layer']
+    """
+    found = signature(function)
+    *others, last = found.parameters.values()
+    assert last.kind is Parameter.VAR_KEYWORD
+    named = {other.name for other in others}
+    filters = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=False if name == "per_byte" else None,
+            annotation=_TYPES[name],
+        )
+        for name in Filters.__annotations__
+        if name not in named
+    ]
+    function.__signature__ = found.replace(parameters=[*others, *filters])  # type: ignore[attr-defined]
+    return function
