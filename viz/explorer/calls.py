@@ -31,6 +31,11 @@ TABLE_ROWS = 50
 _MOST_SPREAD = 100_000
 """Of more marked calls, the bytes of each are drawn at the middle of the call, and not spread over it."""
 
+_MOST_NESTED = 1_000_000
+"""Of more calls of a selection, those inside others are drawn too, which makes their pixels stronger."""
+
+_LATEST = 1 << 61
+
 Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 """Edges of bins in s, and numbers of calls, by class of operations."""
 
@@ -124,10 +129,14 @@ class HeldCalls(Calls):
         Number of tasks of the run.
     places : ndarray of int, optional
         Indices of the calls among `events`, rising. Default: all of them.
+    is_part : bool
+        The `events` are some calls of the run: those that contain them may be missing.
     """
 
-    def __init__(self, events: Events, tasks: int, places: np.ndarray | None = None) -> None:
-        self.tasks = tasks
+    def __init__(
+        self, events: Events, tasks: int, places: np.ndarray | None = None, *, is_part: bool = False
+    ) -> None:
+        self.tasks, self._is_part = tasks, is_part
         self._of, self._places = events, places
         self._columns: dict[str, np.ndarray] = {}
         self._told: dict[str, Any] = {}
@@ -203,7 +212,7 @@ class HeldCalls(Calls):
 
     def _raster(self) -> Raster:
         raster = Raster(self.tasks, rows=ROWS, cells=CELLS)
-        raster.add(self._some(*Raster.columns))
+        raster.add(self._of_raster())
         return raster
 
     def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:
@@ -328,7 +337,20 @@ class HeldCalls(Calls):
         return raster_of_window(self._of_raster(), window, ROWS, 2 * CELLS), window.first
 
     def _of_raster(self) -> Events:
-        return self._of if self._places is None else self._some(*Raster.columns)
+        return cast(Events, self._once("of raster", self._drawn_calls))
+
+    def _drawn_calls(self) -> Events:
+        """Return the calls as the trace diagram draws them: each takes time, unless it is inside another."""
+        if self._places is None and not self._is_part:
+            return self._of
+        some = self._some("rank", "thread", "call")
+        start, duration = self.column("start"), self.column("duration")
+        if self._places is not None:
+            duration = np.maximum(duration, 1)
+        columns = {name: getattr(some, name) for name in ("rank", "thread", "call")}
+        columns |= {"start": start, "duration": duration}
+        columns["depth"] = depth_among(**{**columns, "depth": self.column("depth")})
+        return Events.partly(columns, self._of.calls, self._of.files, self._of.sites)
 
     def inside(self, window: Window) -> Events:
         if self._places is None:
@@ -339,6 +361,46 @@ class HeldCalls(Calls):
 
     def ensemble(self) -> Ensemble:
         return self.events.ensemble()
+
+
+def depth_among(
+    rank: np.ndarray, thread: np.ndarray, start: np.ndarray, duration: np.ndarray, depth: np.ndarray, **_: Any
+) -> np.ndarray:
+    """Return 1 for calls that are inside others of the same calls, 0 for the rest.
+
+    Parameters
+    ----------
+    rank, thread, start, duration, depth : ndarray of int, shape (n,)
+        Columns of calls; `depth` is the number of all calls around each, of which some are missing here.
+
+    Returns
+    -------
+    ndarray
+        Like `depth`.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.calls import depth_among
+    >>> zero = np.zeros(3, np.int64)
+    >>> depth_among(zero, zero, np.array([0, 2, 9]), np.array([5, 1, 1]), np.array([0, 1, 1]))
+    array([0, 1, 0])
+    """
+    inner = np.zeros_like(depth)
+    if not depth.any() or len(depth) > _MOST_NESTED:
+        return inner
+    order = np.lexsort((depth, start, thread, rank))
+    begin, end = start[order], (start + duration)[order]
+    tasks, threads = rank[order], thread[order]
+    changed = (tasks[1:] != tasks[:-1]) | (threads[1:] != threads[:-1])
+    # Tasks one after the other on one axis: the latest end so far is then one of the same thread.
+    length = int(end.max()) - int(begin.min()) + 1
+    if int(changed.sum()) > _LATEST // length:
+        return inner
+    shift = np.append(0, np.cumsum(changed)) * length
+    latest = np.maximum.accumulate(end + shift)[:-1]
+    is_inside = ((end + shift)[1:] <= latest) & ((begin + shift)[1:] < latest) & ~changed
+    inner[order[1:]] = is_inside
+    return inner
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:

@@ -177,7 +177,8 @@ class Shown:
         return self._held(self.filtered(view))
 
     def _held(self, events: Events) -> HeldCalls:
-        return events.remembered(("calls", self.run.tasks), partial(HeldCalls, tasks=self.run.tasks))
+        make = partial(HeldCalls, tasks=self.run.tasks, is_part=events is not self.events)
+        return events.remembered(("calls", self.run.tasks), make)
 
     def marked_calls(self, view: View) -> Calls | None:
         """Return the marked calls, for pictures and tables; None: no mark.
