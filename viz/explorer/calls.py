@@ -13,7 +13,7 @@ from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.offset_map import OffsetMap, PlacedCalls
+from ensembles.summaries.offset_map import OffsetMap, PlacedCalls, WindowMap
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import map_of_events
@@ -96,6 +96,13 @@ class Calls(ABC):
     @abstractmethod
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
         """Return the bytes of these calls by offset and time, in the file of another map; None: none."""
+
+    @abstractmethod
+    def bytes_within(self, whole: OffsetMap, span_ns: tuple[int, int]) -> OffsetMap | None:
+        """Return the bytes that these calls moved in a time, in the file of another map.
+
+        None: they have not been read, or are too many to read.
+        """
 
     @abstractmethod
     def by_rank(self) -> dict[str, np.ndarray]:
@@ -265,6 +272,14 @@ class HeldCalls(Calls):
             found.add(self._some(*OffsetMap.columns))
         return found if found.calls else None
 
+    def bytes_within(self, whole: OffsetMap, span_ns: tuple[int, int]) -> OffsetMap | None:
+        key = whole.file, whole.layer, span_ns
+        if self._told.get("window of offsets", (None,))[0] != key:
+            found = window_of_map(whole, span_ns)
+            found.add(self._of if self._places is None else self._some(*OffsetMap.columns))
+            self._told["window of offsets"] = key, found
+        return cast(OffsetMap, self._told["window of offsets"][1])
+
     def _io(self) -> np.ndarray | None:
         """Return the indices of the calls that do not wait for other tasks; None: all."""
         return cast("np.ndarray | None", self._once("io", self._find_io))
@@ -361,6 +376,12 @@ class HeldCalls(Calls):
 
     def ensemble(self) -> Ensemble:
         return self.events.ensemble()
+
+
+def window_of_map(whole: OffsetMap, span_ns: tuple[int, int]) -> WindowMap:
+    """Return an empty map of a time, with the offsets of another map."""
+    offsets = int(whole.offset_edges[0]), int(whole.offset_edges[-1])
+    return WindowMap(whole.file, whole.layer, whole.tasks, span_ns, offsets)
 
 
 def depth_among(

@@ -105,7 +105,7 @@ class TraceDiagram:
         self.figure.xaxis.formatter = scaled_ticks(unit_s)
         self._images: list[GlyphRenderer[Any]] = []
         self._all, self._mapper = self._add(_alphas(1.0))
-        self._marked, _ = self._add(_marked_alphas())
+        self._marked, _ = self._add(marked_alphas())
         self._calls = ColumnDataSource(call_columns(Events.empty()))
         add_calls(self.figure, self._calls)
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
@@ -311,7 +311,7 @@ def _alphas(most: float) -> list[str]:
     return [f"#000000{round(255 * most * (share / 255) ** 0.4):02x}" for share in range(256)]
 
 
-def _marked_alphas() -> list[str]:
+def marked_alphas() -> list[str]:
     """Opacity by share of marked calls: those that fill the least part of a pixel can be seen too."""
     shares = np.arange(1, 256) / 255
     opacities = _LEAST_OPACITY + (1 - _LEAST_OPACITY) * shares**0.6

@@ -26,13 +26,22 @@ from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
 from ensembles.summaries.from_cells import histogram_from_cells
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
 from ensembles.viz.data_for import data_for
 from ensembles.viz.explorer.background import Background
-from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
+from ensembles.viz.explorer.calls import (
+    CELLS,
+    ROWS,
+    Calls,
+    by_class,
+    rank_columns,
+    slowest_columns,
+    window_of_map,
+)
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown
 from ensembles.viz.explorer.summed import (
     FileBytes,
@@ -70,6 +79,14 @@ class _WindowOf:
 @dataclass(frozen=True)
 class _RatesOf:
     """The rates of some calls in a time."""
+
+    selection: Selection
+    span_ns: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _BytesOf:
+    """The bytes by offset of some calls in a time."""
 
     selection: Selection
     span_ns: tuple[int, int]
@@ -213,6 +230,7 @@ class LargeRun(Shown):
             "",
             self._ask(Selection()),
             partial(self._rates, Selection()),
+            partial(self._bytes, Selection()),
             partial(self._ensemble, Selection()),
             "The slowest calls and the offsets are being read.",
         )
@@ -310,6 +328,7 @@ class LargeRun(Shown):
             others: dict[str, Any] = {
                 "ask": self._ask(selection),
                 "rates_in": partial(self._rates, selection),
+                "bytes_of": partial(self._bytes, selection),
                 "durations_of": partial(self._ensemble, selection),
                 "reading": _reading(share, "calls"),
             }
@@ -329,6 +348,7 @@ class LargeRun(Shown):
             self.run.tasks,
             ask=self._ask(selection),
             rates_in=partial(self._rates, selection),
+            bytes_of=partial(self._bytes, selection),
             durations_of=partial(self._ensemble, selection),
             reading=_reading(0, "calls"),
         )
@@ -344,10 +364,27 @@ class LargeRun(Shown):
             view.ranks,
             ask=self._ask(selection),
             rates_in=partial(self._rates, selection),
+            bytes_of=partial(self._bytes, selection),
             durations_of=partial(self._ensemble, selection),
             reading=_ROUNDED,
             is_bound=True,
         )
+
+    def _bytes(self, selection: Selection, span_ns: tuple[int, int]) -> OffsetMap | None:
+        """Return the bytes by offset of a time, as `_rates`."""
+        key = _BytesOf(selection, span_ns)
+        found: OffsetMap | None = self._found.get(key)
+        if found is None and self._base.offsets is not None and self._expected(*span_ns) <= _MOST_FOR_WINDOW:
+            self._background.ask(key, partial(self._read_bytes, key, self._base.offsets))
+            found = self._found.get(key)
+        return found
+
+    def _read_bytes(self, key: _BytesOf, whole: OffsetMap) -> Iterator[None]:
+        under_way = replace(key.selection, under_way_ns=key.span_ns)
+        request = SummaryRequest(not_kept(partial(window_of_map, whole, key.span_ns)))
+        self._remember(key, self.run.summarize({"bytes": request}, selection=under_way)["bytes"])
+        self.version += 1
+        yield
 
     def _rates(self, selection: Selection, span_ns: tuple[int, int]) -> RateCurve | None:
         """Return the rates of a time once its calls have been read; None: not yet, or there are too many."""

@@ -88,12 +88,12 @@ class Panel:
         self.marked = self.shown.marked_calls(view)
         self.show_window(view)
         self.durations.mark(self.marked, view)
-        self.offsets.mark(self.marked, view)
 
     def show_window(self, view: View) -> None:
-        """Show the window of a view in the trace diagram and in the rates."""
+        """Show the window of a view in the trace diagram, the rates and the offsets."""
         self.diagram.show(self.marked, self._own(view))
         self.rates.show(self.marked, view.zoom_s)
+        self.offsets.show(self.marked, view)
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on.
