@@ -1,6 +1,8 @@
 """Measure the explorer in Chromium: the first page, and marks and zooms from the mouse to the pixels.
 
-A time ends in the frame after the one in which Bokeh has painted the new image of the trace diagram.
+A time ends in the frame after the one in which Bokeh has painted the new image of the trace diagram. Times at
+the server are those of its answers, the largest of each gesture. Zooms are made three times, each within the
+one before, half a second after its pixels: calls of the zoom before are still being read.
 """
 
 from __future__ import annotations
@@ -13,11 +15,16 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 from tabulate import tabulate
+
+from ensembles.cli.main import main as main_of_ensio
+from ensembles.viz.explorer.page import Explorer
 
 FLAGS = [
     "--no-sandbox",
@@ -49,11 +56,17 @@ _WATCH = """(which) => {
     const [view] = Bokeh.index.query((each) => each.model.name === 'explorer_trace');
     const source = view.model.renderers[which].data_source;
     const times = window.measured = {};
+    const span = view.model.x_range.end - view.model.x_range.start;
+    // The calls of the zoom before come as a fine image of a window twice as long as it was.
+    const isOfBefore = () => which === 0 && source.data.dw[0] > 1.5 * span
+        && source.data.image[0].shape[1] > 300;
     const began = () => { times.began = performance.now(); };
     document.addEventListener('mouseup', began, {capture: true, once: true});
     window.unwatch?.();
     const paint = view.paint;
-    const changed = () => { if (times.began !== undefined) times.data ??= performance.now(); };
+    const changed = () => {
+        if (times.began !== undefined && !isOfBefore()) times.data ??= performance.now();
+    };
     source.properties.data.change.connect(changed);
     view.paint = function (...rest) {
         const result = paint.apply(this, rest);
@@ -84,16 +97,23 @@ def main() -> None:
     parser.add_argument("run")
     parser.add_argument("--times", type=int, default=10, help="of each (default: %(default)s)")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--serve", metavar="TIMES", help="serve, and write the times of answers into a file")
     args = parser.parse_args()
-    command = [sys.executable, "-m", "ensembles.cli.main", "serve", args.run]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert server.stdout is not None
-    link = server.stdout.readline().strip()
-    try:
-        found = measured(link, args.times)
-    finally:
-        server.terminate()
-        server.wait()
+    if args.serve:
+        serve(args.run, args.serve)
+        return
+    with tempfile.TemporaryDirectory(prefix="ensio-pixels-") as folder:
+        answers = Path(folder, "answers")
+        answers.touch()
+        command = [sys.executable, __file__, args.run, "--serve", str(answers)]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert server.stdout is not None
+        link = server.stdout.readline().strip()
+        try:
+            found = measured(link, args.times, answers)
+        finally:
+            server.terminate()
+            server.wait()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     if args.json:
         print(json.dumps(found | {"server_cpu_s": used.ru_utime + used.ru_stime}))
@@ -106,7 +126,21 @@ def main() -> None:
     print(tabulate(rows, ["ms", "n", "least", "median", "most"]))
 
 
-def measured(link: str, times: int) -> dict[str, list[float]]:
+def serve(run: str, answers: str) -> None:
+    """Serve a run as `ensio serve` does, and write the time of each answer into a file."""
+    look = Explorer.look
+
+    def timed(self: Explorer, *args: Any, **named: Any) -> None:
+        began = time.perf_counter()
+        look(self, *args, **named)
+        with open(answers, "a", encoding="utf-8") as file:
+            file.write(f"{(time.perf_counter() - began) * 1e3}\n")
+
+    Explorer.look = timed  # type: ignore[method-assign]
+    sys.exit(main_of_ensio(["serve", run]))
+
+
+def measured(link: str, times: int, answers: Path) -> dict[str, list[float]]:
     """Measure all, in ms."""
     found: dict[str, list[float]] = {}
     draw = random.Random(1)
@@ -119,15 +153,22 @@ def measured(link: str, times: int) -> dict[str, list[float]]:
             page.close()
         page = _opened(browser, link)
         page.wait_for_timeout(5000)
-        for tool, which, what in (("BoxSelectTool", 1, "rectangle"), ("BoxZoomTool", 0, "zoom")):
+        for tool, which, gestures in (
+            ("BoxSelectTool", 1, ["rectangle"]),
+            ("BoxZoomTool", 0, ["zoom", "zoom in it", "zoom in that"]),
+        ):
             page.evaluate(_ACTIVATE, tool)
             for _ in range(times):
-                left, top = draw.uniform(0.1, 0.6), draw.uniform(0.1, 0.6)
-                wide, high = draw.uniform(0.1, 0.3), draw.uniform(0.1, 0.3)
-                got = _dragged(page, which, (left, top), (left + wide, top + high))
-                for part in ("data", "frame"):
-                    found.setdefault(f"{what}, {part}", []).append(got[part] - got["began"])
-                page.wait_for_timeout(500)
+                for what in gestures:
+                    left, top = draw.uniform(0.1, 0.6), draw.uniform(0.1, 0.6)
+                    wide, high = draw.uniform(0.1, 0.3), draw.uniform(0.1, 0.3)
+                    known = len(answers.read_text("utf-8").split())
+                    got = _dragged(page, which, (left, top), (left + wide, top + high))
+                    of_server = [float(ms) for ms in answers.read_text("utf-8").split()[known:]]
+                    found.setdefault(f"{what}, server", []).append(max(of_server, default=0.0))
+                    for part in ("data", "frame"):
+                        found.setdefault(f"{what}, {part}", []).append(got[part] - got["began"])
+                    page.wait_for_timeout(500)
                 if which == 0:
                     page.get_by_role("button", name="Whole run").click()
                     page.wait_for_function("() => !location.search.includes('shown-time')")

@@ -66,6 +66,15 @@ class Window:
         """Number of rows."""
         return self.last - self.first + 1
 
+    def holds(self, other: Window) -> bool:
+        """Whether another window lies within this one."""
+        return (
+            self.low_ns <= other.low_ns
+            and other.high_ns <= self.high_ns
+            and self.first <= other.first
+            and other.last <= self.last
+        )
+
     def wider(self, tasks: int) -> Window:
         """Return the window with a half of its size more on each side, within so many tasks."""
         more_ns, more = (self.high_ns - self.low_ns) // 2, -(-self.tasks // 2)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -335,7 +336,12 @@ def window_of(data: Any, window: Window, rows: TaskRows) -> tuple[Raster, Events
 
 
 def read_window(
-    run: Run, window: Window, row: np.ndarray, selection: Selection, factory: Factory
+    run: Run,
+    window: Window,
+    row: np.ndarray,
+    selection: Selection,
+    factory: Factory,
+    beside: Mapping[str, SummaryRequest] = MappingProxyType({}),
 ) -> tuple[Raster, Events | None]:
     """Read the numbers of a window of the trace diagram, and its calls if they are few.
 
@@ -351,6 +357,8 @@ def read_window(
         For this run. Only its calls count.
     factory : callable
         Makes a factory of a summary for `Run.summarize`, as `ensembles.passes.summary.ignoring_run`.
+    beside : mapping of str to SummaryRequest, optional
+        Further summaries of each pass.
 
     Returns
     -------
@@ -359,7 +367,7 @@ def read_window(
         None: there are none, or more than `MOST_CALLS`.
     """
     under_way = replace(selection, under_way_ns=(window.low_ns, window.high_ns))
-    requests = _requests_of_window(window, row, factory)
+    requests = _requests_of_window(window, row, factory) | dict(beside)
     expected = expected_calls(run, window.low_ns, window.high_ns)
     if expected is not None and expected * window.tasks / max(len(row), 1) <= _LIKELY_FEW:
         group = run.summarize(requests, selection=under_way)
@@ -368,7 +376,7 @@ def read_window(
     group = run.summarize(requests, selection=under_way)
     if not 0 < group["count"].count <= MOST_CALLS:
         return group["raster"], None
-    return group["raster"], run.summarize({"calls": calls}, selection=under_way)["calls"].events
+    return group["raster"], run.summarize({"calls": calls, **beside}, selection=under_way)["calls"].events
 
 
 def _requests_of_window(window: Window, row: np.ndarray, factory: Factory) -> dict[str, SummaryRequest]:

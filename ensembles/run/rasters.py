@@ -94,6 +94,12 @@ def pyramid_window(run: Run, low_ns: int, high_ns: int) -> Raster | None:
     return None
 
 
+def kept_levels(run: Run) -> list[Pyramid]:
+    """Read all levels of the kept pyramid of a run, the finest first; none, if there is no pyramid."""
+    found = (_level(run, number) for number in range(LEVELS))
+    return [level for level in found if level is not None]
+
+
 def expected_calls(run: Run, low_ns: int, high_ns: int) -> float | None:
     """Estimate how many outermost calls begin in a window, from a level of the kept pyramid.
 

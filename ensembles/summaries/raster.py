@@ -138,6 +138,20 @@ class Raster(Summary):
         self._grid.add_extent(extent_ns)
         self._grid.add_grid(grid, row)
 
+    def put_cells(self, time_ns: np.ndarray, first: int, level: int) -> None:
+        """Fill an empty raster with times.
+
+        Parameters
+        ----------
+        time_ns : ndarray of int64, shape (classes, rows, cells)
+            As the property; not more cells than the raster may have.
+        first : int
+            Number of the first cell, counted from the origin.
+        level : int
+            Binary logarithm of the width of a cell in ns.
+        """
+        self._grid.put(time_ns.reshape(self._grid.rows, -1), first, level)
+
     @property
     def edges_ns(self) -> np.ndarray:
         """Edges of the cells in ns since the origin: int64, shape (cells + 1,).

@@ -214,6 +214,29 @@ class TimeGrid:
         values = other.values[: len(row), begin : max(end, begin)]
         _fold(values, other._first + begin, other.level, self._values, self._first, self.level, row)
 
+    def put(self, values: np.ndarray, first: int, level: int) -> None:
+        """Take amounts in place of what there is.
+
+        Parameters
+        ----------
+        values : ndarray of int64, shape (rows, cells)
+            At least one cell, and not more than the grid may have.
+        first : int
+            Number of the first cell, counted from the origin.
+        level : int
+            As the attribute.
+
+        Raises
+        ------
+        ValueError
+            The rows, or the cells, are not those of the grid.
+        """
+        rows, cells = values.shape
+        if rows != self.rows or not 0 < cells <= self.cells:
+            raise ValueError(f"a grid of {self.rows} rows and {self.cells} cells cannot take {values.shape}")
+        self.level, self._first, self._values = level, first, values
+        self.low_ns, self.high_ns = first << level, (first + cells) << level
+
     def _cover(self, low_ns: int, high_ns: int) -> None:
         """Extend the axis to the time from `low_ns` to `high_ns`."""
         if self.low_ns is not None and self.high_ns is not None:

@@ -3,10 +3,45 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ensembles.model.events import Events
+from ensembles.passes.summary import ANY_ORDER, Summary
 
 MOST_WAITING = 6
 """Works that wait; with more of them, the oldest ones are dropped, and asked for again if they are needed."""
+
+_LONG_S = 3.0
+"""Works go on beside an answer that takes longer."""
+
+
+class Postponed(Exception):
+    """A newer work has to be done before the present one, which begins again later."""
+
+
+class Answers:
+    """Whether the server answers a page; works rest in the meantime, since they need the same processors."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    @contextmanager
+    def answering(self, quiet_s: float) -> Iterator[None]:
+        """Let works rest during an answer, and so many seconds after it."""
+        before = self._until
+        self._until = time.monotonic() + _LONG_S
+        try:
+            yield
+        finally:
+            self._until = max(before, time.monotonic() + quiet_s)
+
+    def wait(self) -> None:
+        """Wait until no page is being answered."""
+        while (left_s := self._until - time.monotonic()) > 0:
+            time.sleep(min(left_s, 0.02))
 
 
 class Background:
@@ -18,11 +53,24 @@ class Background:
         Is given the key of a work and the exception that ended it.
     is_threaded : bool
         Work in a thread. Else each work is done when it is asked for.
+    answers : Answers, optional
+        While they are given, works rest.
+    before : Background, optional
+        While it works, works of this one rest.
     """
 
-    def __init__(self, failed: Callable[[Hashable, Exception], None], is_threaded: bool = True) -> None:
+    def __init__(
+        self,
+        failed: Callable[[Hashable, Exception], None],
+        is_threaded: bool = True,
+        answers: Answers | None = None,
+        before: Background | None = None,
+    ) -> None:
         self._failed, self._is_threaded = failed, is_threaded
-        self._waiting: dict[Hashable, Iterator[None]] = {}
+        self._answers, self._before = answers, before
+        # How each work begins, and its steps once it has begun.
+        self._waiting: dict[Hashable, tuple[Callable[[], Iterator[None]], Iterator[None] | None]] = {}
+        self._working: Hashable = None
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -37,8 +85,7 @@ class Background:
             Begins the work: an iterator that does a step each time.
         """
         with self._changed:
-            begun = self._waiting.pop(key) if key in self._waiting else steps()
-            self._waiting[key] = begun
+            self._waiting[key] = self._waiting.pop(key, (steps, None))
             while len(self._waiting) > MOST_WAITING:
                 del self._waiting[next(iter(self._waiting))]
             self._changed.notify_all()
@@ -54,6 +101,26 @@ class Background:
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting)
 
+    def turn(self) -> Turn:
+        """Return what the passes of the works ask between two chunks."""
+        return Turn(self if self._is_threaded else None)
+
+    def take_turn(self) -> None:
+        """Wait while something else comes first.
+
+        Raises
+        ------
+        Postponed
+            A newer work waits.
+        """
+        if self._answers is not None:
+            self._answers.wait()
+        if self._before is not None:
+            self._before.wait()
+        newest = next(reversed(self._waiting.copy()), self._working)
+        if newest != self._working:
+            raise Postponed
+
     def _work(self) -> None:
         while True:
             with self._changed:
@@ -65,19 +132,76 @@ class Background:
         with self._changed:
             if not self._waiting:
                 return False
-            key = next(reversed(self._waiting))
-            steps = self._waiting[key]
+            key = self._working = next(reversed(self._waiting))
+            make, begun = self._waiting[key]
+            steps = make() if begun is None else begun
+            self._waiting[key] = make, steps
+        again: Iterator[None] | None = steps
         try:
             ended = next(steps, _ENDED) is _ENDED
+        except Postponed:
+            ended, again = False, None
         except Exception as error:  # the page says what happened
             self._failed(key, error)
             ended = True
-        if ended:
-            with self._changed:
-                if self._waiting.get(key) is steps:
+        with self._changed:
+            if self._waiting.get(key) == (make, steps):
+                if ended:
                     del self._waiting[key]
-                self._changed.notify_all()
+                else:
+                    self._waiting[key] = make, again
+            self._changed.notify_all()
         return True
+
+
+class Turn:
+    """Asked between two chunks of a pass whether to go on; in another process there is always time."""
+
+    def __init__(self, background: Background | None = None) -> None:
+        self._background = background
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Turn, ()
+
+    def __deepcopy__(self, memo: Any) -> Turn:
+        return self
+
+    def take(self) -> None:
+        """Wait for the turn of the pass (`Background.take_turn`)."""
+        if self._background is not None:
+            self._background.take_turn()
+
+
+class InTurn(Summary):
+    """A summary of nothing: its pass rests while something else comes first.
+
+    Parameters
+    ----------
+    turn : Turn
+    """
+
+    columns = ("rank",)
+    requires = ANY_ORDER
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def add(self, chunk: Events) -> None:
+        """Wait for the turn of the pass.
+
+        Raises
+        ------
+        Postponed
+            A newer work waits.
+        """
+        self._turn.take()
+
+    def merge(self, other: InTurn) -> None:
+        """Add nothing."""
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
 
 
 _ENDED = object()

@@ -116,6 +116,10 @@ class Calls(ABC):
     def window(self, window: Window) -> tuple[Raster, int]:
         """Return the numbers of a window of the trace diagram, and the rank of its first row."""
 
+    def missing_in(self, window: Window) -> str:
+        """Say why a window is shown in whole rows and cells only; empty: its calls are known."""
+        return ""
+
     @abstractmethod
     def inside(self, window: Window) -> Events:
         """Return the single calls of a window; none, if there are more than `MOST_CALLS`."""

@@ -22,6 +22,7 @@ from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
+from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
 from ensembles.viz.explorer.calls import Calls
@@ -246,7 +247,22 @@ class TraceDiagram:
         top, bottom = view.ranks or (0, self._tasks - 1)
         self._box.top, self._box.bottom = top - 0.5, bottom + 0.5
         further = "point at a call" if len(drawn) else "zoom in to see single calls"
-        retitle(self.figure, f"Trace diagram: drag to mark calls, {further}")
+        retitle(self.figure, f"Trace diagram: drag to mark calls, {further}{self._said(window, marked)}")
+
+    def _said(self, window: Window | None, marked: Calls | None) -> str:
+        """Say in what cells a window is drawn of which the calls have not been read."""
+        if window is None:
+            return ""
+        wider = window.wider(self._tasks)
+        drawn = [(self._all, self._calls_of), *([] if marked is None else [(self._marked, marked)])]
+        for source, calls in drawn:
+            why, image = calls.missing_in(wider), source.data["image"]
+            if why and len(image):
+                rows, cells = image[0].shape[:2]
+                width = seconds_text(source.data["dw"][0] / cells)
+                tasks = round(source.data["dh"][0] / rows)
+                return f"; in cells of {width} × {count_text(tasks, 'rank')}: calls are {why}"
+        return ""
 
     def _single_calls(self, window: Window | None) -> tuple[Window, Events]:
         """Find the calls to draw one by one: those of the window and around it, or none if they are many."""
@@ -257,7 +273,7 @@ class TraceDiagram:
             return whole, self._calls_of.inside(whole) if few else Events.empty()
         for part in (window.wider(self._tasks), window):
             found = self._calls_of.inside(part)
-            if len(found):
+            if len(found) or self._calls_of.missing_in(part):
                 return part, found
         return window, found
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
@@ -19,7 +21,7 @@ from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
-from ensembles.run.rasters import pyramid_window, whole_raster
+from ensembles.run.rasters import whole_raster
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.bins import bin_low_ns
@@ -32,7 +34,7 @@ from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
 from ensembles.viz.data_for import data_for
-from ensembles.viz.explorer.background import Background
+from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
 from ensembles.viz.explorer.calls import (
     CELLS,
     ROWS,
@@ -42,11 +44,13 @@ from ensembles.viz.explorer.calls import (
     slowest_columns,
     window_of_map,
 )
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown
+from ensembles.viz.explorer.levels import CellTimes, Levels
+from ensembles.viz.explorer.shown import MOST_EVENTS, QUIET_S, Shown
 from ensembles.viz.explorer.summed import (
     FileBytes,
     MapOf,
     SummedCalls,
+    WindowShown,
     not_kept,
     of_cube,
     of_group,
@@ -54,7 +58,7 @@ from ensembles.viz.explorer.summed import (
     table_of,
 )
 from ensembles.viz.explorer.view import View
-from ensembles.viz.single_calls import Window
+from ensembles.viz.single_calls import Window, calls_inside, raster_of_window
 from ensembles.viz.task_order import read_window
 
 PORTION = 8_000_000
@@ -63,6 +67,9 @@ PORTION = 8_000_000
 _MOST_PORTIONS = 32
 _MOST_KEPT = 16
 """Sets of calls, and windows, that are remembered."""
+
+_MOST_FIRST = 4
+"""Windows of which is remembered what is shown before they have been read."""
 
 _MOST_FOR_WINDOW = 8_000_000
 """Windows with more calls than about so many are only drawn from the pyramid."""
@@ -121,7 +128,11 @@ class LargeRun(Shown):
             "read from its file"
             + (" in the background, and shown as it is read." if self._in_background else ".")
         )
-        self._background = Background(self._failed, self._in_background)
+        self._answers = Answers()
+        self._background = Background(self._failed, self._in_background, self._answers)
+        self._base_in_background = Background(
+            self._failed, self._in_background, self._answers, self._background
+        )
         self._causes_in_background = Background(self._failed, self._in_background)
         self._lock = Lock()
         self._found: OrderedDict[Hashable, Any] = OrderedDict()
@@ -129,9 +140,12 @@ class LargeRun(Shown):
         whole = whole_raster(run, ROWS, 2 * CELLS)
         assert whole is not None
         self._whole = whole
+        self._levels = Levels([whole])
+        # What a window shows before it has been read, and what that was made of.
+        self._first: dict[_WindowOf, tuple[tuple[Any, Any], WindowShown]] = {}
         self._map: MapOf | None = None
         self._base = self._first_base()
-        self._background.ask("base", self._read_base)
+        self._base_in_background.ask("base", self._read_base)
         return Events.empty(run.calls, run.files)
 
     @property
@@ -174,8 +188,14 @@ class LargeRun(Shown):
         selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
         return self._events_of(selection)
 
+    def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
+        """Let what is read in the background rest while a page is being answered."""
+        at_once = super().answering(quiet_s=quiet_s)
+        return self._answers.answering(quiet_s) if self._in_background else at_once
+
     def wait(self) -> None:
         """Wait until everything that was asked for has been read."""
+        self._base_in_background.wait()
         self._background.wait()
         self._causes_in_background.wait()
 
@@ -236,8 +256,11 @@ class LargeRun(Shown):
         )
 
     def _read_base(self) -> Iterator[None]:
-        """Read what is not kept of the whole run: slowest calls, offsets, and the cube."""
+        """Read the levels of the pyramid, and what is not kept: slowest calls, offsets, and the cube."""
         run = self.run
+        self._levels = Levels.of_run(run, self._whole)
+        self.version += 1
+        yield
         self._map = self._busiest_file()
         yield
         used = tuple(bins_of_counts(self._base.bins.sum(axis=0)).tolist())
@@ -255,7 +278,10 @@ class LargeRun(Shown):
         else:
             requests["cube"] = cube
         group: Any = None
-        for share, filled in self._portions(requests, Selection()):
+        for share, filled in self._portions(requests, Selection(), self._base_in_background):
+            if filled is None:
+                yield
+                continue
             group = filled
             if share < 1:
                 self._base = replace(self._base, reading=_reading(share, "slowest calls and offsets"))
@@ -294,9 +320,15 @@ class LargeRun(Shown):
         path = run.files[named[0]]
         return MapOf(named[0], layer, run.tasks, span_of_run(run), path) if path else None
 
-    def _portions(self, requests: dict[str, SummaryRequest], selection: Selection) -> Iterator[Any]:
-        """Fill summaries portion by portion: yield the share of the run that was read, and the group."""
+    def _portions(
+        self, requests: dict[str, SummaryRequest], selection: Selection, background: Background
+    ) -> Iterator[tuple[float, Any]]:
+        """Fill summaries portion by portion: yield the share of the run that was read, and the group.
+
+        The group is None where a newer work has to be done before the next portion.
+        """
         run = self.run
+        requests = requests | _in_turn(background)
         count = min(-(-run.reading.most_events // PORTION), _MOST_PORTIONS, max(run.tasks, 1))
         edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
         spans = [_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
@@ -304,7 +336,12 @@ class LargeRun(Shown):
         group: Any = None
         for number, ranks in enumerate(portions, start=1):
             some = selection if count == 1 else replace(selection, ranks=tuple(ranks))
-            found = run.summarize(requests, selection=some)
+            found = None
+            while found is None:
+                try:
+                    found = run.summarize(requests, selection=some)
+                except Postponed:
+                    yield 0, None
             if group is None:
                 group = found
             else:
@@ -324,7 +361,10 @@ class LargeRun(Shown):
 
     def _read_some(self, selection: Selection) -> Iterator[None]:
         requests = requests_of(self.run.tasks, self._map)
-        for share, group in self._portions(requests, selection):
+        for share, group in self._portions(requests, selection, self._background):
+            if group is None:
+                yield
+                continue
             others: dict[str, Any] = {
                 "ask": self._ask(selection),
                 "rates_in": partial(self._rates, selection),
@@ -382,7 +422,8 @@ class LargeRun(Shown):
     def _read_bytes(self, key: _BytesOf, whole: OffsetMap) -> Iterator[None]:
         under_way = replace(key.selection, under_way_ns=key.span_ns)
         request = SummaryRequest(not_kept(partial(window_of_map, whole, key.span_ns)))
-        self._remember(key, self.run.summarize({"bytes": request}, selection=under_way)["bytes"])
+        requests = {"bytes": request} | _in_turn(self._background)
+        self._remember(key, self.run.summarize(requests, selection=under_way)["bytes"])
         self.version += 1
         yield
 
@@ -399,7 +440,8 @@ class LargeRun(Shown):
     def _read_rates(self, key: _RatesOf) -> Iterator[None]:
         under_way = replace(key.selection, under_way_ns=key.span_ns)
         request = SummaryRequest(not_kept(partial(WindowRate, *key.span_ns)))
-        self._remember(key, self.run.summarize({"curve": request}, selection=under_way)["curve"])
+        requests = {"curve": request} | _in_turn(self._background)
+        self._remember(key, self.run.summarize(requests, selection=under_way)["curve"])
         self.version += 1
         yield
 
@@ -412,27 +454,59 @@ class LargeRun(Shown):
     def _ask(self, selection: Selection) -> Any:
         return partial(self._window, selection)
 
-    def _window(self, selection: Selection, window: Window) -> tuple[Raster, int, Events]:
+    def _window(self, selection: Selection, window: Window) -> WindowShown:
         """Return a window of some calls: from its calls once these have been read."""
         key = _WindowOf(selection, window)
-        found: tuple[Raster, int, Events] | None = self._found.get(key)
-        if found is None:
-            found = self._first_window(selection, window)
-            self._remember(key, found)
-            expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
-            if expected <= _MOST_FOR_WINDOW:
-                self._background.ask(key, partial(self._read_window, key))
-                found = self._found.get(key, found)
-        return found
+        found: WindowShown | None = self._found.get(key)
+        if found is not None:
+            return found
+        around = self._around(key)
+        if around is not None and len(around.events):
+            mine = around.events[calls_inside(around.events, window)]
+            exact = WindowShown(raster_of_window(mine, window, ROWS, 2 * CELLS), window.first, mine)
+            self._remember(key, exact)
+            return exact
+        expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
+        if expected <= _MOST_FOR_WINDOW:
+            self._background.ask(key, partial(self._read_window, key))
+            found = self._found.get(key)
+        why = "being read" if expected <= _MOST_FOR_WINDOW else "too many to read"
+        return found or self._first_window(key, around, why)
 
-    def _first_window(self, selection: Selection, window: Window) -> tuple[Raster, int, Events]:
-        nothing = Events.empty(self.run.calls, self.run.files)
-        if selection.selects_all:
-            kept = pyramid_window(self.run, max(window.low_ns, 0), window.high_ns)
-            return (self._whole if kept is None else kept), 0, nothing
-        known = self._found.get(selection)
-        raster = Raster(self.run.tasks, ROWS, CELLS) if known is None else known.picture
-        return raster, 0, nothing
+    def _around(self, key: _WindowOf) -> WindowShown | None:
+        """Return the shortest window with the same calls that has been read and holds a window, or None."""
+        with self._lock:
+            known = [
+                (each.window.high_ns - each.window.low_ns, shown)
+                for each, shown in self._found.items()
+                if isinstance(each, _WindowOf)
+                and each.selection == key.selection
+                and each.window.holds(key.window)
+            ]
+        return min(known, key=itemgetter(0))[1] if known else None
+
+    def _first_window(self, key: _WindowOf, around: WindowShown | None, why: str) -> WindowShown:
+        """Return a window before it has been read, in whole rows and cells.
+
+        They are those of the finest of what there is: a window around it, the pyramid, or the picture of the
+        marked calls.
+        """
+        selection, window = key.selection, key.window
+        source: Any = self._levels if selection.selects_all else self._found.get(selection)
+        made_of = source, around
+        known = self._first.get(key)
+        if known is not None and all(mine is other for mine, other in zip(known[0], made_of, strict=True)):
+            return known[1]
+        if source is not None and not selection.selects_all:
+            source = CellTimes.of_picture(source.picture)
+        if around is not None and (source is None or around.raster.cell_ns <= source.cell_ns_of(window)):
+            source = CellTimes.of_picture(around.raster, around.first)
+        raster, first = (Raster(self.run.tasks, ROWS, CELLS), 0) if source is None else source.window(window)
+        shown = WindowShown(raster, first, Events.empty(self.run.calls, self.run.files), why)
+        while len(self._first) >= _MOST_FIRST:
+            del self._first[next(iter(self._first))]
+        self._first[key] = made_of, shown
+        return shown
 
     def _read_window(self, key: _WindowOf) -> Iterator[None]:
         selection, window = key.selection, key.window
@@ -441,9 +515,9 @@ class LargeRun(Shown):
             selection,
             ranks=_within(selection.ranks, window.first, window.last) or ((self.run.tasks, self.run.tasks),),
         )
-        raster, events = read_window(self.run, window, row, some, not_kept)
+        raster, events = read_window(self.run, window, row, some, not_kept, _in_turn(self._background))
         nothing = Events.empty(self.run.calls, self.run.files)
-        self._remember(key, (raster, window.first, nothing if events is None else events))
+        self._remember(key, WindowShown(raster, window.first, nothing if events is None else events))
         self.version += 1
         yield
 
@@ -464,6 +538,11 @@ class LargeRun(Shown):
 
 
 _ROUNDED = "Shown in whole bins, rows and cells while the calls are being read."
+
+
+def _in_turn(background: Background) -> dict[str, SummaryRequest]:
+    """Return the request by which a pass rests while something else comes first."""
+    return {"turn": SummaryRequest(not_kept(partial(InTurn, background.turn())))}
 
 
 def _reading(share: float, what: str) -> str:

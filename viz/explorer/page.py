@@ -20,16 +20,18 @@ from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
+from ensembles.diagnosis.finding import Finding
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
+from ensembles.viz.explorer.layout import arranged, button, copy_buttons, heading
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
 from ensembles.viz.explorer.view import FILTERS, View
-from ensembles.viz.figures import plain, retitle, time_range
+from ensembles.viz.figures import time_range
 from ensembles.viz.theme import widget_filter
 
 _LINK_JS = """
@@ -130,7 +132,8 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
-        self._examine = _button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
+        self._marks_of: tuple[str, Finding] | None = None
+        self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
             column(self._phases.widget, min_width=440, sizing_mode="stretch_width"),
             column(self._ordinals.widget, width=370),
@@ -148,7 +151,7 @@ class Explorer:
             self._answer,
             self._call,
             row(
-                _heading("Choose a finding, a phase or a call index to mark its calls"),
+                heading("Choose a finding, a phase or a call index to mark its calls"),
                 self._examine,
                 styles=_WRAP,
             ),
@@ -157,13 +160,13 @@ class Explorer:
             self._structure,
             row(
                 column(
-                    _heading("Slowest calls: choose one to zoom to it"),
+                    heading("Slowest calls: choose one to zoom to it"),
                     self._slowest.widget,
                     min_width=640,
                     sizing_mode="stretch_width",
                 ),
                 column(
-                    _heading("Ranks, most I/O time first: choose one to mark its calls"),
+                    heading("Ranks, most I/O time first: choose one to mark its calls"),
                     self._ranks.widget,
                     width=350,
                 ),
@@ -181,11 +184,20 @@ class Explorer:
             self.layout.children = self.layout.children[:_FIRST_PARTS]
         self._draw()
 
+    @property
+    def is_in_stages(self) -> bool:
+        """Whether `complete` has something to add."""
+        return bool(self._later)
+
+    def is_current(self) -> bool:
+        """Whether it shows what is known of the runs."""
+        return self._version == sum(shown.version for shown in self.runs)
+
     def complete(self) -> None:
         """Add what a layout in stages lacks."""
         if self._later:
             later, self._later = self._later, []
-            self._pictures.children = _arranged(self._panels)
+            self._pictures.children = arranged(self._panels)
             self.layout.children = [*self.layout.children, *later]
 
     def first_shares(self) -> tuple[Any, list[str]]:
@@ -211,16 +223,16 @@ class Explorer:
 
     def _buttons(self) -> list[Button]:
         return [
-            _button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
-            _button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 190),
-            _button("Whole run", "whole", lambda: self._look(_whole), 100),
-            _button("Modes of the marked calls", "modes", self._show_modes, 180),
+            button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
+            button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 190),
+            button("Whole run", "whole", lambda: self._look(_whole), 100),
+            button("Modes of the marked calls", "modes", self._show_modes, 180),
             *(
-                [_button("Compare both runs", "compare", self._show_comparison, 140)]
+                [button("Compare both runs", "compare", self._show_comparison, 140)]
                 if len(self.runs) > 1
                 else []
             ),
-            *_copy_buttons(self.texts),
+            *copy_buttons(self.texts),
         ]
 
     @property
@@ -240,10 +252,15 @@ class Explorer:
         before, self.view = self.view, view
         if before == view:
             return
+        with self.shown.answering():
+            self._show(before, from_page)
+
+    def _show(self, before: View, from_page: bool) -> None:
+        view = self.view
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
-            elif _without_zoom(before) == _without_zoom(view):
+            elif _whole(before) == _whole(view):
                 self._show_window(from_page)
             else:
                 self._mark()
@@ -268,13 +285,26 @@ class Explorer:
         if self._awaits_causes and self.shown.knows_causes:
             self._fill_causes()
         try:
-            renewed = [panel.renew(self.view) for panel in self._panels]
-            if all(renewed):
-                self._mark()
-            else:
-                self._draw()
+            with self.shown.answering(quiet_s=0.0):
+                self._renew()
         except EnsioError as error:
             self._say(str(error))
+
+    def _renew(self) -> None:
+        if all(panel.shows_all_but_window(self.view) for panel in self._panels):
+            for panel in self._panels:
+                panel.show_window(self.view)
+            self._say("", self._notes())
+            return
+        renewed = [panel.renew(self.view) for panel in self._panels]
+        if all(renewed):
+            self._mark()
+        else:
+            self._draw()
+
+    def _notes(self) -> list[str]:
+        runs = [panel.shown for panel in self._panels]
+        return [note for each in runs for note in (*each.notes, *each.run.notes)]
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""
@@ -314,7 +344,7 @@ class Explorer:
         self._panels = panels
         self._mark()
         panels[0].diagram.zoom(view)
-        pictures = _arranged(panels)
+        pictures = arranged(panels)
         self._pictures.children = pictures[:_FIRST_PICTURES] if self._later else pictures
         if self._causes_of is not self.shown:
             self._causes_of = self.shown
@@ -347,6 +377,8 @@ class Explorer:
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
+        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
+            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
@@ -360,8 +392,7 @@ class Explorer:
             if not view.what.startswith(what):
                 table.choose_none()
         self._link.data = {"query": [view.query()]}
-        runs = [panel.shown for panel in self._panels]
-        self._say("", [note for each in runs for note in (*each.notes, *each.run.notes)])
+        self._say("", self._notes())
 
     def _fill_causes(self) -> None:
         """Fill the tables of findings, phases and call indices."""
@@ -412,6 +443,7 @@ class Explorer:
 
     def _mark_finding(self, number: int) -> None:
         finding = self.shown.causes.diagnosis.findings[number]
+        self._marks_of = mark_finding(self.view, finding, number + 1).what, finding
         self._look(lambda view: mark_finding(view, finding, number + 1))
 
     def _mark_phase(self, number: int) -> None:
@@ -508,18 +540,29 @@ def add_explorer(
     -------
     Explorer
     """
+    explorer = explorer_of(runs, query, in_stages=in_stages)
+    attach(explorer, document)
+    return explorer
+
+
+def explorer_of(runs: Sequence[Shown], query: Mapping[str, str], *, in_stages: bool = False) -> Explorer:
+    """Make the explorer of a link, which no document has yet (`add_explorer`)."""
     try:
-        explorer = Explorer(runs, first_view(query, runs), in_stages=in_stages)
+        return Explorer(runs, first_view(query, runs), in_stages=in_stages)
     except EnsioError as error:
         explorer = Explorer(runs, View(), in_stages=in_stages)
         explorer._say(str(error))
+        return explorer
+
+
+def attach(explorer: Explorer, document: Document) -> None:
+    """Add an explorer to a document; one in stages is completed when the browser has drawn it."""
     document.title = "ensio explorer"
     document.add_root(explorer.layout)
     # Models without a place on the page: the link and the texts to copy.
     document.add_root(explorer._link)
-    if in_stages:
+    if explorer.is_in_stages:
         document.on_event(DocumentReady, lambda _: explorer.complete())
-    return explorer
 
 
 def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:
@@ -550,48 +593,3 @@ def shown_run(run: Run, *, in_background: bool = True) -> Shown:
 
 def _whole(view: View) -> View:
     return replace(view, zoom_s=None, zoom_ranks=None)
-
-
-def _without_zoom(view: View) -> View:
-    return _whole(view)
-
-
-def _arranged(panels: Sequence[Panel]) -> list[Any]:
-    """Arrange the pictures below each other, those of two runs in turns."""
-    if len(panels) == 1:
-        return list(panels[0].figures)
-    for panel in panels:
-        name = plain(panel.shown.run.path)[-40:]
-        panel.diagram.name_run(panel.shown.run.path)
-        retitle(panel.rates.figure, f"Rate of all tasks of {name}")
-        retitle(panel.durations.figure, f"Durations of {name}: drag over a peak to mark calls")
-    first, second = panels
-    return [
-        first.diagram.figure,
-        second.diagram.figure,
-        first.rates.figure,
-        second.rates.figure,
-        first.durations.figure,
-        second.durations.figure,
-        *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
-    ]
-
-
-def _heading(text: str) -> Div:
-    return Div(text=f"<strong>{text}</strong>")
-
-
-def _button(label: str, name: str, clicked: Callable[[], None], width: int) -> Button:
-    button = Button(label=label, name=name, width=width)
-    button.on_click(clicked)
-    return button
-
-
-def _copy_buttons(texts: ColumnDataSource) -> list[Button]:
-    buttons = []
-    for field, label in (("command", "Copy as command"), ("python", "Copy as Python")):
-        button = Button(label=label, name=f"copy_{field}", width=140)
-        code = "navigator.clipboard.writeText(texts.data[field][0]);"
-        button.js_on_click(CustomJS(args={"texts": texts, "field": field}, code=code))
-        buttons.append(button)
-    return buttons

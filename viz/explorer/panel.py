@@ -91,9 +91,18 @@ class Panel:
 
     def show_window(self, view: View) -> None:
         """Show the window of a view in the trace diagram, the rates and the offsets."""
-        self.diagram.show(self.marked, self._own(view))
-        self.rates.show(self.marked, view.zoom_s)
         self.offsets.show(self.marked, view)
+        self.rates.show(self.marked, view.zoom_s)
+        # Asked for last, the calls of the diagram are read first.
+        self.diagram.show(self.marked, self._own(view))
+
+    def shows_all_but_window(self, view: View) -> bool:
+        """Whether only the window can have changed, of a run that is read in the background."""
+        return (
+            self.shown.is_large
+            and self.shown.calls(view) is self.calls
+            and self.shown.marked_calls(view) is self.marked
+        )
 
     def renew(self, view: View) -> bool:
         """Take the calls that came since, of a run that goes on.

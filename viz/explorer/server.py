@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +21,7 @@ from tornado.web import HTTPError, RequestHandler
 from ensembles.model.errors import EnsioError
 from ensembles.viz.explorer.first_image import first_image
 from ensembles.viz.explorer.follow import EVERY_S, Followed
-from ensembles.viz.explorer.page import add_explorer
+from ensembles.viz.explorer.page import Explorer, attach, explorer_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
 from ensembles.viz.serving import origins as origins_of
@@ -76,6 +76,13 @@ _PAGE = """
 
 _LOOK_MS = 200
 """Time between two looks of a page at runs that go on, or are read in the background."""
+
+
+_LOADING_S = 2.0
+"""Time after a request of a page in which nothing is read in the background: the browser needs processors."""
+
+_IDLE_S = 2.0
+"""Time without a question after which a page is made ahead."""
 
 
 class _Token(AuthProvider):
@@ -140,14 +147,17 @@ class ExplorerServer:
             document.template = _PAGE  # type: ignore[assignment]
             document.template_variables["theme"] = theme_script()
             document.template_variables["legend_keys"] = legend_keys_script()
-            explorer = add_explorer(document, runs, query, in_stages=True)
-            document.template_variables["first_image"] = first_image(explorer)
+            with runs[0].answering(quiet_s=_LOADING_S):
+                explorer, image = self._made(query)
+                attach(explorer, document)
+            document.template_variables["first_image"] = image
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
 
         self._followed = [shown for shown in runs if isinstance(shown, Followed)]
-        # What the first page needs is computed before its reader opens it.
-        add_explorer(Document(), runs, {})
+        # The first page is made before its reader opens it.
+        self._runs, self._answered = runs, 0.0
+        self._ready: tuple[Explorer, str] | None = self._make({})
         sockets, self.port = listen(address, port)
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},
@@ -163,11 +173,41 @@ class ExplorerServer:
         self._server = BaseServer(IOLoop.current(), tornado, http)
         self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
 
+    def _make(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
+        explorer = explorer_of(self._runs, query, in_stages=True)
+        return explorer, first_image(explorer)
+
+    def _made(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
+        """Return an explorer for a page: the one that was made ahead, if the page has the first view."""
+        self._answered = time.monotonic()
+        if set(query) <= {"token"} and self._ready is not None:
+            ready, self._ready = self._renewed(self._ready), None
+            return ready
+        return self._make(query)
+
+    def _renewed(self, ready: tuple[Explorer, str]) -> tuple[Explorer, str]:
+        explorer, image = ready
+        if explorer.is_current():
+            return ready
+        explorer.renew()
+        return explorer, image if explorer.shown.is_large else first_image(explorer)
+
+    def _prepare(self) -> None:
+        """Make the next page ahead, when nothing has been asked for a while."""
+        last = max(self._answered, *(shown.answered for shown in self._runs))
+        if time.monotonic() - last > _IDLE_S:
+            self._ready = self._make({}) if self._ready is None else self._renewed(self._ready)
+        self._server.io_loop.call_later(_IDLE_S / 4, self._prepare)
+
     def run(self) -> None:
         """Serve until the program is interrupted."""
         self._server.start()
+        with self._runs[0].answering(quiet_s=_LOADING_S):
+            pass  # the link has been printed, and is opened now
         if self._followed:
             self._server.io_loop.add_callback(self._refresh)
+        else:
+            self._server.io_loop.add_callback(self._prepare)
         try:
             self._server.io_loop.start()
         except KeyboardInterrupt:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -28,6 +30,10 @@ MOST_EVENTS = 4_000_000
 
 FEW_EVENTS = 100_000
 """Runs with at most as many events are examined for causes before they are shown; others when asked."""
+
+
+QUIET_S = 0.3
+"""Time after an answer in which nothing is read in the background: the page paints, and often asks again."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class Shown:
         Grows with every change of what is shown, of a run that goes on or is read in the background.
     is_growing : bool
         Whether pages have to look at `version`.
+    answered : float
+        When a reader last asked, by `time.monotonic`.
     is_large : bool
         Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
@@ -80,6 +88,7 @@ class Shown:
     """
 
     is_growing = is_large = False
+    answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
         if not run.info.has_all_events and run.mode == "profile":
@@ -149,6 +158,18 @@ class Shown:
             As `causes`.
         """
         assert self.causes is not None
+
+    def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
+        """Return a context in which a page is answered, and what is read in the background rests.
+
+        Parameters
+        ----------
+        quiet_s : float
+            Time after the answer in which it rests too, in s.
+        """
+        if quiet_s:
+            self.answered = time.monotonic()
+        return nullcontext()
 
     def filtered(self, view: View) -> Events:
         """Return the calls that the filters of a view select.
@@ -274,6 +295,44 @@ def mark_finding(view: View, finding: Finding, number: int) -> View:
         # Filters exclude the end of a range of times.
         time_s=None if times is None else (times[0], max(times[1], times[0] + 1e-9)),
         what=what,
+    )
+
+
+def beyond_finding(finding: Finding, marked: int) -> str:
+    """Say how many of the marked calls are those of a finding, if the filters of its mark take more.
+
+    A finding concerns calls of some functions, each in some phases of some tasks. Filters take all calls of
+    these functions in any of these phases and tasks.
+
+    Parameters
+    ----------
+    finding : Finding
+    marked : int
+        Number of calls that its mark takes.
+
+    Returns
+    -------
+    str
+        Empty: the finding does not count calls, or there are not more.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> from ensembles.viz.explorer.shown import beyond_finding
+    >>> finding = Finding("imbalance", "note", 1.0, Where(), {"calls": 119}, (), "", None, "")
+    >>> beyond_finding(finding, 151)
+    '119 of these 151 calls are those of the finding: the others are of the same functions, tasks and phases.'
+    >>> beyond_finding(finding, 119)
+    ''
+    """
+    calls = finding.evidence.get("calls")
+    if not isinstance(calls, int) or marked <= calls:
+        return ""
+    others = marked - calls
+    are = "are" if others > 1 else "is"
+    return (
+        f"{calls:,} of these {marked:,} calls {'are those' if calls != 1 else 'is that'} of the finding: the "
+        f"other{'s' * (others > 1)} {are} of the same functions, tasks and phases."
     )
 
 

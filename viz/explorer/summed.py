@@ -158,6 +158,28 @@ class MapOf:
         return OffsetMap(self.file, self.layer, self.tasks, self.span_ns)
 
 
+@dataclass(frozen=True)
+class WindowShown:
+    """What is known of a window of some calls.
+
+    Attributes
+    ----------
+    raster : Raster
+        Its numbers.
+    first : int
+        Rank of its first row.
+    events : Events
+        Its single calls; none, if they are many or have not been read.
+    missing : str
+        Why the raster has whole rows and cells, and no single calls; empty: its calls have been read.
+    """
+
+    raster: Raster
+    first: int
+    events: Events
+    missing: str = ""
+
+
 class _Unkept:
     """An argument that no key describes: the cache of the user would fill with parts and windows."""
 
@@ -243,7 +265,7 @@ class SummedCalls(Calls):
     span_ns: tuple[int, int]
     offsets: OffsetMap | None
     path: str
-    ask: Callable[[Window], tuple[Raster, int, Events]]
+    ask: Callable[[Window], WindowShown]
     rates_in: Callable[[tuple[int, int]], RateCurve | None]
     bytes_of: Callable[[tuple[int, int]], OffsetMap | None]
     durations_of: Callable[[], Ensemble]
@@ -299,11 +321,14 @@ class SummedCalls(Calls):
         return self.slowest_table
 
     def window(self, window: Window) -> tuple[Raster, int]:
-        raster, first, _ = self.ask(window)
-        return raster, first
+        shown = self.ask(window)
+        return shown.raster, shown.first
+
+    def missing_in(self, window: Window) -> str:
+        return self.ask(window).missing
 
     def inside(self, window: Window) -> Events:
-        return self.ask(window)[2]
+        return self.ask(window).events
 
     def ensemble(self) -> Ensemble:
         return self.durations_of()
