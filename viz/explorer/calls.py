@@ -74,7 +74,7 @@ class Calls(ABC):
 
     @property
     @abstractmethod
-    def durations_ns(self) -> tuple[int, int, int]:
+    def durations_ns(self) -> tuple[int, float, int]:
         """Shortest, median and longest duration in ns; there are calls."""
 
     @abstractmethod
@@ -124,9 +124,13 @@ class Calls(ABC):
     def inside(self, window: Window) -> Events:
         """Return the single calls of a window; none, if there are more than `MOST_CALLS`."""
 
+    def count_in(self, window: Window) -> int | None:
+        """Return the number of these calls that are in progress in a window; None: it is not known."""
+        return None
+
     @abstractmethod
     def ensemble(self) -> Ensemble:
-        """Return their durations."""
+        """Return the durations of those that do not wait for other tasks; of all, if there are no others."""
 
 
 class HeldCalls(Calls):
@@ -204,19 +208,27 @@ class HeldCalls(Calls):
         return int(start.min()), int((start + self.column("duration")).max())
 
     @property
-    def durations_ns(self) -> tuple[int, int, int]:
-        return cast(tuple[int, int, int], self._once("of durations", self._of_durations))
+    def durations_ns(self) -> tuple[int, float, int]:
+        return cast(tuple[int, float, int], self._once("of durations", self._of_durations))
 
-    def _of_durations(self) -> tuple[int, int, int]:
+    def _of_durations(self) -> tuple[int, float, int]:
         duration = self.column("duration")
-        middle = (len(duration) - 1) // 2
-        # The bin of the median is known from the histogram; only its calls are sorted.
+        # As `np.median`: of an even number of calls, the mean of the two in the middle.
+        middle = [self._duration_at((len(duration) - 1) // 2)]
+        if len(duration) % 2 == 0:
+            middle.append(self._duration_at(len(duration) // 2))
+        return int(duration.min()), sum(middle) / len(middle), int(duration.max())
+
+    def _duration_at(self, middle: int) -> int:
+        """Return the duration at a place in the order of all."""
+        duration = self.column("duration")
+        # The bin of the place is known from the histogram; only its calls are sorted.
         before = np.cumsum(self._by_class().sum(axis=0))
         number = int(np.searchsorted(before, middle, side="right"))
         low, high = _ends(number)
         inside = duration[(duration >= low) & (duration < high)]
         place = middle - (int(before[number - 1]) if number else 0)
-        return int(duration.min()), int(np.partition(inside, place)[place]), int(duration.max())
+        return int(np.partition(inside, place)[place])
 
     def raster(self) -> Raster:
         return cast(Raster, self._once("raster", self._raster))
@@ -378,8 +390,12 @@ class HeldCalls(Calls):
             found = self._places[calls_inside(self._some("rank", "start", "duration"), window)]
         return self._of[found[: 0 if len(found) > MOST_CALLS else None]]
 
+    def count_in(self, window: Window) -> int | None:
+        return len(calls_inside(self._of_raster(), window))
+
     def ensemble(self) -> Ensemble:
-        return self.events.ensemble()
+        io = self._io()
+        return (self.events if io is None else self.events[io]).ensemble()
 
 
 def window_of_map(whole: OffsetMap, span_ns: tuple[int, int]) -> WindowMap:

@@ -227,7 +227,7 @@ class TraceDiagram:
             The marked calls; None: no call is marked, and all have their colours.
         view : View
         """
-        calls, window = self._calls_of, self._window(view)
+        calls, window = self._calls_of, self.window_in(view)
         for source, some, pixels in ((self._all, calls, _WIDE), (self._marked, marked, _NARROW)):
             if some is None:
                 source.data = _no_image()
@@ -281,7 +281,8 @@ class TraceDiagram:
         """Write the name of the run beside the diagram, where there are two."""
         self.figure.yaxis.axis_label = f"rank of {plain(path)[-40:]}"
 
-    def _window(self, view: View) -> Window | None:
+    def window_in(self, view: View) -> Window | None:
+        """Return what a view shows of the run; None: all of it."""
         if view.zoom_s is None and view.zoom_ranks is None:
             return None
         low, high = view.zoom_s or self._whole_s

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.main_ensemble import main_ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import share_text
@@ -200,6 +201,11 @@ class LargeRun(Shown):
         self._causes_in_background.wait()
 
     def _events_of(self, selection: Selection) -> Events:
+        self._may_be_held(selection)
+        return self.run.reading.chosen_by(selection)
+
+    def _may_be_held(self, selection: Selection) -> None:
+        """Raise an error if calls have not been read, or are too many."""
         calls = self._base if selection.selects_all else self._of(selection)
         if calls.reading:
             raise EnsioError("these calls are still being read: ask again when they have been")
@@ -207,10 +213,10 @@ class LargeRun(Shown):
             raise EnsioError(
                 f"{calls.count:,} calls are more than the explorer holds: mark fewer, or use ensio modes"
             )
-        return self.run.reading.chosen_by(selection)
 
     def _ensemble(self, selection: Selection) -> Ensemble:
-        return self._events_of(selection).ensemble()
+        self._may_be_held(selection)
+        return main_ensemble(self.run, selection)[1]
 
     def _selection(self, filters: dict[str, Any]) -> Selection:
         given = {

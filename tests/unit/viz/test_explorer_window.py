@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import html
+import json
+import shlex
+import subprocess
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 from bokeh.document import Document
+from bokeh.events import ButtonClick
+from bokeh.models.widgets import Div
 from made_runs import run_of
 
+import ensembles
+from ensembles.cli.main import main
+from ensembles.model.units import seconds_text, share_text
 from ensembles.viz.explorer.large import LargeRun
+from ensembles.viz.explorer.layout import end_of
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
@@ -80,13 +90,9 @@ def test_marked_offsets_have_the_cells_of_all(shown: Shown) -> None:
 
 
 def test_offsets_of_a_window_of_a_large_run_are_those_of_its_calls(tmp_path: Path) -> None:
-    import subprocess
-
     shown = Shown(run_of(tmp_path / "run", TASKS))
     trace = tmp_path / "trace.h5"
     subprocess.run(["ensio", "collect", shown.run.path, "-o", str(trace)], check=True, capture_output=True)
-    import ensembles
-
     summed = LargeRun(ensembles.open(trace), in_background=False)
     for query in ("", "&marked-ranks=0..0"):
         held, large = (
@@ -98,3 +104,102 @@ def test_offsets_of_a_window_of_a_large_run_are_those_of_its_calls(tmp_path: Pat
             for image, same in zip(one["image"], other["image"], strict=True):
                 np.testing.assert_array_equal(image, same)
             assert one["x"] == other["x"]
+
+
+def text_of(document: Document, name: str) -> str:
+    return html.unescape(document.select_one({"name": name}).text)
+
+
+def test_the_median_is_that_of_numpy_and_of_ensembles(tmp_path: Path) -> None:
+    durations = [57.8e-6, 78.2e-6, 130e-6, 578e-6]
+    for count in (4, 3):
+        some = Shown(
+            run_of(tmp_path / f"{count}", [[("pwrite", 0.1, each, MIB)] for each in durations[:count]])
+        )
+        expected = float(np.median(np.round(np.multiply(durations[:count], 1e9))))
+        assert some.calls(View()).durations_ns[1] == expected
+        assert some.run.select().ensemble().robust().median_s.value == pytest.approx(expected * 1e-9)
+        table = explore(some)[0].select_one({"name": "ordinals"}).source.data
+        assert table["median_s"] == pytest.approx([expected * 1e-9])
+        found = text_of(explore(some, "marked-op=write&marked-ordinal=1")[0], "found")
+        assert f"median {seconds_text(expected * 1e-9)}." in found
+
+
+def test_what_is_in_view_is_told_beside_what_is_selected(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    assert "6 calls are shown, of 2 of 2 ranks" in text_of(document, "found")
+    assert "In view" not in text_of(document, "found")
+    explorer.look(View(zoom_s=(0.585, 0.6057)))
+    found = text_of(document, "found")
+    assert "6 calls are selected, of 2 of 2 ranks, from 0 ns to 900 ms" in found
+    # The second call of rank 1 is in progress at 0.585 s; rank 0 has none until 0.6058 s.
+    assert (
+        "In view: 0.5850 to 0.6057 s, with 2 of these calls. The command and the Python below select all 6."
+        in found
+    )
+    explorer.look(View(zoom_s=(0.2, 0.7), zoom_ranks=(-0.5, 0.5), ranks=(0, 0)))
+    found = text_of(document, "found")
+    assert "3 calls are marked, of 1 of 2 ranks" in found
+    assert "In view: 0.200 to 0.700 s, rank 0, with 2 of these calls." in found
+    explorer.look(View())
+    assert "6 calls are shown" in text_of(document, "found")
+
+
+def test_filters_that_match_nothing_say_what_the_run_has(shown: Shown) -> None:
+    document, _ = explore(shown, "op=write&rank=9")
+    assert "No call is shown: no call of" in text_of(document, "found")
+    assert "the run has calls of ranks 0 to 1" in text_of(document, "found")
+
+
+def test_tables_of_the_whole_run_say_that_filters_do_not_change_them(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    headings = [each.text for each in document.select({"type": Div}) if "Choose a finding" in each.text]
+    assert "whole run" not in headings[0]
+    explorer.look(View(filters={"op": "write"}))
+    assert "of the whole run, whatever the filters" in explorer._causes_heading.text
+    explorer.look(View())
+    assert "whole run" not in explorer._causes_heading.text
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory) -> Shown:
+    """A simulated run with barriers, in which tasks wait for the last one."""
+    folder = tmp_path_factory.mktemp("waiting") / "gcrm"
+    command = ["ensio", "simulate", "gcrm", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    subprocess.run([*command, "--seed", "1", "-o", str(folder)], check=True, capture_output=True)
+    return Shown(ensembles.open(folder))
+
+
+def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, capsys) -> None:
+    assert main(["phases", waiting.run.path, "--json"]) == 0
+    phases = json.loads(capsys.readouterr().out)["phases"]
+    table = explore(waiting)[0].select_one({"name": "phases"}).source.data
+    assert table["last"] == [f"{each['slowest_task']} {each['last_call']['call']}" for each in phases]
+    assert table["idle"] == [seconds_text(each["lost_s"]) for each in phases]
+    assert table["share"] == [share_text(each["lost_share"]) for each in phases]
+
+
+@pytest.mark.parametrize("query", ["", "marked-ranks=2..5&marked-time=0.0..0.5", "op=write", "marked-phase=2"])
+def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, query: str, capsys) -> None:
+    document, explorer = explore(waiting, query)
+    of_marked = explorer._panels[0].of_marked
+    calls = of_marked.events.calls
+    button = document.select_one({"name": "modes"})
+    button._trigger_event(ButtonClick(button))
+    words = shlex.split(explorer.view.command(waiting.run.path))
+    assert main(["modes", *words[2:], "--json"]) == 0
+    modes = json.loads(capsys.readouterr().out)
+    waits = sum(calls[number].waits_for_tasks for number in of_marked.column("call").tolist())
+    assert modes["n"] <= of_marked.count - waits
+    text = text_of(document, "of_modes")
+    assert f"{modes['n']:,} calls" in text
+    for each in modes["modes"]:
+        assert seconds_text(each["t_s"]) in text
+
+
+def test_a_long_path_keeps_its_end() -> None:
+    assert end_of("/a/short/path") == "/a/short/path"
+    shown = end_of("/work/main/.venv/lib/python3.11/site-packages/darshan/examples/dxt.darshan")
+    assert shown == "…/examples/dxt.darshan"
+    assert end_of("x" * 40 + "/y") == "…/y"
+    assert end_of("x" * 40) == "…" + "x" * 27
