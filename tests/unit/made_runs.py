@@ -15,8 +15,8 @@ from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spoo
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000
 
-Call = tuple[str, float, float, int]
-"""Name, start in s, duration in s, bytes moved."""
+Call = tuple[str, float, float, int] | tuple[str, float, float, int, int]
+"""Name, start in s, duration in s, bytes moved, and the offset if it is known."""
 
 
 def run_of(
@@ -45,12 +45,12 @@ def run_of(
     folder.mkdir(parents=True, exist_ok=True)
     for rank, calls in enumerate(tasks):
         events = np.zeros(len(calls), EVENT.dtype)
-        for event, (name, start_s, duration_s, moved) in zip(events, calls, strict=True):
+        for event, (name, start_s, duration_s, moved, *offset) in zip(events, calls, strict=True):
             event["call"] = NUMBER[name]
             event["start"] = 10**12 + round(start_s * 1e9)
             event["duration"] = round(duration_s * 1e9)
             event["requested"] = event["moved"] = moved
-            event["offset"] = -1
+            event["offset"] = offset[0] if offset else -1
             event["file"] = 1
         whole_head = {
             "clock": CONSTANTS["ENSIO_CLOCK_MONOTONIC"],

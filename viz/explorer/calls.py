@@ -10,11 +10,10 @@ import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.calls import is_io_of_calls
-from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.offset_map import OffsetMap, PlacedCalls
+from ensembles.summaries.offset_map import OffsetMap, PlacedCalls, WindowMap
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import map_of_events
@@ -29,11 +28,15 @@ CELLS = 1024
 TABLE_ROWS = 50
 """Rows of the tables of calls and of ranks."""
 
-_MOST_COMPARED = 1_000_000
 """Of more calls, those inside others are not drawn, even if these others are not chosen."""
 
 _MOST_SPREAD = 100_000
 """Of more marked calls, the bytes of each are drawn at the middle of the call, and not spread over it."""
+
+_MOST_NESTED = 1_000_000
+"""Of more calls of a selection, those inside others are drawn too, which makes their pixels stronger."""
+
+_LATEST = 1 << 61
 
 Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 """Edges of bins in s, and numbers of calls, by class of operations."""
@@ -73,7 +76,7 @@ class Calls(ABC):
 
     @property
     @abstractmethod
-    def durations_ns(self) -> tuple[int, int, int]:
+    def durations_ns(self) -> tuple[int, float, int]:
         """Shortest, median and longest duration in ns; there are calls."""
 
     @abstractmethod
@@ -97,6 +100,13 @@ class Calls(ABC):
         """Return the bytes of these calls by offset and time, in the file of another map; None: none."""
 
     @abstractmethod
+    def bytes_within(self, whole: OffsetMap, span_ns: tuple[int, int]) -> OffsetMap | None:
+        """Return the bytes that these calls moved in a time, in the file of another map.
+
+        None: they have not been read, or are too many to read.
+        """
+
+    @abstractmethod
     def by_rank(self) -> dict[str, np.ndarray]:
         """Return the columns of the table of ranks."""
 
@@ -116,9 +126,13 @@ class Calls(ABC):
     def inside(self, window: Window) -> Events:
         """Return the single calls of a window; none, if there are more than `MOST_CALLS`."""
 
+    def count_in(self, window: Window) -> int | None:
+        """Return the number of these calls that are in progress in a window; None: it is not known."""
+        return None
+
     @abstractmethod
     def ensemble(self) -> Ensemble:
-        """Return their durations."""
+        """Return the durations of those that do not wait for other tasks; of all, if there are no others."""
 
 
 class HeldCalls(Calls):
@@ -132,10 +146,14 @@ class HeldCalls(Calls):
         Number of tasks of the run.
     places : ndarray of int, optional
         Indices of the calls among `events`, rising. Default: all of them.
+    is_part : bool
+        The `events` are some calls of the run: those that contain them may be missing.
     """
 
-    def __init__(self, events: Events, tasks: int, places: np.ndarray | None = None) -> None:
-        self.tasks = tasks
+    def __init__(
+        self, events: Events, tasks: int, places: np.ndarray | None = None, *, is_part: bool = False
+    ) -> None:
+        self.tasks, self._is_part = tasks, is_part
         self._of, self._places = events, places
         self._columns: dict[str, np.ndarray] = {}
         self._told: dict[str, Any] = {}
@@ -192,28 +210,34 @@ class HeldCalls(Calls):
         return int(start.min()), int((start + self.column("duration")).max())
 
     @property
-    def durations_ns(self) -> tuple[int, int, int]:
-        return cast(tuple[int, int, int], self._once("of durations", self._of_durations))
+    def durations_ns(self) -> tuple[int, float, int]:
+        return cast(tuple[int, float, int], self._once("of durations", self._of_durations))
 
-    def _of_durations(self) -> tuple[int, int, int]:
+    def _of_durations(self) -> tuple[int, float, int]:
         duration = self.column("duration")
-        middle = (len(duration) - 1) // 2
-        # The bin of the median is known from the histogram; only its calls are sorted.
+        # As `np.median`: of an even number of calls, the mean of the two in the middle.
+        middle = [self._duration_at((len(duration) - 1) // 2)]
+        if len(duration) % 2 == 0:
+            middle.append(self._duration_at(len(duration) // 2))
+        return int(duration.min()), sum(middle) / len(middle), int(duration.max())
+
+    def _duration_at(self, middle: int) -> int:
+        """Return the duration at a place in the order of all."""
+        duration = self.column("duration")
+        # The bin of the place is known from the histogram; only its calls are sorted.
         before = np.cumsum(self._by_class().sum(axis=0))
         number = int(np.searchsorted(before, middle, side="right"))
         low, high = _ends(number)
         inside = duration[(duration >= low) & (duration < high)]
         place = middle - (int(before[number - 1]) if number else 0)
-        return int(duration.min()), int(np.partition(inside, place)[place]), int(duration.max())
+        return int(np.partition(inside, place)[place])
 
     def raster(self) -> Raster:
         return cast(Raster, self._once("raster", self._raster))
 
     def _raster(self) -> Raster:
         raster = Raster(self.tasks, rows=ROWS, cells=CELLS)
-        calls = self._some(*Raster.columns)
-        # Of calls of MPI-IO and POSIX, a filter or a mark may choose those inside.
-        raster.add(among_themselves(calls) if self.count <= _MOST_COMPARED else calls)
+        raster.add(self._of_raster())
         return raster
 
     def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:
@@ -265,6 +289,14 @@ class HeldCalls(Calls):
             found = OffsetMap(whole.file, whole.layer, whole.tasks, whole.span_ns)
             found.add(self._some(*OffsetMap.columns))
         return found if found.calls else None
+
+    def bytes_within(self, whole: OffsetMap, span_ns: tuple[int, int]) -> OffsetMap | None:
+        key = whole.file, whole.layer, span_ns
+        if self._told.get("window of offsets", (None,))[0] != key:
+            found = window_of_map(whole, span_ns)
+            found.add(self._of if self._places is None else self._some(*OffsetMap.columns))
+            self._told["window of offsets"] = key, found
+        return cast(OffsetMap, self._told["window of offsets"][1])
 
     def _io(self) -> np.ndarray | None:
         """Return the indices of the calls that do not wait for other tasks; None: all."""
@@ -338,7 +370,20 @@ class HeldCalls(Calls):
         return raster_of_window(self._of_raster(), window, ROWS, 2 * CELLS), window.first
 
     def _of_raster(self) -> Events:
-        return self._of if self._places is None else self._some(*Raster.columns)
+        return cast(Events, self._once("of raster", self._drawn_calls))
+
+    def _drawn_calls(self) -> Events:
+        """Return the calls as the trace diagram draws them: each takes time, unless it is inside another."""
+        if self._places is None and not self._is_part:
+            return self._of
+        some = self._some("rank", "thread", "call")
+        start, duration = self.column("start"), self.column("duration")
+        if self._places is not None:
+            duration = np.maximum(duration, 1)
+        columns = {name: getattr(some, name) for name in ("rank", "thread", "call")}
+        columns |= {"start": start, "duration": duration}
+        columns["depth"] = depth_among(**{**columns, "depth": self.column("depth")})
+        return Events.partly(columns, self._of.calls, self._of.files, self._of.sites)
 
     def inside(self, window: Window) -> Events:
         if self._places is None:
@@ -347,8 +392,58 @@ class HeldCalls(Calls):
             found = self._places[calls_inside(self._some("rank", "start", "duration"), window)]
         return self._of[found[: 0 if len(found) > MOST_CALLS else None]]
 
+    def count_in(self, window: Window) -> int | None:
+        return len(calls_inside(self._of_raster(), window))
+
     def ensemble(self) -> Ensemble:
-        return self.events.ensemble()
+        io = self._io()
+        return (self.events if io is None else self.events[io]).ensemble()
+
+
+def window_of_map(whole: OffsetMap, span_ns: tuple[int, int]) -> WindowMap:
+    """Return an empty map of a time, with the offsets of another map."""
+    offsets = int(whole.offset_edges[0]), int(whole.offset_edges[-1])
+    return WindowMap(whole.file, whole.layer, whole.tasks, span_ns, offsets)
+
+
+def depth_among(
+    rank: np.ndarray, thread: np.ndarray, start: np.ndarray, duration: np.ndarray, depth: np.ndarray, **_: Any
+) -> np.ndarray:
+    """Return 1 for calls that are inside others of the same calls, 0 for the rest.
+
+    Parameters
+    ----------
+    rank, thread, start, duration, depth : ndarray of int, shape (n,)
+        Columns of calls; `depth` is the number of all calls around each, of which some are missing here.
+
+    Returns
+    -------
+    ndarray
+        Like `depth`.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.calls import depth_among
+    >>> zero = np.zeros(3, np.int64)
+    >>> depth_among(zero, zero, np.array([0, 2, 9]), np.array([5, 1, 1]), np.array([0, 1, 1]))
+    array([0, 1, 0])
+    """
+    inner = np.zeros_like(depth)
+    if not depth.any() or len(depth) > _MOST_NESTED:
+        return inner
+    order = np.lexsort((depth, start, thread, rank))
+    begin, end = start[order], (start + duration)[order]
+    tasks, threads = rank[order], thread[order]
+    changed = (tasks[1:] != tasks[:-1]) | (threads[1:] != threads[:-1])
+    # Tasks one after the other on one axis: the latest end so far is then one of the same thread.
+    length = int(end.max()) - int(begin.min()) + 1
+    if int(changed.sum()) > _LATEST // length:
+        return inner
+    shift = np.append(0, np.cumsum(changed)) * length
+    latest = np.maximum.accumulate(end + shift)[:-1]
+    is_inside = ((end + shift)[1:] <= latest) & ((begin + shift)[1:] < latest) & ~changed
+    inner[order[1:]] = is_inside
+    return inner
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.units import count_text, seconds_text
-from ensembles.summaries.raster import Raster
+from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
@@ -36,8 +37,19 @@ _PALE = 0.18
 _FEW_CALLS = 200
 """Runs with at most as many calls are drawn call by call from the beginning."""
 
+_WIDE, _NARROW = 1200, 560
+"""Pixels of the axis of time for which images of all calls are made, and those of marked calls."""
+
+_AROUND = 120
+"""Pixels of the height of a figure that are above and below the rows."""
+
+_LEAST_OPACITY = 0.45
+"""Opacity of the shortest marked call, well above that of calls that are not marked."""
+
 _WHOLE = 0.995
 """A window with at least this part of an axis is the whole of it."""
+
+_PLACES = ("image", "x", "y", "dw", "dh")
 
 # The change of a rectangle at once, which moves all ends together; of several, as of a wheel, the last too.
 _WINDOW_JS = """
@@ -75,7 +87,7 @@ class TraceDiagram:
     def __init__(self, shown: Shown, calls: Calls, times: Range1d, name: str = "explorer_trace") -> None:
         self._calls_of, self._times = calls, times
         self._tasks = shown.run.tasks
-        self.classes = calls.raster().present() or ["write"]
+        self.classes = _classes_of(calls) or ["write"]
         self._whole_s = ends(times)
         rows = Range1d(start=self._tasks - 0.5, end=-0.5, bounds=(-0.5, self._tasks - 0.5), min_interval=1)
         self.figure = new_figure(
@@ -94,8 +106,8 @@ class TraceDiagram:
         self.figure.xaxis.axis_label = f"time since the start of the run ({unit})"
         self.figure.xaxis.formatter = scaled_ticks(unit_s)
         self._images: list[GlyphRenderer[Any]] = []
-        self._all, self._mapper = self._add()
-        self._marked, _ = self._add()
+        self._all, self._mapper = self._add(_alphas(1.0))
+        self._marked, _ = self._add(marked_alphas())
         self._calls, self._info = ColumnDataSource(call_columns(Events.empty())), shown.run.info
         add_calls(self.figure, self._calls, self._info)
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
@@ -125,23 +137,41 @@ class TraceDiagram:
             items.append(legend_item(short_label(name), swatch))
         horizontal_legend(self.figure, items)
 
-    def _add(self) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
-        source = ColumnDataSource(self._image(None))
+    def _add(self, alphas: list[str]) -> tuple[ColumnDataSource, WeightedStackColorMapper]:
+        source = ColumnDataSource(_no_image())
         mapper = WeightedStackColorMapper(
             palette=[COLOURS[name] for name in self.classes],
             color_baseline=0,
             nan_color="#ffffff00",
-            alpha_mapper=LinearColorMapper(palette=_alphas(1.0), low=0, high=255),
+            alpha_mapper=LinearColorMapper(palette=alphas, low=0, high=255),
         )
         tell_new_opacity(mapper)
         glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
         self._images.append(self.figure.add_glyph(source, glyph))
         return source, mapper
 
-    def _image(self, raster: Raster | None, first: int = 0) -> dict[str, Any]:
-        if raster is None or raster.cell_ns == 0 or len(raster.edges_ns) < 2:
-            return {"image": [], "x": [], "y": [], "dw": [], "dh": []}
-        image = share_image(raster, self.classes)
+    def _image(self, raster: Raster, first: int, view: View, pixels: int) -> dict[str, Any]:
+        """Return the image of a raster, whose cells and rows are at least a pixel wide and high in a view.
+
+        The canvas draws one cell of those that share a pixel: the calls of all others would not be seen.
+
+        Parameters
+        ----------
+        raster : Raster
+        first : int
+            Rank of its first row.
+        view : View
+        pixels : int
+            Pixels of the axis of time.
+        """
+        if raster.cell_ns == 0 or len(raster.edges_ns) < 2:
+            return _no_image()
+        low_s, high_s = view.zoom_s or self._whole_s
+        top, bottom = view.zoom_ranks or (-0.5, self._tasks - 0.5)
+        assert self.figure.height is not None
+        joined_cells = ceil((high_s - low_s) * 1e9 / pixels / raster.cell_ns)
+        joined_rows = ceil((bottom - top) / (self.figure.height - _AROUND) / raster.ranks_per_row)
+        image = share_image(raster, self.classes, max(joined_rows, 1), max(joined_cells, 1))
         rows, cells = image.shares.shape[:2]
         return {
             "image": [image.shares],
@@ -159,7 +189,7 @@ class TraceDiagram:
 
     def is_of(self, calls: Calls) -> bool:
         """Whether the legend has all classes of these calls."""
-        return set(calls.raster().present()) <= set(self.classes)
+        return set(_classes_of(calls)) <= set(self.classes)
 
     def replace(self, calls: Calls) -> None:
         """Take other calls of the same run, as while it goes on; `show` draws them."""
@@ -198,14 +228,13 @@ class TraceDiagram:
             The marked calls; None: no call is marked, and all have their colours.
         view : View
         """
-        calls, window = self._calls_of, self._window(view)
-        for source, some in ((self._all, calls), (self._marked, marked)):
+        calls, window = self._calls_of, self.window_in(view)
+        for source, some, pixels in ((self._all, calls, _WIDE), (self._marked, marked, _NARROW)):
             if some is None:
-                source.data = self._image(None)
-            elif window is None:
-                source.data = self._image(some.raster())
-            else:
-                source.data = self._image(*some.window(window.wider(self._tasks)))
+                source.data = _no_image()
+                continue
+            raster, first = (some.raster(), 0) if window is None else some.window(window.wider(self._tasks))
+            source.data = self._image(raster, first, view, pixels)
         part, drawn = self._single_calls(window)
         alpha: float | np.ndarray = 1.0
         if marked is not None and len(drawn):
@@ -256,7 +285,8 @@ class TraceDiagram:
         """Write the name of the run beside the diagram, where there are two."""
         self.figure.yaxis.axis_label = f"rank of {plain(path)[-40:]}"
 
-    def _window(self, view: View) -> Window | None:
+    def window_in(self, view: View) -> Window | None:
+        """Return what a view shows of the run; None: all of it."""
         if view.zoom_s is None and view.zoom_ranks is None:
             return None
         low, high = view.zoom_s or self._whole_s
@@ -264,6 +294,12 @@ class TraceDiagram:
         first = int(np.clip(np.floor(top + 0.5), 0, self._tasks - 1))
         last = int(np.clip(np.ceil(bottom - 0.5), first, self._tasks - 1))
         return Window(int(np.floor(low * 1e9)), int(np.ceil(high * 1e9)), first, last)
+
+
+def _classes_of(calls: Calls) -> list[str]:
+    """Return the classes of calls, also of those inside others, which are drawn when they are marked."""
+    present = {*calls.raster().present(), *calls.durations()}
+    return [name for name in CLASSES if name in present]
 
 
 def tell_new_opacity(mapper: WeightedStackColorMapper) -> None:
@@ -287,9 +323,20 @@ def _same_calls(events: Events, others: Events) -> np.ndarray:
     return np.array([call in found for call in mine], bool)
 
 
+def _no_image() -> dict[str, Any]:
+    return {name: [] for name in _PLACES}
+
+
 def _alphas(most: float) -> list[str]:
     """Opacity by share: small shares are enhanced, so that short calls remain visible."""
     return [f"#000000{round(255 * most * (share / 255) ** 0.4):02x}" for share in range(256)]
+
+
+def marked_alphas() -> list[str]:
+    """Opacity by share of marked calls: those that fill the least part of a pixel can be seen too."""
+    shares = np.arange(1, 256) / 255
+    opacities = _LEAST_OPACITY + (1 - _LEAST_OPACITY) * shares**0.6
+    return ["#00000000", *(f"#000000{round(255 * each):02x}" for each in opacities.tolist())]
 
 
 def add_box_select(fig: figure, dimensions: Literal["width", "both"]) -> None:

@@ -30,7 +30,7 @@ class Followed(Shown):
         There is no run yet, it was recorded without events, or it cannot be read.
     """
 
-    is_growing = True
+    is_growing = is_part = True
 
     def __init__(self, path: str, most_events: int = MOST_FOLLOWED) -> None:
         self.progress = RunInProgress(path, most_events)

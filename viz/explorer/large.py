@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.main_ensemble import main_ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import share_text
@@ -28,13 +29,22 @@ from ensembles.summaries.bins import bin_low_ns
 from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
 from ensembles.summaries.from_cells import histogram_from_cells
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
 from ensembles.viz.data_for import data_for
 from ensembles.viz.explorer.background import Answers, Background, InTurn, Postponed
-from ensembles.viz.explorer.calls import CELLS, ROWS, Calls, by_class, rank_columns, slowest_columns
+from ensembles.viz.explorer.calls import (
+    CELLS,
+    ROWS,
+    Calls,
+    by_class,
+    rank_columns,
+    slowest_columns,
+    window_of_map,
+)
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.shown import MOST_EVENTS, QUIET_S, Shown
 from ensembles.viz.explorer.summed import (
@@ -77,6 +87,14 @@ class _WindowOf:
 @dataclass(frozen=True)
 class _RatesOf:
     """The rates of some calls in a time."""
+
+    selection: Selection
+    span_ns: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _BytesOf:
+    """The bytes by offset of some calls in a time."""
 
     selection: Selection
     span_ns: tuple[int, int]
@@ -183,6 +201,11 @@ class LargeRun(Shown):
         self._causes_in_background.wait()
 
     def _events_of(self, selection: Selection) -> Events:
+        self._may_be_held(selection)
+        return self.run.reading.chosen_by(selection)
+
+    def _may_be_held(self, selection: Selection) -> None:
+        """Raise an error if calls have not been read, or are too many."""
         calls = self._base if selection.selects_all else self._of(selection)
         if calls.reading:
             raise EnsioError("these calls are still being read: ask again when they have been")
@@ -190,10 +213,10 @@ class LargeRun(Shown):
             raise EnsioError(
                 f"{calls.count:,} calls are more than the explorer holds: mark fewer, or use ensio modes"
             )
-        return self.run.reading.chosen_by(selection)
 
     def _ensemble(self, selection: Selection) -> Ensemble:
-        return self._events_of(selection).ensemble()
+        self._may_be_held(selection)
+        return main_ensemble(self.run, selection)[1]
 
     def _selection(self, filters: dict[str, Any]) -> Selection:
         given = {
@@ -233,6 +256,7 @@ class LargeRun(Shown):
             "",
             self._ask(Selection()),
             partial(self._rates, Selection()),
+            partial(self._bytes, Selection()),
             partial(self._ensemble, Selection()),
             "The slowest calls and the offsets are being read.",
         )
@@ -350,6 +374,7 @@ class LargeRun(Shown):
             others: dict[str, Any] = {
                 "ask": self._ask(selection),
                 "rates_in": partial(self._rates, selection),
+                "bytes_of": partial(self._bytes, selection),
                 "durations_of": partial(self._ensemble, selection),
                 "reading": _reading(share, "calls"),
             }
@@ -369,6 +394,7 @@ class LargeRun(Shown):
             self.run.tasks,
             ask=self._ask(selection),
             rates_in=partial(self._rates, selection),
+            bytes_of=partial(self._bytes, selection),
             durations_of=partial(self._ensemble, selection),
             reading=_reading(0, "calls"),
         )
@@ -384,10 +410,28 @@ class LargeRun(Shown):
             view.ranks,
             ask=self._ask(selection),
             rates_in=partial(self._rates, selection),
+            bytes_of=partial(self._bytes, selection),
             durations_of=partial(self._ensemble, selection),
             reading=_ROUNDED,
             is_bound=True,
         )
+
+    def _bytes(self, selection: Selection, span_ns: tuple[int, int]) -> OffsetMap | None:
+        """Return the bytes by offset of a time, as `_rates`."""
+        key = _BytesOf(selection, span_ns)
+        found: OffsetMap | None = self._found.get(key)
+        if found is None and self._base.offsets is not None and self._expected(*span_ns) <= _MOST_FOR_WINDOW:
+            self._background.ask(key, partial(self._read_bytes, key, self._base.offsets))
+            found = self._found.get(key)
+        return found
+
+    def _read_bytes(self, key: _BytesOf, whole: OffsetMap) -> Iterator[None]:
+        under_way = replace(key.selection, under_way_ns=key.span_ns)
+        request = SummaryRequest(not_kept(partial(window_of_map, whole, key.span_ns)))
+        requests = {"bytes": request} | _in_turn(self._background)
+        self._remember(key, self.run.summarize(requests, selection=under_way)["bytes"])
+        self.version += 1
+        yield
 
     def _rates(self, selection: Selection, span_ns: tuple[int, int]) -> RateCurve | None:
         """Return the rates of a time once its calls have been read; None: not yet, or there are too many."""

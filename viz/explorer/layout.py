@@ -33,6 +33,22 @@ def arranged(panels: Sequence[Panel]) -> list[Any]:
     ]
 
 
+def end_of(path: str, most: int = 28) -> str:
+    """Return the end of a path, which tells runs apart where there is no room for all of it.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.layout import end_of
+    >>> end_of("/scratch/someone/project/runs/before-the-change", 24)
+    '…/runs/before-the-change'
+    """
+    if len(path) <= most:
+        return path
+    end = path[-(most - 1) :]
+    _, slash, rest = end.partition("/")
+    return f"…/{rest}" if slash and rest else f"…{end}"
+
+
 def heading(text: str) -> Div:
     """Return a heading."""
     return Div(text=f"<strong>{text}</strong>")

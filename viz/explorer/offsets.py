@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,19 @@ from bokeh.models import (
 )
 from bokeh.models.annotations import BoxAnnotation
 
+from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import label_offsets, offset_image
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, tell_new_opacity
+from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure
 from ensembles.viz.files import plain_path
 from ensembles.viz.style import COLOURS
 
-_HEIGHT = 300
+_HEIGHT = 360
+"""Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""
+
 _PALE = 0.18
 
 
@@ -51,7 +55,7 @@ class Offsets:
         self.figure = None
         if found is None or not found.calls:
             return
-        self._found, self._most = found, 1.0
+        self._calls, self._found, self._most = calls, found, 1.0
         self._shown = [op for op in reversed(DIRECTIONS) if found.by_rank(op).any()]
         edges = found.offset_edges
         offsets = Range1d(start=float(edges[0]), end=float(edges[-1]))
@@ -65,13 +69,17 @@ class Offsets:
         )
         tell_new_opacity(self._mapper)
         data, self._most = offset_image(found, "time", self._shown)
+        self._drawn = found
         self._all = ColumnDataSource(data)
         self._add(self._all, self._mapper)
         self._marked = ColumnDataSource({name: [] for name in data})
         self._add(
             self._marked,
             WeightedStackColorMapper(
-                palette=palette, color_baseline=0, nan_color="#ffffff00", alpha_mapper=_opacity(1.0)
+                palette=palette,
+                color_baseline=0,
+                nan_color="#ffffff00",
+                alpha_mapper=LinearColorMapper(palette=marked_alphas(), low=0, high=255),
             ),
         )
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
@@ -109,23 +117,46 @@ class Offsets:
             return (self.figure is None) == (not known)
         if path != self.path or [op for op in reversed(DIRECTIONS) if found.by_rank(op).any()] != self._shown:
             return False
-        self._found = found
-        self._all.data, self._most = offset_image(found, "time", self._shown)
+        self._calls, self._found = calls, found
+        self._draw(found)
         assert isinstance(self.figure.y_range, Range1d)
         self.figure.y_range.end = float(found.offset_edges[-1])
         return True
 
-    def mark(self, calls: Calls | None, view: View) -> None:
-        """Show where the marked calls moved bytes; None: no call is marked."""
+    def _draw(self, found: OffsetMap) -> None:
+        self._drawn = found
+        self._all.data, self._most = offset_image(found, "time", self._shown)
+
+    def show(self, marked: Calls | None, view: View) -> None:
+        """Show where calls moved bytes in the window of a view.
+
+        Parameters
+        ----------
+        marked : Calls or None
+            The marked calls; None: no call is marked, and all have their colours.
+        view : View
+        """
         if self.figure is None:
             return
         # A new model would make Bokeh search the document again.
-        self._mapper.alpha_mapper.palette = _opacity(1.0 if calls is None else _PALE).palette
-        found = None if calls is None or not calls.count else calls.bytes_in(self._found)
-        if found is None or not found.calls:
+        self._mapper.alpha_mapper.palette = _opacity(1.0 if marked is None else _PALE).palette
+        whole, some = self._found, None
+        if view.zoom_s is not None:
+            low, high = view.zoom_s
+            span_ns = int(np.floor(low * 1e9)), int(np.ceil(high * 1e9))
+            within = self._calls.bytes_within(whole, span_ns)
+            some = None if marked is None else marked.bytes_within(whole, span_ns)
+            # Until both have been read, both are drawn in the cells of the whole run.
+            if within is not None and (marked is None or some is not None):
+                whole = within
+        if whole is self._found and marked is not None:
+            some = marked.bytes_in(whole) if marked.count else None
+        if whole is not self._drawn:
+            self._draw(whole)
+        if some is None or not some.calls:
             self._marked.data = {name: [] for name in self._marked.data}
         else:
-            self._marked.data = offset_image(found, "time", self._shown, self._most)[0]
+            self._marked.data = offset_image(_in_cells_of(whole, some), "time", self._shown, self._most)[0]
         self._box.visible = view.offsets is not None
         if view.offsets is not None:
             self._box.bottom, self._box.top = view.offsets
@@ -142,6 +173,16 @@ class Offsets:
             marks={"file": glob.escape(self.path)},
             what="a rectangle of the access map",
         )
+
+
+def _in_cells_of(whole: OffsetMap, some: OffsetMap) -> OffsetMap:
+    """Return a map with cells of offsets that are as high as those of the map of all calls."""
+    edges = whole.offset_edges
+    if np.array_equal(edges, some.offset_edges):
+        return some
+    some = deepcopy(some)  # more calls may be added to it in the background
+    some.cover(int(edges[0]), int(edges[-1]))
+    return some
 
 
 def _opacity(most: float) -> LinearColorMapper:

@@ -7,7 +7,6 @@ The same document is served by `ensembles.viz.explorer.server`, and shown in not
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,15 +20,24 @@ from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
 from ensembles.diagnosis.finding import Finding
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
-from ensembles.viz.explorer.layout import arranged, button, copy_buttons, heading
+from ensembles.viz.explorer.layout import arranged, button, copy_buttons, end_of, heading
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
+from ensembles.viz.explorer.sentences import OF_ALL, WHOLE_RUN, modes_text_of
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
-from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
+from ensembles.viz.explorer.tables import (
+    FINDINGS,
+    ORDINALS,
+    PHASES,
+    RANKS,
+    SLOWEST,
+    Table,
+    finding_columns,
+    phase_columns,
+)
 from ensembles.viz.explorer.view import FILTERS, View
 from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
@@ -61,7 +69,6 @@ _FILTER = widget_filter().css
 _FIRST_PARTS, _FIRST_PICTURES = 3, 1
 """Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
 _NONE = "-"
-_OF_ALL = "No call is marked: these are modes of all calls that are shown, whatever they do."
 _WRAP = {"flex-wrap": "wrap"}
 
 # The keys of the view that a zoom changes: tables and texts stay.
@@ -137,10 +144,11 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
+        self._causes_heading = heading("")
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
-            column(self._phases.widget, min_width=440, sizing_mode="stretch_width"),
+            column(self._phases.widget, min_width=560, sizing_mode="stretch_width"),
             column(self._ordinals.widget, width=370),
             sizing_mode="stretch_width",
             styles=_WRAP,
@@ -157,7 +165,7 @@ class Explorer:
             self._answer,
             self._call,
             row(
-                heading("Choose a finding, a phase or a call index to mark its calls"),
+                self._causes_heading,
                 self._examine,
                 styles=_WRAP,
             ),
@@ -213,7 +221,7 @@ class Explorer:
     def _choices(self) -> list[Select]:
         """Create the choices of the run, and of the second run."""
         numbered: list[str | tuple[Any, str]] = [
-            (str(number), shown.run.path) for number, shown in enumerate(self.runs)
+            (str(number), end_of(shown.run.path)) for number, shown in enumerate(self.runs)
         ]
         self._run = Select(title="run", options=numbered, value=str(self.view.run), name="run", width=220)
         self._run.on_change("value", self._choose_run)
@@ -369,6 +377,7 @@ class Explorer:
     def _show_window(self, from_page: bool) -> None:
         for panel in self._panels:
             panel.show_window(self.view)
+        self._tell()
         if not from_page:
             self._panels[0].diagram.zoom(self.view)
         self._link.data = {"query": [self.view.query()]}
@@ -386,15 +395,10 @@ class Explorer:
         calls = self._panels[0].of_marked
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
-        about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
-        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
-            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
-        self._found.text = about + "".join(
-            f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
-        )
+        self._tell()
         self._answer.text = ""
         self.texts.data = texts
-        style = "white-space:pre-wrap;overflow-wrap:anywhere"
+        style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
         self._call.text = "".join(
             f'<pre style="{style}">{html.escape(text[0])}</pre>' for text in texts.values()
         )
@@ -403,6 +407,20 @@ class Explorer:
                 table.choose_none()
         self._link.data = {"query": [view.query()]}
         self._say("", self._notes())
+
+    def _tell(self) -> None:
+        """Say what is marked, selected and in view."""
+        view, calls = self.view, self._panels[0].of_marked
+        about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
+        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
+            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
+        self._found.text = about + "".join(
+            f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
+        )
+        of = f" (they are {WHOLE_RUN})" if view.filters else ""
+        self._causes_heading.text = (
+            f"<strong>Choose a finding, a phase or a call index to mark its calls</strong>{of}"
+        )
 
     def _fill_causes(self) -> None:
         """Fill the tables of findings, phases and call indices."""
@@ -418,28 +436,10 @@ class Explorer:
             return
         self._awaits_causes = False
         found = causes.diagnosis.findings
-        self._findings.fill(
-            {
-                "id": [finding.id for finding in found],
-                "severity": [finding.severity for finding in found],
-                "title": [finding.title for finding in found],
-                "gain": [finding.gain_text or "gain not known" for finding in found],
-            }
-        )
+        self._findings.fill(finding_columns(found))
         self._findings.widget.visible = bool(found)
         self._structure.visible = bool(causes.phases)
-        self._phases.fill(
-            {
-                "phase": [f"{each.phase} {each.name or ''}".strip() for each in causes.phases],
-                "start_s": [each.start_s for each in causes.phases],
-                "time_s": [each.time_s for each in causes.phases],
-                "calls": [each.calls for each in causes.phases],
-                "waited": [
-                    "" if math.isnan(each.lost_share) else share_text(each.lost_share)
-                    for each in causes.phases
-                ],
-            }
-        )
+        self._phases.fill(phase_columns(causes.phases))
         self._ordinals.fill(calls_by_ordinal(causes.ordinals))
         examined = len(causes.diagnosis.examined)
         sentences = [] if found else [f"No finding: {examined} causes were examined."]
@@ -505,10 +505,10 @@ class Explorer:
         several = len(self._panels) > 1
 
         def text() -> str:
-            answers = [] if self.view.is_marked else [_OF_ALL]
+            answers = [] if self.view.is_marked else [OF_ALL]
             for panel in self._panels:
                 of = f"{panel.shown.run.path}:\n" if several else ""
-                answers.append(f"{of}{panel.of_marked.ensemble().modes()}")
+                answers.append(f"{of}{modes_text_of(panel.shown, panel.of_marked, self.view)}")
             return "\n\n".join(answers)
 
         self._answer_with(text)

@@ -10,12 +10,12 @@ from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.models import Range1d
 from bokeh.plotting import figure
 
-from ensembles.model.units import seconds_text
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
 from ensembles.viz.explorer.offsets import Offsets
 from ensembles.viz.explorer.rates import Rates
+from ensembles.viz.explorer.sentences import sentence_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
 
@@ -93,10 +93,10 @@ class Panel:
         self.marked = self.shown.marked_calls(view)
         self.show_window(view)
         self.durations.mark(self.marked, view)
-        self.offsets.mark(self.marked, view)
 
     def show_window(self, view: View) -> None:
-        """Show the window of a view in the trace diagram and in the rates."""
+        """Show the window of a view in the trace diagram, the rates and the offsets."""
+        self.offsets.show(self.marked, view)
         self.rates.show(self.marked, view.zoom_s)
         # Asked for last, the calls of the diagram are read first.
         self.diagram.show(self.marked, self._own(view))
@@ -145,7 +145,7 @@ class Panel:
             self._look(lambda view: replace(view, zoom_s=times, zoom_ranks=rows), from_page=True)
 
     def sentence(self, view: View, several: bool) -> str:
-        """Describe the calls that are marked, or shown.
+        """Describe the calls that are marked, or selected, and what is in view.
 
         Parameters
         ----------
@@ -157,21 +157,8 @@ class Panel:
         -------
         str
         """
-        calls = self.of_marked
-        what = ("marked" if view.is_marked else "shown") + (f" of {self.shown.run.path}" if several else "")
-        if not calls.count:
-            return calls.reading or f"No call is {what}."
-        ranks = calls.ranks[0]
-        low, middle, high = (end * 1e-9 for end in calls.durations_ns)
-        start, end = (end * 1e-9 for end in calls.extent_ns)
-        are = "call is" if calls.count == 1 else "calls are"
-        count = f"{'At most ' if calls.is_bound else ''}{calls.count:,} {are}"
-        return (
-            f"{count} {what}, of {ranks:,} of {self.shown.run.tasks:,} ranks, from "
-            f"{seconds_text(start)} to {seconds_text(end)}. "
-            f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
-            + (f" {calls.reading}" if calls.reading else "")
-        )
+        window = self.diagram.window_in(self._own(view))
+        return sentence_of(self.shown, self.of_marked, view, window, several)
 
     def _mark_rectangle(self, event: Event) -> None:
         box = _rectangle(event)

@@ -78,6 +78,8 @@ class Shown:
         Whether pages have to look at `version`.
     answered : float
         When a reader last asked, by `time.monotonic`.
+    is_part : bool
+        Whether calls of some ranks only, or those so far, are held.
     is_large : bool
         Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
@@ -87,7 +89,7 @@ class Shown:
         The run was recorded without events, or cannot be read.
     """
 
-    is_growing = is_large = False
+    is_growing = is_large = is_part = False
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
@@ -105,6 +107,7 @@ class Shown:
         if run.reading.most_events <= most_events:
             return run.events
         events = run.reading.some_ranks(most_events, least_ranks=1)
+        self.is_part = True
         self.notes.append(
             f"Part of the run: all {len(events):,} calls of {len(np.unique(events.rank)):,} evenly spaced "
             f"ranks of {run.tasks:,}. To see all of them, collect the run: ensio collect {run.path}"
@@ -198,7 +201,8 @@ class Shown:
         return self._held(self.filtered(view))
 
     def _held(self, events: Events) -> HeldCalls:
-        return events.remembered(("calls", self.run.tasks), partial(HeldCalls, tasks=self.run.tasks))
+        make = partial(HeldCalls, tasks=self.run.tasks, is_part=events is not self.events)
+        return events.remembered(("calls", self.run.tasks), make)
 
     def marked_calls(self, view: View) -> Calls | None:
         """Return the marked calls, for pictures and tables; None: no mark.

@@ -245,6 +245,8 @@ class SummedCalls(Calls):
         Gives the numbers of a window and its single calls.
     rates_in : callable
         Gives the rates of a window; None: they have not been read, or are too many to read.
+    bytes_of : callable
+        Gives the bytes by offset in a window, as `rates_in`.
     durations_of : callable
         Gives the ensemble.
     reading, is_bound
@@ -265,6 +267,7 @@ class SummedCalls(Calls):
     path: str
     ask: Callable[[Window], WindowShown]
     rates_in: Callable[[tuple[int, int]], RateCurve | None]
+    bytes_of: Callable[[tuple[int, int]], OffsetMap | None]
     durations_of: Callable[[], Ensemble]
     reading: str = ""
     is_bound: bool = False
@@ -308,6 +311,9 @@ class SummedCalls(Calls):
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
         return self.offsets if self.offsets is not None and self.offsets.calls else None
 
+    def bytes_within(self, whole: OffsetMap, span_ns: tuple[int, int]) -> OffsetMap | None:
+        return self.bytes_of(span_ns)
+
     def by_rank(self) -> dict[str, np.ndarray]:
         return self.rank_table
 
@@ -337,7 +343,7 @@ def of_group(found: Any, offsets: MapOf | None, tasks: int, **others: Any) -> Su
     offsets : MapOf or None
     tasks : int
     **others
-        ``ask``, ``rates_in``, ``durations_of`` and ``reading`` of `SummedCalls`.
+        ``ask``, ``rates_in``, ``bytes_of``, ``durations_of`` and ``reading`` of `SummedCalls`.
     """
     sums: RankSums = found["ranks"]
     some = np.flatnonzero(sums.calls.sum(axis=0))

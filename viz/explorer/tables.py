@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
+from ensembles.diagnosis.finding import Finding
+from ensembles.model.units import seconds_text, share_text
+from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.style import NUMBERS_JS
 
 TIME = f"<span><% {NUMBERS_JS} print(moment_text(value)); %></span>"
@@ -52,11 +56,13 @@ FINDINGS: Sequence[Column] = (
     ("gain", "without it", TEXT, 240),
 )
 PHASES: Sequence[Column] = (
-    ("phase", "phase", None, 90),
-    ("start_s", "start", TIME, 95),
-    ("time_s", "time", LASTED, 80),
-    ("calls", "calls", "0,0", 80),
-    ("waited", "waiting", None, 70),
+    ("phase", "phase", TEXT, 75),
+    ("start_s", "start", TIME, 85),
+    ("time_s", "time", LASTED, 70),
+    ("calls", "calls", "0,0", 65),
+    ("idle", "idle", None, 75),
+    ("share", "share", None, 50),
+    ("last", "last: rank, call", TEXT, 125),
 )
 ORDINALS: Sequence[Column] = (
     ("ordinal", "call index", None, 80),
@@ -128,6 +134,32 @@ class Table:
         """Let no row be chosen."""
         if self.source.selected.indices:
             self.source.selected.indices = []
+
+
+def finding_columns(findings: Sequence[Finding]) -> dict[str, list[str]]:
+    """Return the columns of the table of findings."""
+    return {
+        "id": [finding.id for finding in findings],
+        "severity": [finding.severity for finding in findings],
+        "title": [finding.title for finding in findings],
+        "gain": [finding.gain_text or "gain not known" for finding in findings],
+    }
+
+
+def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
+    """Return the columns of the table of phases, as ``ensio phases`` has them.
+
+    ``idle`` and ``share`` are empty if the run does not show that tasks wait for each other.
+    """
+    return {
+        "phase": [f"{each.phase} {each.name or ''}".strip() for each in phases],
+        "start_s": [each.start_s for each in phases],
+        "time_s": [each.time_s for each in phases],
+        "calls": [each.calls for each in phases],
+        "idle": ["" if math.isnan(each.lost_s) else seconds_text(each.lost_s) for each in phases],
+        "share": ["" if math.isnan(each.lost_share) else share_text(each.lost_share) for each in phases],
+        "last": [f"{each.slowest_task} {each.last_call.call}" for each in phases],
+    }
 
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ensembles.model.events import OPS, Call
 from ensembles.summaries.call_counts import CallCounts
-from ensembles.summaries.offset_map import OffsetMap, transfer_layers
+from ensembles.summaries.offset_map import OffsetMap, WindowMap, transfer_layers
 
 SPAN = (-(10**13), 2 * 10**13)
 
@@ -50,6 +50,44 @@ def test_cells_add_up_to_the_bytes_of_the_calls(whole, seed) -> None:
         for name, column in found.to_arrays().items():
             np.testing.assert_array_equal(again.to_arrays()[name], column, name)
         assert (again.calls, again.without_offset) == (found.calls, found.without_offset)
+
+
+@given(whole=events(least=1), seed=st.integers(0, 2**32))
+def test_windows_add_up_to_the_whole(whole, seed) -> None:
+    random = np.random.default_rng(seed)
+    whole = with_offsets(whole, random)
+    all_of_it = filled([whole])
+    edges = np.unique([*SPAN, *random.integers(SPAN[0], SPAN[1], 3)])
+    for op in ("read", "write"):
+        moved = 0
+        for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            window = WindowMap(1, "posix", TASKS, (low, high), (0, 2**46))
+            window.add(whole)
+            assert window.offset_edges[-1] == 2**46
+            moved += int(window.by_time(op).sum())
+        # Parts are rounded to whole bytes, and calls of no duration at an edge count once.
+        assert abs(moved - int(all_of_it.by_time(op).sum())) <= len(whole) * len(edges)
+
+
+def test_a_window_has_only_what_moved_in_it_and_when() -> None:
+    columns = {
+        "rank": np.array([0, 1, 1]),
+        "call": np.array([0, 0, 0]),
+        "file": np.array([1, 1, 1]),
+        "offset": np.array([0, 768, 512]),
+        "moved": np.array([512, 256, 64]),
+        "start": np.array([0, 1024, 5000]),
+        "duration": np.array([1536, 512, 10]),
+    }
+    window = WindowMap(1, "posix", 2, (1024, 2048), (0, 1024))
+    window.add(make_events(columns, CALLS))
+    found = window.by_time("write")
+    cell = int(window.offset_edges[1])
+    # A third of the first call, and all of the second; cells of time are 2 ns wide.
+    assert found[:, : 512 // cell].sum() == pytest.approx(512 / 3, abs=1)
+    assert found[:, 768 // cell :].sum() == 256
+    assert found.sum() == pytest.approx(512 / 3 + 256, abs=1)
+    assert np.flatnonzero(found.any(axis=1)).tolist() == list(range(256))
 
 
 def test_bytes_lie_where_and_when_they_were_moved() -> None:

@@ -324,7 +324,7 @@ def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(opened) -> None:
     assert "<img src=x" in text
     query = page.evaluate("() => location.search")
     again = opened("&" + "&".join(part for part in query[1:].split("&") if not part.startswith("token=")))
-    found(again, "5 calls are shown")
+    found(again, "5 calls are selected")
     ends = """() => {
         const times = Bokeh.documents[0].get_model_by_name('explorer_trace').x_range;
         return [times.start, times.end];

@@ -1,0 +1,205 @@
+"""What the explorer shows of a window: offsets at their time, and what is in view beside what is selected."""
+
+from __future__ import annotations
+
+import html
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import numpy as np
+import pytest
+from bokeh.document import Document
+from bokeh.events import ButtonClick
+from bokeh.models.widgets import Div
+from made_runs import run_of
+
+import ensembles
+from ensembles.cli.main import main
+from ensembles.model.units import seconds_text, share_text
+from ensembles.viz.explorer.large import LargeRun
+from ensembles.viz.explorer.layout import end_of
+from ensembles.viz.explorer.page import Explorer, add_explorer
+from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.view import View
+
+MIB = 1 << 20
+TASKS = [
+    [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.01, 8 * MIB, 0), ("pwrite", 0.6058, 0.01, MIB, 16 * MIB)],
+    [("open", 0.0, 0.02, 0), ("pwrite", 0.58, 0.02, MIB, 8 * MIB), ("pwrite", 0.6, 0.3, 4 * MIB, 9 * MIB)],
+]
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Shown:
+    return Shown(run_of(tmp_path / "run", TASKS))
+
+
+def explore(shown: Shown, query: str = "") -> tuple[Document, Explorer]:
+    document = Document()
+    return document, add_explorer(document, [shown], dict(parse_qsl(query)))
+
+
+def times_of(source) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of the cells of time of an image of offsets, and which of them have bytes."""
+    data = source.data
+    has_bytes = data["image"][0].any(axis=(0, 2))
+    return data["x"][0] + data["dw"][0] * np.arange(len(has_bytes) + 1) / len(has_bytes), has_bytes
+
+
+def test_offsets_of_a_window_are_drawn_at_their_time(shown: Shown) -> None:
+    _, explorer = explore(shown, "shown-time=0.585..0.6057")
+    offsets = explorer._panels[0].offsets
+    edges, has_bytes = times_of(offsets._all)
+    assert (edges[0], edges[-1]) == pytest.approx((0.585, 0.6057))
+    # Those of rank 1, from 8 to 13 MiB, and nothing of the calls at 0.25 and 0.6058 s.
+    assert has_bytes.all()
+    rows = np.flatnonzero(offsets._all.data["image"][0].any(axis=(1, 2)))
+    assert offsets._found.offset_edges[[rows[0], rows[-1] + 1]].tolist() == [8 * MIB, 13 * MIB]
+    assert int(offsets._drawn.by_time("write").sum()) == pytest.approx(
+        MIB * 0.015 / 0.02 + 4 * MIB * 0.0057 / 0.3, rel=1e-4
+    )
+    explorer.look(View(zoom_s=(0.3, 0.5)))
+    assert not times_of(offsets._all)[1].any()
+    explorer.look(View())
+    assert offsets._drawn is offsets._found
+
+
+def test_marked_offsets_of_a_window_are_a_part_of_all(shown: Shown) -> None:
+    _, explorer = explore(shown, "shown-time=0.585..0.62&marked-ranks=0..0")
+    offsets = explorer._panels[0].offsets
+    edges, has_bytes = times_of(offsets._marked)
+    assert edges[:-1][has_bytes].min() == pytest.approx(0.6058, abs=1e-4)
+    assert edges[1:][has_bytes].max() == pytest.approx(0.6158, abs=1e-4)
+    for name in ("x", "y", "dw", "dh"):
+        assert offsets._marked.data[name] == offsets._all.data[name]
+    marked, whole = (source.data["image"][0] for source in (offsets._marked, offsets._all))
+    assert marked.shape == whole.shape
+    assert (marked <= whole).all()
+
+
+def test_marked_offsets_have_the_cells_of_all(shown: Shown) -> None:
+    """Finer cells would share a pixel of the page, which draws one of them only."""
+    _, explorer = explore(shown, "marked-ranks=0..0&marked-time=0.6..0.7")
+    offsets = explorer._panels[0].offsets
+    for name in ("y", "dh"):
+        assert offsets._marked.data[name] == offsets._all.data[name]
+    assert offsets._marked.data["image"][0].shape == offsets._all.data["image"][0].shape
+
+
+def test_offsets_of_a_window_of_a_large_run_are_those_of_its_calls(tmp_path: Path) -> None:
+    shown = Shown(run_of(tmp_path / "run", TASKS))
+    trace = tmp_path / "trace.h5"
+    subprocess.run(["ensio", "collect", shown.run.path, "-o", str(trace)], check=True, capture_output=True)
+    summed = LargeRun(ensembles.open(trace), in_background=False)
+    for query in ("", "&marked-ranks=0..0"):
+        held, large = (
+            explore(each, f"shown-time=0.585..0.62{query}")[1]._panels[0].offsets for each in (shown, summed)
+        )
+        for source in ("_all", "_marked"):
+            one, other = (getattr(each, source).data for each in (held, large))
+            assert len(one["image"]) == len(other["image"])
+            for image, same in zip(one["image"], other["image"], strict=True):
+                np.testing.assert_array_equal(image, same)
+            assert one["x"] == other["x"]
+
+
+def text_of(document: Document, name: str) -> str:
+    return html.unescape(document.select_one({"name": name}).text)
+
+
+def test_the_median_is_that_of_numpy_and_of_ensembles(tmp_path: Path) -> None:
+    durations = [57.8e-6, 78.2e-6, 130e-6, 578e-6]
+    for count in (4, 3):
+        some = Shown(
+            run_of(tmp_path / f"{count}", [[("pwrite", 0.1, each, MIB)] for each in durations[:count]])
+        )
+        expected = float(np.median(np.round(np.multiply(durations[:count], 1e9))))
+        assert some.calls(View()).durations_ns[1] == expected
+        assert some.run.select().ensemble().robust().median_s.value == pytest.approx(expected * 1e-9)
+        table = explore(some)[0].select_one({"name": "ordinals"}).source.data
+        assert table["median_s"] == pytest.approx([expected * 1e-9])
+        found = text_of(explore(some, "marked-op=write&marked-ordinal=1")[0], "found")
+        assert f"median {seconds_text(expected * 1e-9)}." in found
+
+
+def test_what_is_in_view_is_told_beside_what_is_selected(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    assert "6 calls are shown, of 2 of 2 ranks" in text_of(document, "found")
+    assert "In view" not in text_of(document, "found")
+    explorer.look(View(zoom_s=(0.585, 0.6057)))
+    found = text_of(document, "found")
+    assert "6 calls are selected, of 2 of 2 ranks, from 0 ns to 900 ms" in found
+    # The second call of rank 1 is in progress at 0.585 s; rank 0 has none until 0.6058 s.
+    assert (
+        "In view: 0.5850 to 0.6057 s, with 2 of these calls. The command and the Python below select all 6."
+        in found
+    )
+    explorer.look(View(zoom_s=(0.2, 0.7), zoom_ranks=(-0.5, 0.5), ranks=(0, 0)))
+    found = text_of(document, "found")
+    assert "3 calls are marked, of 1 of 2 ranks" in found
+    assert "In view: 0.200 to 0.700 s, rank 0, with 2 of these calls." in found
+    explorer.look(View())
+    assert "6 calls are shown" in text_of(document, "found")
+
+
+def test_filters_that_match_nothing_say_what_the_run_has(shown: Shown) -> None:
+    document, _ = explore(shown, "op=write&rank=9")
+    assert "No call is shown: no call of" in text_of(document, "found")
+    assert "the run has calls of ranks 0 to 1" in text_of(document, "found")
+
+
+def test_tables_of_the_whole_run_say_that_filters_do_not_change_them(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    headings = [each.text for each in document.select({"type": Div}) if "Choose a finding" in each.text]
+    assert "whole run" not in headings[0]
+    explorer.look(View(filters={"op": "write"}))
+    assert "of the whole run, whatever the filters" in explorer._causes_heading.text
+    explorer.look(View())
+    assert "whole run" not in explorer._causes_heading.text
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory) -> Shown:
+    """A simulated run with barriers, in which tasks wait for the last one."""
+    folder = tmp_path_factory.mktemp("waiting") / "gcrm"
+    command = ["ensio", "simulate", "gcrm", "--sizes", "laptop", "--fs", "franklin", "--fs-scale", "1/64"]
+    subprocess.run([*command, "--seed", "1", "-o", str(folder)], check=True, capture_output=True)
+    return Shown(ensembles.open(folder))
+
+
+def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, capsys) -> None:
+    assert main(["phases", waiting.run.path, "--json"]) == 0
+    phases = json.loads(capsys.readouterr().out)["phases"]
+    table = explore(waiting)[0].select_one({"name": "phases"}).source.data
+    assert table["last"] == [f"{each['slowest_task']} {each['last_call']['call']}" for each in phases]
+    assert table["idle"] == [seconds_text(each["lost_s"]) for each in phases]
+    assert table["share"] == [share_text(each["lost_share"]) for each in phases]
+
+
+@pytest.mark.parametrize("query", ["", "marked-ranks=2..5&marked-time=0.0..0.5", "op=write", "marked-phase=2"])
+def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, query: str, capsys) -> None:
+    document, explorer = explore(waiting, query)
+    of_marked = explorer._panels[0].of_marked
+    calls = of_marked.events.calls
+    button = document.select_one({"name": "modes"})
+    button._trigger_event(ButtonClick(button))
+    words = shlex.split(explorer.view.command(waiting.run.path))
+    assert main(["modes", *words[2:], "--json"]) == 0
+    modes = json.loads(capsys.readouterr().out)
+    waits = sum(calls[number].waits_for_tasks for number in of_marked.column("call").tolist())
+    assert modes["n"] <= of_marked.count - waits
+    text = text_of(document, "of_modes")
+    assert f"{modes['n']:,} calls" in text
+    for each in modes["modes"]:
+        assert seconds_text(each["t_s"]) in text
+
+
+def test_a_long_path_keeps_its_end() -> None:
+    assert end_of("/a/short/path") == "/a/short/path"
+    shown = end_of("/work/main/.venv/lib/python3.11/site-packages/darshan/examples/dxt.darshan")
+    assert shown == "…/examples/dxt.darshan"
+    assert end_of("x" * 40 + "/y") == "…/y"
+    assert end_of("x" * 40) == "…" + "x" * 27

@@ -1,0 +1,129 @@
+"""What the explorer says of the calls that are selected, marked and in view, and of their modes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.main_ensemble import main_ensemble
+from ensembles.model.units import count_text, seconds_text
+from ensembles.run.nothing_selected import why_nothing
+from ensembles.run.selection import Selection
+from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.view import Interval, View
+from ensembles.viz.single_calls import Window
+
+OF_ALL = "No call is marked: these are modes of the calls that the filters select."
+WHOLE_RUN = "of the whole run, whatever the filters"
+
+
+def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, several: bool = False) -> str:
+    """Describe the calls that are marked or selected, and how many of them are in view.
+
+    Parameters
+    ----------
+    shown : Shown
+        The run.
+    calls : Calls
+        The marked calls; if none is marked, those that the filters select.
+    view : View
+    window : Window or None
+        What the trace diagram shows; None: all.
+    several : bool
+        Name the run, because the page shows several.
+
+    Returns
+    -------
+    str
+    """
+    what = "marked" if view.is_marked else "shown" if window is None else "selected"
+    what += f" of {shown.run.path}" if several else ""
+    if not calls.count:
+        return calls.reading or _nothing(shown, view, what)
+    ranks = calls.ranks[0]
+    low, middle, high = (end * 1e-9 for end in calls.durations_ns)
+    start, end = (end * 1e-9 for end in calls.extent_ns)
+    count = f"{'At most ' if calls.is_bound else ''}{count_text(calls.count, 'call')}"
+    text = (
+        f"{count} {'is' if calls.count == 1 else 'are'} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, "
+        f"from {seconds_text(start)} to {seconds_text(end)}. "
+        f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
+        + (f" {calls.reading}" if calls.reading else "")
+    )
+    return text if window is None else f"{text} {_in_view(calls, view, window)}"
+
+
+def _in_view(calls: Calls, view: View, window: Window) -> str:
+    parts = [] if view.zoom_s is None else [_times(view.zoom_s)]
+    if view.zoom_ranks is not None:
+        one = window.first == window.last
+        parts.append(f"rank {window.first:,}" if one else f"ranks {window.first:,} to {window.last:,}")
+    count = calls.count_in(window)
+    if count is not None:
+        parts.append(f"with {count:,} of these calls")
+    return f"In view: {', '.join(parts)}. The command and the Python below select all {calls.count:,}."
+
+
+def _times(window_s: Interval) -> str:
+    """Write the ends of a window in seconds, with digits that show a hundredth of it."""
+    low, high = window_s
+    digits = min(max(2 - math.floor(math.log10(max(high - low, 1e-9))), 0), 9)
+    return f"{low:z,.{digits}f} to {high:z,.{digits}f} s"
+
+
+def _nothing(shown: Shown, view: View, what: str) -> str:
+    if shown.is_growing:  # calls may still come
+        return f"No call is {what}."
+    return f"No call is {what}: {why_nothing(shown.run, selection_of(shown, view))}."
+
+
+def selection_of(shown: Shown, view: View) -> Selection:
+    """Return the selection of the marked calls of a run, as the copied command has it.
+
+    Raises
+    ------
+    EnsioError
+        A filter is malformed, or nothing can match the filters and the marks.
+    """
+    given: dict[str, Any] = {
+        name: text.split("\n") if name == "file" and "\n" in text else text
+        for name, text in view.selecting().items()
+    }
+    return Selection.parse(**given).for_run(shown.run)
+
+
+def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
+    """Return the durations of the marked calls, as ``ensio modes`` takes them with the copied filters.
+
+    Parameters
+    ----------
+    shown : Shown
+        The run.
+    calls : Calls
+        The marked calls.
+    view : View
+
+    Raises
+    ------
+    EnsioError
+        They are too many, or are still being read.
+    """
+    if shown.is_large or shown.is_part:
+        return calls.ensemble()
+    return main_ensemble(shown.run, selection_of(shown, view))[1]
+
+
+def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
+    """Return the modes of the marked calls, and what was left out.
+
+    Raises
+    ------
+    EnsioError
+        As `ensemble_of`.
+    """
+    if not calls.count:
+        return calls.reading or "There is no call."
+    ensemble = ensemble_of(shown, calls, view)
+    return "\n".join([*(f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes), str(ensemble.modes())])
