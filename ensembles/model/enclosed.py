@@ -6,6 +6,8 @@ import numpy as np
 
 from ensembles.model.events import COLUMNS, Events
 
+_LATEST = 1 << 61
+
 
 def among_themselves(events: Events) -> Events:
     """Return events of a selection with depths among themselves.
@@ -66,14 +68,18 @@ def _are_in_the_last_outermost(events: Events, inside: np.ndarray) -> bool:
 
 def _lie_in_others(events: Events) -> np.ndarray:
     """Find the calls that begin before the end of one of their thread that began earlier or is longer."""
-    end = events.start + events.duration
-    order = np.lexsort((-events.duration, events.start, events.thread, events.rank))
+    order = np.lexsort((events.depth, -events.duration, events.start, events.thread, events.rank))
     threads = np.stack([events.rank[order], events.thread[order]])
     number = np.concatenate([[0], np.cumsum((threads[:, 1:] != threads[:, :-1]).any(axis=0))])
-    times = np.unique(np.concatenate([events.start, end]))
-    # Places among all times, counted on from thread to thread: one running maximum serves all threads.
-    before = number * len(times)
-    last_end = np.maximum.accumulate(before + np.searchsorted(times, end[order]))
+    start, end = events.start[order], (events.start + events.duration)[order]
+    length = int(end.max()) - int(start.min()) + 1
+    if int(number[-1]) >= _LATEST // length:
+        # Places among all times are smaller numbers.
+        times = np.unique(np.concatenate([start, end]))
+        start, end, length = np.searchsorted(times, start), np.searchsorted(times, end), len(times)
+    # Threads one after the other on one axis: one running maximum serves all of them.
+    before = number * length
+    last_end = np.maximum.accumulate(before + end)
     found = np.zeros(len(events), np.bool_)
-    found[order[1:]] = last_end[:-1] > (before + np.searchsorted(times, events.start[order]))[1:]
+    found[order[1:]] = last_end[:-1] > (before + start)[1:]
     return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.calls import is_io_of_calls
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
@@ -36,7 +37,6 @@ _MOST_SPREAD = 100_000
 _MOST_NESTED = 1_000_000
 """Of more calls of a selection, those inside others are drawn too, which makes their pixels stronger."""
 
-_LATEST = 1 << 61
 
 Counted = dict[str, tuple[np.ndarray, np.ndarray]]
 """Edges of bins in s, and numbers of calls, by class of operations."""
@@ -381,9 +381,10 @@ class HeldCalls(Calls):
         if self._places is not None:
             duration = np.maximum(duration, 1)
         columns = {name: getattr(some, name) for name in ("rank", "thread", "call")}
-        columns |= {"start": start, "duration": duration}
-        columns["depth"] = depth_among(**{**columns, "depth": self.column("depth")})
-        return Events.partly(columns, self._of.calls, self._of.files, self._of.sites)
+        columns |= {"start": start, "duration": duration, "depth": self.column("depth")}
+        if len(start) > _MOST_NESTED:
+            columns["depth"] = np.zeros(len(start), np.uint8)
+        return among_themselves(Events.partly(columns, self._of.calls, self._of.files, self._of.sites))
 
     def inside(self, window: Window) -> Events:
         if self._places is None:
@@ -404,46 +405,6 @@ def window_of_map(whole: OffsetMap, span_ns: tuple[int, int]) -> WindowMap:
     """Return an empty map of a time, with the offsets of another map."""
     offsets = int(whole.offset_edges[0]), int(whole.offset_edges[-1])
     return WindowMap(whole.file, whole.layer, whole.tasks, span_ns, offsets)
-
-
-def depth_among(
-    rank: np.ndarray, thread: np.ndarray, start: np.ndarray, duration: np.ndarray, depth: np.ndarray, **_: Any
-) -> np.ndarray:
-    """Return 1 for calls that are inside others of the same calls, 0 for the rest.
-
-    Parameters
-    ----------
-    rank, thread, start, duration, depth : ndarray of int, shape (n,)
-        Columns of calls; `depth` is the number of all calls around each, of which some are missing here.
-
-    Returns
-    -------
-    ndarray
-        Like `depth`.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.calls import depth_among
-    >>> zero = np.zeros(3, np.int64)
-    >>> depth_among(zero, zero, np.array([0, 2, 9]), np.array([5, 1, 1]), np.array([0, 1, 1]))
-    array([0, 1, 0])
-    """
-    inner = np.zeros_like(depth)
-    if not depth.any() or len(depth) > _MOST_NESTED:
-        return inner
-    order = np.lexsort((depth, start, thread, rank))
-    begin, end = start[order], (start + duration)[order]
-    tasks, threads = rank[order], thread[order]
-    changed = (tasks[1:] != tasks[:-1]) | (threads[1:] != threads[:-1])
-    # Tasks one after the other on one axis: the latest end so far is then one of the same thread.
-    length = int(end.max()) - int(begin.min()) + 1
-    if int(changed.sum()) > _LATEST // length:
-        return inner
-    shift = np.append(0, np.cumsum(changed)) * length
-    latest = np.maximum.accumulate(end + shift)[:-1]
-    is_inside = ((end + shift)[1:] <= latest) & ((begin + shift)[1:] < latest) & ~changed
-    inner[order[1:]] = is_inside
-    return inner
 
 
 def counted_by_class(counts: np.ndarray) -> Counted:

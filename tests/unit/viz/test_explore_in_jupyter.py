@@ -252,7 +252,7 @@ def entry_by_tab(page, name: str) -> None:
     pytest.fail(f"the tabulator key does not reach {name!r}")
 
 
-@pytest.mark.parametrize("cell, figure", [(0, "explorer_rates"), (3, "rate")])
+@pytest.mark.parametrize(("cell", "figure"), [(0, "explorer_rates"), (3, "rate")])
 def test_entries_of_legends_answer_to_the_keyboard(opened, cell: int, figure: str) -> None:
     lab, _ = opened
     page = lab.page

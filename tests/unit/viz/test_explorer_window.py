@@ -179,7 +179,9 @@ def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, 
     assert table["share"] == [share_text(each["lost_share"]) for each in phases]
 
 
-@pytest.mark.parametrize("query", ["", "marked-ranks=2..5&marked-time=0.0..0.5", "op=write", "marked-phase=2"])
+@pytest.mark.parametrize(
+    "query", ["", "marked-ranks=2..5&marked-time=0.0..0.5", "op=write", "marked-phase=2"]
+)
 def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, query: str, capsys) -> None:
     document, explorer = explore(waiting, query)
     of_marked = explorer._panels[0].of_marked
