@@ -106,6 +106,23 @@ def test_calls_whose_enclosing_call_is_not_chosen_are_outermost() -> None:
     np.testing.assert_array_equal(found.phase, chosen.phase)
 
 
+def test_calls_of_equal_times_and_of_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {
+        "rank": [0, 0, 0, 0, 1, 1, 2, 2],
+        "thread": [0, 0, 1, 0, 0, 0, 0, 0],
+        "start": [0, 2, 2, 10, 3, 3, 5, 5],
+        "duration": [8, 3, 3, 0, 9, 4, 6, 6],
+        "depth": [0, 1, 1, 0, 1, 2, 1, 0],
+        "call": [0] * 8,
+    }
+    events = Events.partly(
+        {name: np.array(values) for name, values in columns.items()}, [Call("pwrite", "posix", "write")], [""]
+    )
+    for latest in (1 << 61, 1):  # by times, and by their places
+        monkeypatch.setattr("ensembles.model.enclosed._LATEST", latest)
+        assert among_themselves(events).depth.tolist() == [0, 1, 0, 0, 0, 1, 1, 0]
+
+
 def test_the_rate_of_a_layer_below_has_its_bytes() -> None:
     events = nested_calls(2)
     moved = 64 * int((among_themselves(events).depth == 0).sum())

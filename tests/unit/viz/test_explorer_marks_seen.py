@@ -12,7 +12,6 @@ from made_darshan_logs import traced_log
 from made_runs import run_of
 
 import ensembles
-from ensembles.viz.explorer.calls import depth_among
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
@@ -116,12 +115,3 @@ def test_calls_inside_of_others_are_seen_when_the_others_are_left_out(tmp_path: 
     assert explorer._panels[0].of_marked.column("depth").max() > 0
     drawn = seen(document, *FRAMES[0], number=int(query.startswith("marked")))
     assert drawn[: FRAMES[0][1] // 2].any()
-
-
-def test_only_calls_inside_others_of_the_same_thread_are_inner() -> None:
-    rank = np.array([0, 0, 0, 0, 1, 1])
-    thread = np.array([0, 0, 1, 0, 0, 0])
-    start = np.array([0, 2, 2, 10, 3, 3])
-    duration = np.array([8, 3, 3, 0, 9, 4])
-    depth = np.array([0, 1, 1, 0, 1, 2])
-    assert depth_among(rank, thread, start, duration, depth).tolist() == [0, 1, 0, 0, 0, 1]
