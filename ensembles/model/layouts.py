@@ -115,7 +115,7 @@ class Layouts:
             return 0
         known = self._known > 0
         of_stripes = 2 * calls + moved_bytes // int(self._size[known].min())
-        return min(calls * int(self._stripes[known].max()) * int(len(np.unique(self._start))), of_stripes)
+        return min(calls * int(self._stripes[known].max()) * len(np.unique(self._start)), of_stripes)
 
     def pieces(self, file: np.ndarray, offset: np.ndarray, length: np.ndarray) -> Iterator[Pieces]:
         """Divide ranges of bytes among the targets that follow from the layouts.

@@ -118,7 +118,9 @@ def test_all_pictures_are_drawn_without_an_error_and_fit(pictures: dict, tmp_pat
 
 @pytest.mark.slow
 @needs_browser
-@pytest.mark.parametrize("name", ["1c", "5a", "layers", "phases", "findings", "splitting", "targets", "trace-layers"])
+@pytest.mark.parametrize(
+    "name", ["1c", "5a", "layers", "phases", "findings", "splitting", "targets", "trace-layers"]
+)
 def test_images_are_those_that_the_code_draws(names: dict, tmp_path: Path, name: str) -> None:
     (one,) = [each for each in SHOWN if Path(each.image).stem == name]
     target = tmp_path / "again.png"
