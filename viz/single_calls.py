@@ -321,6 +321,8 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
         HoverTool(
             renderers=[drawn],
             description="Single calls",
+            # The middle of a call that reaches beyond the window is outside: at it, no box would be shown.
+            point_policy="follow_mouse",
             tooltips=[
                 ("call", "@call"),
                 ("task", "@task"),

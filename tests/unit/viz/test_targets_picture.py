@@ -181,6 +181,8 @@ def test_boxes_of_calls_name_their_storage_targets(run: Run, tmp_path: Path) -> 
         name for tool in fig.hover if "@call" in dict(tool.tooltips).values() for name, _ in tool.tooltips
     ]
     assert "storage targets" in rows
+    # Boxes at the middle of a call are not shown where the call reaches far beyond the window.
+    assert [tool.point_policy for tool in fig.hover] == ["follow_mouse"]
     without = find(viz.trace_diagram(log_of(tmp_path, striped=False), (0.0, 9.0)), "trace_diagram")
     assert "storage targets" not in [name for tool in without.hover for name, _ in tool.tooltips]
 
