@@ -16,6 +16,7 @@ from bokeh.models import (
     LogScale,
     LogTicker,
     NoOverlap,
+    Plot,
     Range,
     Range1d,
     WheelZoomTool,
@@ -301,10 +302,29 @@ def speak_title(fig: figure) -> None:
     >>> new_figure("Rate over time", 200).html_attributes
     {'role': 'figure', 'aria-label': 'Rate over time'}
     """
+    label = ". ".join(titles_of(fig))
+    fig.html_attributes = {**fig.html_attributes, "role": "figure", "aria-label": label}
+
+
+def titles_of(fig: Plot) -> list[str]:
+    """Return the title of a figure and the sentences below it, without their ends.
+
+    Parameters
+    ----------
+    fig : Plot
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import new_figure, subtitle, titles_of
+    >>> fig = new_figure("Rate over time", 200)
+    >>> subtitle(fig, "Part of the run.")
+    >>> titles_of(fig)
+    ['Rate over time', 'Part of the run']
+    """
+    # The sentence that was added last is the highest.
     titles = [fig.title, *(part for part in reversed(fig.above) if isinstance(part, Title))]
     texts = [" ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None]
-    label = ". ".join(text.rstrip(".:") for text in texts if text)
-    fig.html_attributes = {**fig.html_attributes, "role": "figure", "aria-label": label}
+    return [text.rstrip(".:") for text in texts if text]
 
 
 def plain(text: str) -> str:

@@ -9,7 +9,7 @@ from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from ensembles.model.enclosed import among_themselves
-from ensembles.model.events import Events
+from ensembles.model.events import COLUMNS, Events
 from ensembles.model.units import seconds_text
 from ensembles.run.run import Run
 from ensembles.summaries.rate import RateCurve
@@ -85,13 +85,20 @@ def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
     rates = []
     for layer in layers:
         curve = RateCurve()
-        curve.add(among_themselves(events[layer_of == layer]))
+        curve.add(_outermost_of(events[layer_of == layer]))
         found = curve.moved_bytes_on(whole) * (1e9 / whole.cell_ns)
         rates += [
             LayerRate(layer, direction, curve, found[DIRECTIONS.index(direction)])
             for direction in directions_of(curve)
         ]
     return whole, rates
+
+
+def _outermost_of(events: Events) -> Events:
+    """Return the calls of a layer with depths among themselves, though some are in calls of other layers."""
+    columns = {name: getattr(events, name) for name in COLUMNS}
+    columns["depth"] = np.ones(len(events), np.uint8)
+    return among_themselves(Events(columns, events.calls, events.files, events.sites))
 
 
 def draw_rates_of_layers(

@@ -23,7 +23,8 @@ WATCH = """
                 corners.push(place.transformPoint({ x: x + dx, y: y + dy }));
         const xs = corners.map((each) => each.x), ys = corners.map((each) => each.y);
         if (!drawn.has(this.canvas)) drawn.set(this.canvas, []);
-        drawn.get(this.canvas).push([text, Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)]);
+        const box = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+        drawn.get(this.canvas).push([text, ...box]);
         return fillText.call(this, text, x, y, ...rest);
     };
 })();
@@ -38,7 +39,8 @@ _FIGURES = """
             for (const canvas of view.canvas_view.el.shadowRoot.querySelectorAll("canvas"))
                 texts.push(...(ensioDrawn.get(canvas) ?? []));
             const box = view.canvas_view.el.getBoundingClientRect();
-            return [model.name, [frame.left, frame.right, frame.top, frame.bottom], [box.width, box.height], texts];
+            const sides = [frame.left, frame.right, frame.top, frame.bottom];
+            return [model.name, sides, [box.width, box.height], texts];
         })
 """
 

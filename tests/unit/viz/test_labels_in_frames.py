@@ -1,4 +1,4 @@
-"""Labels, titles and sentences are whole, and labels of modes do not lie on each other, in wide and narrow pages."""
+"""Labels, titles and sentences are whole and do not lie on each other, in wide and in narrow pages."""
 
 from __future__ import annotations
 
