@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from bokeh.models import (
     LogScale,
     LogTicker,
     NoOverlap,
+    Plot,
     Range,
     Range1d,
     WheelZoomTool,
@@ -31,7 +33,7 @@ LEFT_BORDER = 76
 
 RIGHT_BORDER = 18
 
-_LINE = 90
+_LINE = 82
 _TITLE_LINE = 62
 """Characters in a line of text and of a title, which fit into a figure 700 pixels wide."""
 
@@ -40,6 +42,12 @@ _LEGEND_WIDTH, _ENTRY_WIDTH, _CHARACTER_WIDTH = 590, 48, 6.8
 
 _LEGEND_ROW, _TEXT_ROW = 25, 18
 """Height of a row of a legend and of a line of text, pixels."""
+
+_PAGE_WIDTH, _TOOLS_WIDTH, _AXIS_WIDTH = 650, 58, 30
+"""Pixels: a figure on a page 700 pixels wide, its tools, and the label and ticks of its vertical axis."""
+
+_LABEL_CHARACTER, _TEXT_CHARACTER, _TITLE_CHARACTER = 6.3, 6.25, 7.6
+"""Pixels of a character of a label of an axis, of a text and of a title."""
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|[KMGTP]?i?B)\b)")
 
@@ -83,6 +91,7 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel
     fig.border_line_color = None  # a white one shows on dark pages
+    speak_title(fig)
     fig.toolbar.logo = None
     fig.toolbar.autohide = False
     fig.xgrid.grid_line_color = NEUTRAL["grid"]
@@ -98,15 +107,40 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     return fig
 
 
-def retitle(fig: figure, title: str) -> None:
-    """Change the title of a figure."""
+def retitle(fig: figure, title: str, line: int = _TITLE_LINE) -> None:
+    """Change the title of a figure, in lines of so many characters."""
     assert isinstance(fig.title, Title)
-    fig.title.text = _in_lines(title)
+    fig.title.text = _in_lines(title, line)
+    speak_title(fig)
 
 
-def _in_lines(title: str) -> str:
+def _in_lines(title: str, line: int = _TITLE_LINE) -> str:
     """Break a title into lines that a narrow figure shows whole, but not between a number and its unit."""
-    return "\n".join(textwrap.wrap(_UNIT.sub("\u00a0", title), _TITLE_LINE, break_long_words=False))
+    return "\n".join(textwrap.wrap(_UNIT.sub("\u00a0", title), line, break_long_words=False))
+
+
+def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
+    """Return the characters of a line of text, and of a title, beside such labels of the vertical axis.
+
+    Long labels make the border wider, and titles begin where it ends.
+
+    Parameters
+    ----------
+    labels : iterable of str
+
+    Returns
+    -------
+    int, int
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import characters_beside
+    >>> characters_beside(["1", "2"]), characters_beside(["5 metadata-of-one-rec…"])
+    ((82, 62), (67, 55))
+    """
+    border = max(LEFT_BORDER, _AXIS_WIDTH + _LABEL_CHARACTER * max(map(len, labels), default=0))
+    width = _PAGE_WIDTH - border - _TOOLS_WIDTH
+    return min(_LINE, int(width / _TEXT_CHARACTER)), min(_TITLE_LINE, int(width / _TITLE_CHARACTER))
 
 
 def ends(axis: Range) -> tuple[float, float]:
@@ -250,6 +284,47 @@ def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     text = textwrap.fill(plain(sentence), line)
     _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
+    speak_title(fig)
+
+
+def speak_title(fig: figure) -> None:
+    """Give a figure its titles as the label for screen readers, wherever it is shown.
+
+    The division of a report has them already: `ensembles.viz.report_drawing.embed_pictures` takes them out.
+
+    Parameters
+    ----------
+    fig : figure
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import new_figure
+    >>> new_figure("Rate over time", 200).html_attributes
+    {'role': 'figure', 'aria-label': 'Rate over time'}
+    """
+    label = ". ".join(titles_of(fig))
+    fig.html_attributes = {**fig.html_attributes, "role": "figure", "aria-label": label}
+
+
+def titles_of(fig: Plot) -> list[str]:
+    """Return the title of a figure and the sentences below it, without their ends.
+
+    Parameters
+    ----------
+    fig : Plot
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import new_figure, subtitle, titles_of
+    >>> fig = new_figure("Rate over time", 200)
+    >>> subtitle(fig, "Part of the run.")
+    >>> titles_of(fig)
+    ['Rate over time', 'Part of the run']
+    """
+    # The sentence that was added last is the highest.
+    titles = [fig.title, *(part for part in reversed(fig.above) if isinstance(part, Title))]
+    texts = [" ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None]
+    return [text.rstrip(".:") for text in texts if text]
 
 
 def plain(text: str) -> str:

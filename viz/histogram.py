@@ -9,12 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.models import (
+    BasicTicker,
     ColumnDataSource,
     CustomJSHover,
     CustomJSTickFormatter,
     DataRange1d,
     FixedTicker,
     HoverTool,
+    LinearAxis,
     LogAxis,
     NoOverlap,
     NumeralTickFormatter,
@@ -40,6 +42,7 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.legend_buttons import add_legend_buttons
+from ensembles.viz.size_classes import ensembles_by_size
 from ensembles.viz.style import COLOURS, OVERLAID, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.theme import widget_colours
 
@@ -55,12 +58,17 @@ _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
 _LOG_FIRST = 100.0
-_FEW_CALLS = 4
+_FEW_CALLS = 6
 """Up to this number, the legend is above the figure; else at its side."""
 
 
 def histogram(
-    data: Any, *, title: str | None = None, scale: Literal["linear", "log"] | None = None
+    data: Any,
+    *,
+    title: str | None = None,
+    scale: Literal["linear", "log"] | None = None,
+    by: Literal["size"] | None = None,
+    per: Literal["call", "MiB"] = "call",
 ) -> Tabs | figure:
     """Draw histograms of call durations, one per function.
 
@@ -77,11 +85,25 @@ def histogram(
     title : str, optional
     scale : {"linear", "log"}, optional
         Axes; default: both, on two tabs.
+    by : {"size"}, optional
+        Draw a curve for the reads, and for the writes, of each request size of a run or of events. More than
+        6 sizes are divided at powers of two, and the 6 classes that took the most time are drawn.
+    per : {"call", "MiB"}
+        Unit of work of the durations, with `by`. Per MiB, an axis above has the rates of calls.
 
     Returns
     -------
     Tabs or figure
         A figure if `scale` is given.
+
+    Raises
+    ------
+    TypeError
+        `data` has another type.
+    ValueError
+        `by` is something else, or `per` is given without it.
+    EnsioError
+        The run was recorded without events, and `by` needs them.
 
     Examples
     --------
@@ -91,6 +113,14 @@ def histogram(
     'call duration (unit at each tick)'
     """
     every: list[Call] | None = None
+    if by is not None:
+        if by != "size":
+            raise ValueError(f'histograms are divided by "size", not by "{by}"')
+        data, count = ensembles_by_size(data, per)
+        if count > len(data):
+            title = f"{title or _TITLE}: the {len(data)} of {count} sizes that took the most time"
+    elif per != "call":
+        raise ValueError('per="MiB" needs by="size": else give ensembles per MiB')
     if isinstance(data, list | tuple | Mapping):
         ensembles = labelled_ensembles(data)
         counts = _overlaid(ensembles)
@@ -162,6 +192,7 @@ def _linear(
     label_duration_axis(fig)
     if look.per_mib:
         fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")
+        _add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
     items = []
     for call, colour in look.colours.items():
         counts = histogram.rebinned(call, edges_s)
@@ -198,7 +229,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.xaxis.axis_label = f"{'duration per MiB' if look.per_mib else 'call duration'} (unit at each tick)"
     fig.xaxis.formatter = time_ticks()
     if look.per_mib and coarse:
-        _add_rate_axis(fig)
+        _add_rate_axis(fig, LogAxis())
     fig.yaxis.axis_label = "calls per bin (9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
@@ -215,10 +246,10 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     return fig
 
 
-def _add_rate_axis(fig: figure) -> None:
+def _add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
     """Add an axis of rates above: a duration per MiB is the inverse of a rate."""
-    code = "return Number((1 / tick).toPrecision(4)).toLocaleString('en-US');"
-    axis = LogAxis(
+    code = "return tick > 0 ? (1 / tick).toLocaleString('en-US', {maximumSignificantDigits: 3}) : '';"
+    axis.update(
         axis_label="rate of a call (MiB/s)",
         axis_label_text_font_style="normal",
         minor_tick_line_color=None,
@@ -314,7 +345,7 @@ def _label(histogram: LogHistogram, call: Call) -> str:
 
 def _plain(name: str) -> str:
     """Replace characters of a name that Bokeh would interpret as mathematics."""
-    return re.sub(r"[^\w .:+-]", "?", name)
+    return re.sub(r"[^\w .:+–-]", "?", name)
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:

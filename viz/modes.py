@@ -173,15 +173,12 @@ def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, n
     width = max(mode.width, _LEAST_WIDTH)
     end = _CURVE_WIDTHS * width + bin_width / 2
     beyond = np.linspace(-end, end, _CURVE_POINTS)
-    share = [
-        (
-            math.erf((at + bin_width / 2) / (width * _ROOT_2))
-            - math.erf((at - bin_width / 2) / (width * _ROOT_2))
-        )
-        / 2
-        for at in beyond.tolist()
-    ]
-    return mode.t_s * np.exp(beyond), calls * mode.weight * np.array(share)
+    scale = width * _ROOT_2
+    above, below = (
+        np.array([math.erf((at + half) / scale) for at in beyond.tolist()])
+        for half in (bin_width / 2, -bin_width / 2)
+    )
+    return mode.t_s * np.exp(beyond), calls * mode.weight * (above - below) / 2
 
 
 def _title(ensemble: Ensemble, found: Modes) -> str:

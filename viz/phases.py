@@ -22,11 +22,13 @@ from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.viz.figures import (
     annotate_empty,
+    characters_beside,
     horizontal_legend,
     label_time_axis,
     legend_item,
     new_figure,
     plain,
+    retitle,
     subtitle,
     time_range,
 )
@@ -36,8 +38,6 @@ from ensembles.viz.style import COLOURS, NEUTRAL, READS_AND_WRITES, moment_hover
 
 _MOST = 40
 _MOST_NAME = 20
-_LINE = 80
-"""Characters of a line beside names of phases."""
 _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
@@ -111,10 +111,13 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         annotate_empty(fig, "no phase: the run has no I/O")
         return fig
     fig.yaxis.ticker = list(range(rows))
-    fig.yaxis.major_label_overrides = {number: _name(row) for number, row in enumerate(shown)}
+    names = {number: _name(row) for number, row in enumerate(shown)}
+    fig.yaxis.major_label_overrides = names
+    line, title_line = characters_beside(names.values())
+    retitle(fig, title or head, title_line)
     lost_s, all_s = sum(row.lost_s for row in totals), sum(row.time_s * row.tasks for row in totals)
     if sentence:
-        subtitle(fig, f"Evidence: {sentence}.", _LINE)
+        subtitle(fig, f"Evidence: {sentence}.", line)
     waited = (
         f"Tasks waited {share_text(lost_s / all_s if all_s else 0)} of the time of these phases for the "
         "slowest task of each."
@@ -127,9 +130,9 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
             fig,
             f"They waited {share_text(inside.share)} in collective calls of MPI before their last I/O call "
             "of a phase; this time is in the coloured parts.",
-            _LINE,
+            line,
         )
-    subtitle(fig, waited, _LINE)
+    subtitle(fig, waited, line)
     _draw(fig, shown)
     return fig
 

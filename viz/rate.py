@@ -13,6 +13,7 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.viz.data_for import data_for, partial_sentence
 from ensembles.viz.figures import cells_of_time, horizontal_legend, legend_item, steps, subtitle, time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
+from ensembles.viz.rate_by_layer import draw_rates_of_layers
 from ensembles.viz.rate_curves import (
     add_curve,
     add_rate_hover,
@@ -34,18 +35,29 @@ def rate(
     title: str | None = None,
     x_range: Range1d | None = None,
     separate: Literal[False] = False,
+    by: Literal["layer"] | None = None,
 ) -> figure: ...
 
 
 @overload
 def rate(
-    data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: Literal[True]
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: Literal[True],
+    by: Literal["layer"] | None = None,
 ) -> Column: ...
 
 
 @of_several
 def rate(
-    data: Any, *, title: str | None = None, x_range: Range1d | None = None, separate: bool = False
+    data: Any,
+    *,
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    separate: bool = False,
+    by: Literal["layer"] | None = None,
 ) -> figure | Column:
     """Draw the aggregate read and write rates of all tasks over time.
 
@@ -60,6 +72,9 @@ def rate(
         Time axis in seconds, to share with another figure.
     separate : bool
         Draw writes and reads in two figures, each with a suitable scale.
+    by : {"layer"}, optional
+        Draw a curve for each layer, such as MPI-IO and POSIX: what a program asked a library for beside what
+        became of it. A layer's curve has its calls that are inside of no other call of the layer.
 
     Returns
     -------
@@ -70,6 +85,8 @@ def rate(
     ------
     TypeError
         `data` has another type.
+    ValueError
+        `by` is something else.
     EnsioError
         The run was recorded without events.
 
@@ -80,6 +97,10 @@ def rate(
     >>> figure.yaxis.axis_label
     'aggregate rate (GiB/s)'
     """
+    if by is not None:
+        if by != "layer":
+            raise ValueError(f'rates are drawn by "layer", not by "{by}"')
+        return _by_layer(data, title, x_range, separate)
     curve = data_for(data, RateCurve)
     present = directions_of(curve)
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
@@ -99,6 +120,17 @@ def rate(
     if partial := partial_sentence(data):
         subtitle(drawn[0], partial)
     return column(drawn, sizing_mode="stretch_width", name="rate") if separate else drawn[0]
+
+
+def _by_layer(data: Any, title: str | None, x_range: Range1d | None, separate: bool) -> figure | Column:
+    if not separate:
+        return draw_rates_of_layers(data, title, x_range, ("write", "read"), "rate")
+    drawn: list[figure] = []
+    for each in ("write", "read"):
+        shared = x_range or (drawn[0].x_range if drawn else None)
+        words = f"{title} ({each})" if title else None
+        drawn.append(draw_rates_of_layers(data, words, shared, (each,), f"rate_{each}"))
+    return column(drawn, sizing_mode="stretch_width", name="rate")
 
 
 def _of_direction(direction: str, title: str | None, step: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from bokeh.core.json_encoder import serialize_json
 from bokeh.core.serialization import Serializer
 from bokeh.document import Document
-from bokeh.models import TabPanel, Tabs
+from bokeh.models import Plot, TabPanel, Tabs
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.resources import Component, Resources
 from bokeh.settings import settings
@@ -68,6 +68,9 @@ def embed_pictures(
     groups += [[name] for name in pictures if name not in linked]
     # Bokeh takes long to find the models of a picture: it does so once for each.
     models = {name: picture.references() for name, picture in pictures.items()}
+    for model in (model for found in models.values() for model in found):
+        if isinstance(model, Plot):  # its division has the title
+            model.html_attributes = {}
     if not selects:
         for model in (model for found in models.values() for model in found):
             if isinstance(model, GlyphRenderer):

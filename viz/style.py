@@ -25,8 +25,8 @@ They differ in lightness as well, so that eyes that see no red, green or blue te
 least 14, also from the grey of waiting on dark pages (decision 156)."""
 
 READS_AND_WRITES = "#dd99ff"
-"""Colour of what reads as much as it writes, such as a phase. It differs from those of `COLOURS` but for that
-of waiting for I/O, which no picture shows beside it."""
+"""Colour of what reads as much as it writes, such as a phase. It differs from those of `COLOURS`
+but for that of waiting for I/O, which no picture shows beside it."""
 
 NEUTRAL = {"text": "#222222", "weak": "#666666", "line": "#777777", "grid": "#e6e6e6", "frame": "#999999"}
 """Colours without a meaning: of marks, texts and lines. `ensembles.viz.theme` replaces them."""

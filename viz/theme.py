@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeVar
 
 from bokeh.model import Model
 from bokeh.models import ColorMapper, InlineStyleSheet, Plot
-from bokeh.models.annotations import Title
+
+from ensembles.viz.figures import titles_of
 
 P = TypeVar("P", bound=Model)
 
@@ -31,8 +32,8 @@ DARK = {
     "#207a20": "#6fcf6f",
     "#bdbdbd": "#64646c",
 }
-"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks, and of waiting, which
-would be the brightest of all. All differ, so that a picture can be made light again."""
+"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks, and of waiting,
+which would be the brightest of all. All differ, so that a picture can be made light again."""
 
 _WIDGETS = """
 :host { --color: var(--ensio-widget-text, #18191d); --background-color: var(--ensio-widget, #fff); }
@@ -172,8 +173,5 @@ def spoken_title(picture: Any, models: Collection[Any] | None = None) -> str:
     figures = [model for model in known if isinstance(model, Plot)]
     texts: dict[str, None] = {}
     for fig in sorted(figures, key=lambda model: int(model.id[1:]) if model.id[1:].isdigit() else 0):
-        titles = [fig.title, *(part for part in fig.above if isinstance(part, Title))]
-        texts |= dict.fromkeys(
-            " ".join(str(getattr(title, "text", title)).split()) for title in titles if title is not None
-        )
-    return ". ".join(text.rstrip(".:") for text in texts if text)
+        texts |= dict.fromkeys(titles_of(fig))
+    return ". ".join(texts)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
@@ -111,11 +112,18 @@ class Report:
 
 
 @contextmanager
-def browser(width: int = 1400) -> Iterator:
-    """A headless browser without network; gives a function from a path to a `Report`."""
+def browser(width: int = 1400, script: str = "", scheme: Literal["light", "dark"] = "light") -> Iterator:
+    """A headless browser without network; gives a function from a path to a `Report`.
+
+    The script runs in each page before its own; the scheme is what the reader prefers.
+    """
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        context = running.new_context(viewport={"width": width, "height": 900}, offline=True)
+        context = running.new_context(
+            viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme
+        )
+        if script:
+            context.add_init_script(script)
         try:
             yield lambda path: Report(context.new_page(), path)
         finally:

@@ -235,3 +235,16 @@ def test_a_picture_of_a_shown_document_can_be_saved(tmp_path: Path) -> None:
     assert viz.save(picture, tmp_path / "cdf.html")
     assert picture.document is document
     assert io.BytesIO((tmp_path / "cdf.html").read_bytes()).read(15) == b"<!DOCTYPE html>"
+
+
+def test_a_figure_by_itself_has_its_titles_for_screen_readers(run) -> None:
+    fig = viz.phases(run)
+    label = fig.html_attributes["aria-label"]
+    assert fig.html_attributes["role"] == "figure"
+    assert label == spoken_title(fig)
+    assert label.startswith("2 phases. Tasks waited ")
+    both = viz.rate({"one": run, "two": run})
+    assert [part.html_attributes["aria-label"].split(":")[0] for part in both.children] == ["one", "two"]
+    # The division of a page has the label: it is not read twice.
+    embed_pictures({"phases": fig}, linked=())
+    assert fig.html_attributes == {}

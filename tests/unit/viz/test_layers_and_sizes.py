@@ -1,0 +1,117 @@
+"""Rates by layer, histograms by request size, and rates above durations per MiB."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bokeh.models import Legend, LinearAxis, LogAxis
+from bokeh.plotting import figure
+
+import ensembles as en
+from ensembles import viz
+from ensembles.model.events import Call, Events
+from ensembles.viz.size_classes import ensembles_by_size
+
+MIB = 1 << 20
+LAYERS = [
+    Call("MPI_File_write_at", "mpiio", "write"),
+    Call("pwrite", "posix", "write"),
+    Call("read", "posix", "read"),
+]
+
+
+def events_of(rows: list[tuple[int, int, int, int, int]]) -> Events:
+    """Calls of rank 0: number of the function, depth, start and duration in ms, bytes."""
+    call, depth, start, duration, size = np.array(rows).T
+    zeros = np.zeros(len(rows), int)
+    columns = {"rank": zeros, "thread": zeros, "file": zeros, "error": zeros, "offset": zeros}
+    columns |= {"call": call, "depth": depth, "start": start * 10**6, "duration": duration * 10**6}
+    columns |= {"requested": size, "moved": size}
+    return Events(columns, LAYERS, ["/scratch/data"])
+
+
+@pytest.fixture
+def layered() -> Events:
+    """MPI-IO writes of 1 s whose POSIX writes take the last half second, and a read outside of them."""
+    rows = []
+    for start in (0, 2000, 4000):
+        rows += [(0, 0, start, 1000, 8 * MIB), (1, 1, start + 500, 500, 8 * MIB)]
+    return events_of([*rows, (2, 0, 6000, 250, MIB)])
+
+
+def legend(fig: figure) -> list[str]:
+    return [item.label.value for one in fig.select({"type": Legend}) for item in one.items]
+
+
+def area_bytes(fig: figure, column: str) -> float:
+    (line,) = [each for each in fig.renderers if each.name == column]
+    data = line.data_source.data
+    unit = {"MiB/s": MIB, "GiB/s": 1 << 30}[fig.yaxis.axis_label.split("(")[1][:-1]]
+    return float((np.array(data[column], float)[:-1] * np.diff(np.array(data["left"], float))).sum() * unit)
+
+
+def test_each_layer_has_a_curve_with_its_bytes(layered: Events) -> None:
+    fig = viz.rate(layered, by="layer")
+    assert [each.partition(":")[0] for each in legend(fig)] == ["mpiio write", "posix write", "posix read"]
+    assert area_bytes(fig, "mpiio_write") == pytest.approx(24 * MIB, rel=1e-3)
+    assert area_bytes(fig, "posix_write") == pytest.approx(24 * MIB, rel=1e-3)
+    assert area_bytes(fig, "posix_read") == pytest.approx(MIB, rel=1e-3)
+    (line,) = [each for each in fig.renderers if each.name == "posix_write"]
+    # Below the calls of the library, data moves half as long and twice as fast.
+    data = line.data_source.data
+    assert max(data["posix_write"]) == pytest.approx(2 * max(data["mpiio_write"]), rel=0.01)
+    inside = (np.array(data["left"]) > 0.1) & (np.array(data["left"]) < 0.45)
+    assert not np.array(data["posix_write"])[inside].any()
+    assert np.array(data["mpiio_write"])[inside].all()
+    looks = {(each.glyph.line_color, str(each.glyph.line_dash)) for each in fig.renderers if each.name}
+    assert len(looks) == 3
+
+
+def test_rates_of_layers_have_axes_of_their_own_too(layered: Events) -> None:
+    both = viz.rate(layered, by="layer", separate=True, title="Layers")
+    assert [fig.name for fig in both.children] == ["rate_write", "rate_read"]
+    assert [len(legend(fig)) for fig in both.children] == [2, 1]
+    assert both.children[0].x_range is both.children[1].x_range
+    assert both.children[1].title.text == "Layers (read)"
+    with pytest.raises(ValueError, match='not by "file"'):
+        viz.rate(layered, by="file")
+    with pytest.raises(TypeError, match="need a run or events"):
+        viz.rate(en.Ensemble([1.0]), by="layer")
+    nothing = viz.rate(layered[:0], by="layer")
+    assert [each.name for each in nothing.renderers] == ["empty"]
+
+
+def test_each_size_has_a_curve(layered: Events) -> None:
+    fig = viz.histogram(layered[1:], by="size", scale="log")
+    assert legend(fig) == ["write 8.00 MiB (n = 5)", "read 1.00 MiB (n = 1)"]
+    fig = viz.histogram(layered, by="size", per="MiB", scale="linear")
+    assert legend(fig) == ["write 8.00 MiB per MiB (n = 6)", "read 1.00 MiB per MiB (n = 1)"]
+    assert fig.xaxis[-1].axis_label.startswith("duration per MiB")
+    with pytest.raises(ValueError, match='not by "rank"'):
+        viz.histogram(layered, by="rank")
+    with pytest.raises(ValueError, match='needs by="size"'):
+        viz.histogram(layered, per="MiB")
+
+
+def test_many_sizes_are_octaves_and_those_with_most_time_are_drawn() -> None:
+    sizes = [*(2**power for power in range(10, 20)), 1500, 1100]
+    events = events_of([(1, 0, 100 * at, 1 + at, size) for at, size in enumerate(sizes)])
+    ensembles, count = ensembles_by_size(events)
+    assert count == 10
+    assert len(ensembles) == 6
+    assert ensembles["write 1.00 KiB – 2.00 KiB"].n == 3
+    assert list(ensembles)[-1] == "write 512 KiB – 1.00 MiB"
+    fig = viz.histogram(events, by="size", scale="log")
+    assert fig.title.text.replace("\n", " ").endswith("the 6 of 10 sizes that took the most time")
+    assert "write 1.00 KiB – 2.00 KiB (n = 3)" in legend(fig)
+
+
+@pytest.mark.parametrize(("scale", "kind"), [("linear", LinearAxis), ("log", LogAxis)])
+def test_durations_per_mib_have_the_rate_above(layered: Events, scale: str, kind: type) -> None:
+    fig = viz.histogram([layered.ensemble(per="MiB")], scale=scale)
+    (axis,) = [each for each in fig.above if isinstance(each, LinearAxis | LogAxis)]
+    assert type(axis) is kind
+    assert axis.axis_label == "rate of a call (MiB/s)"
+    assert "1 / tick" in axis.formatter.code
+    per_call = viz.histogram([layered.ensemble()], scale=scale)
+    assert not [each for each in per_call.above if isinstance(each, LinearAxis | LogAxis)]
