@@ -242,7 +242,9 @@ def _found(group: SummaryGroup) -> dict[str, Any]:
     }
 
 
-def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None) -> int:
+def write_report(
+    run: Any, path: str | os.PathLike[str], chunks: Iterable[Events] | None = None, selected: str = ""
+) -> int:
     """Write the report of a run.
 
     The file is written under a temporary name and renamed when it is complete.
@@ -254,6 +256,8 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
         HTML file; an existing file is replaced.
     chunks : iterable of Events, optional
         Events to show; default: all events of the run.
+    selected : str
+        What these events are, such as the filters that selected them: stated at the top of the page.
 
     Returns
     -------
@@ -278,7 +282,7 @@ def write_report(run: Any, path: str | os.PathLike[str], chunks: Iterable[Events
             if chunks is None:
                 page = page_of_run(run)
             else:
-                page = report_html(run, ReportData.from_chunks(chunks, run))
+                page = report_html(run, ReportData.from_chunks(chunks, run), selected=selected)
             with open(descriptor, "wb", closefd=False) as file:
                 return file.write(page.encode("utf-8", "replace"))
     except OSError as error:
@@ -349,6 +353,7 @@ def report_html(
     shown: Sequence[Shown] = (),
     diagnosis: Diagnosis | None = None,
     information: dict[str, Any] | None = None,
+    selected: str = "",
 ) -> str:
     """Return the report as HTML.
 
@@ -363,6 +368,8 @@ def report_html(
     information : dict or None
         From `ensembles.run.information.collect_information`; None if the report shows a selection of the
         events. The page has it as JSON, in the element ``ensio-info``.
+    selected : str
+        What the events of a selection are.
 
     Returns
     -------
@@ -411,6 +418,7 @@ def report_html(
             version=__version__,
             colours=call_colours(summaries),
             simulated=run.info.simulated,
+            selected=selected,
             notes=run.notes,
             facts=facts(run, summaries, information) if counted is None else counted.facts,
             information=_script_text(information),

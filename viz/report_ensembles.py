@@ -81,9 +81,9 @@ def shown_ensembles(run: Run, table: CallTable, counts: CountsOfSeveral | None =
     list of Shown
     """
     calls = _calls_that_matter(table)
-    ensembles = _ensembles(run, calls, counts)
     found = []
     with announced("finding modes of", run.path, len(calls), "ensembles"):
+        ensembles = _ensembles(run, calls, counts)
         for call, each in zip(calls, ensembles, strict=True):
             found.append(_shown(run, call, each))
             advance(1)

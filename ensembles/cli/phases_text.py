@@ -272,6 +272,8 @@ def _narrowings(columns: dict[str, list[str]]) -> Iterator[Callable[[], object]]
     """What makes a table narrower, the least loss first."""
 
     def replace(header: str, new: str, cell: Callable[[str], str]) -> None:
+        if header not in columns:
+            return
         cells = {new if name == header else name: column for name, column in columns.items()}
         cells[new] = list(map(cell, cells[new]))
         columns.clear()
@@ -282,9 +284,9 @@ def _narrowings(columns: dict[str, list[str]]) -> Iterator[Callable[[], object]]
     yield lambda: replace(_LAST, "last", str)
     yield lambda: replace("last", "last", lambda last: last.replace(" MPI_File_", " "))
     yield lambda: columns.pop("tasks", None)
-    yield lambda: "messages" in columns and columns.pop("idle", None)
+    yield lambda: columns.pop("idle" if "messages" in columns else "", None)
     yield lambda: replace("from (s)", "from (s)", lambda start: f"{float(start):z.1f}")
-    yield lambda: "name" in columns and replace("name", "name", lambda name: _shortened(name, _SHORT_NAME))
+    yield lambda: replace("name", "name", lambda name: _shortened(name, _SHORT_NAME))
     yield lambda: replace("last", "last", lambda last: last if last == _NO_DATA else last.split()[0])
 
 

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_json, add_output, add_run, add_scale_arguments, open_run, parse_path
+from ensembles.cli.options import (
+    FILTERS,
+    add_filter_arguments,
+    add_json,
+    add_output,
+    add_run,
+    add_scale_arguments,
+    open_run,
+    parse_path,
+    selection_from_args,
+)
+from ensembles.model.errors import EnsioError
+
+if TYPE_CHECKING:
+    from ensembles.run.run import Run
 
 NAME = "report"
 HELP = (
@@ -27,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, "FILE", "file to write (default: %(default)s)", what="report", default=DEFAULT_OUTPUT)
     add_json(parser, "print path and size in bytes as one JSON object")
+    add_filter_arguments(parser)
     add_scale_arguments(parser)
 
 
@@ -37,9 +54,16 @@ def execute(args: argparse.Namespace) -> int:
     remember_defaults()
     from ensembles.viz.report import write_report
 
+    selected = _selected(args)
     if args.other is None:
-        size_bytes = write_report(open_run(args, args.run), args.output)
+        run = open_run(args, args.run)
+        size_bytes = _write_part(args, run, selected) if selected else write_report(run, args.output)
     else:
+        if selected:
+            raise EnsioError(
+                f"{selected} selects calls of one run, and two are named: leave out the second, or use "
+                "ensio compare, which takes filters"
+            )
         from ensembles.viz.report_comparison import write_comparison
 
         runs = [open_run(args, path, runs=2) for path in (args.run, args.other)]
@@ -51,3 +75,36 @@ def execute(args: argparse.Namespace) -> int:
 
         print(f"{args.output} ({bytes_text(size_bytes)}): open it in a browser")
     return 0
+
+
+def _selected(args: argparse.Namespace) -> str:
+    """Return the filters as on a command line; empty if there is none."""
+    words: list[str] = []
+    for name in FILTERS:
+        value = getattr(args, name)
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif value:
+            for each in [value] if isinstance(value, str) else value:
+                words += [option, each]
+    return shlex.join(words)
+
+
+def _write_part(args: argparse.Namespace, run: Run, selected: str) -> int:
+    """Write the report of the calls that match the filters; returns its size in bytes."""
+    from itertools import chain, islice
+
+    from ensembles.run.nothing_selected import refuse_nothing
+    from ensembles.viz.report import write_report
+
+    if not run.info.has_all_events:
+        raise EnsioError(
+            f"{run.path} does not keep every call as an event, which filters need: leave them out, or "
+            f"{run.info.how_to_keep_calls}"
+        )
+    selection = selection_from_args(args).for_run(run)
+    parts = run.reading.chunks_for(selection)
+    first = list(islice((part for part in parts if len(part)), 1))
+    refuse_nothing(run, selection, len(first))
+    return write_report(run, args.output, chain(first, parts), selected)

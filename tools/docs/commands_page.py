@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import wrap
 
 from ensembles.cli.main import DESCRIPTION, build_parser
@@ -17,7 +18,8 @@ INTRODUCTION = f"""\
 # Commands
 
 {DESCRIPTION}
-`./dev docs` generates this page from the parsers of the commands; `ensio COMMAND --help` prints the same.
+`./dev docs` generates this page from the parsers of the commands; `ensio COMMAND --help` prints the same,
+and `man ensio` shows it where ensio is installed by pip.
 [Reading results](../user/reading.md) says which command answers which question.
 
 Every command that prints a result takes `--json`: one object on standard output, in SI units. Progress and
@@ -90,34 +92,63 @@ def anchor(heading: str) -> str:
 def sentence(text: str) -> str:
     """What a help text says, as a sentence."""
     text = " ".join(text.split())
-    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
+    end = "" if text.endswith("..") else "."  # of an open range
+    return text[:1].upper() + text[1:].removesuffix(".") + end if text else ""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its name, what it does, how it is called, its own options, and the groups that many have."""
+
+    name: str
+    told: str
+    usage: str
+    rows: tuple[Row, ...]
+    shared: tuple[Group, ...]
+
+
+def commands() -> tuple[list[Command], list[Group]]:
+    """Every command and subcommand, and the groups of options that are listed once."""
+    every = [(parser, told, groups_of(parser)) for parser, told in parsers(build_parser(), "")]
+    often = Counter(group for _, _, groups in every for group in groups)
+    shared = [group for group, times in often.items() if times >= SHARED and len(group[1]) > 1]
+    found = [
+        Command(
+            parser.prog,
+            sentence(told),
+            " ".join(parser.format_usage().removeprefix("usage: ").split()).replace(" [-h]", ""),
+            tuple(row for group in groups if group not in shared for row in group[1]),
+            tuple(group for group in groups if group in shared),
+        )
+        for parser, told, groups in every[1:]
+    ]
+    return found, shared
+
+
+def title_of(group: Group) -> str:
+    """The heading of a group that many commands have."""
+    return group[0].partition(" (")[0].capitalize()
 
 
 def page() -> str:
     """The whole page."""
-    every = [(parser, told, groups_of(parser)) for parser, told in parsers(build_parser(), "")]
-    often = Counter(group for _, _, groups in every for group in groups)
-    shared = [group for group, times in often.items() if times >= SHARED and len(group[1]) > 1]
-    titles = {group: group[0].partition(" (")[0].capitalize() for group in shared}
+    found, shared = commands()
     parts = [INTRODUCTION]
-    for parser, told, groups in every[1:]:
-        parts.append(f"## {parser.prog}\n")
-        parts.append(sentence(told) + "\n")
-        usage = " ".join(parser.format_usage().removeprefix("usage: ").split()).replace(" [-h]", "")
-        parts.append("    " + "\n        ".join(wrap(usage, USAGE_WIDTH, break_on_hyphens=False)) + "\n")
-        rows = [row for group in groups if group not in shared for row in group[1]]
-        if rows:
-            parts.append(table(tuple(rows)))
-        links = [
-            f"[{titles[group].lower()}](#{anchor(titles[group])})" for group in groups if group in shared
-        ]
+    for command in found:
+        parts += [f"## {command.name}\n", command.told + "\n"]
+        parts.append(
+            "    " + "\n        ".join(wrap(command.usage, USAGE_WIDTH, break_on_hyphens=False)) + "\n"
+        )
+        if command.rows:
+            parts.append(table(command.rows))
+        links = [f"[{title_of(group).lower()}](#{anchor(title_of(group))})" for group in command.shared]
         if links:
             parts.append(f"Also: {', '.join(links)}.\n")
     for group in shared:
         remark = group[0].partition(" (")[2].rstrip(")")
         if remark.startswith("docs/"):
             remark = f"see [{remark}](../{remark.removeprefix('docs/')})"
-        parts += [f"## {titles[group]}\n", sentence(remark) + "\n", table(group[1])]
+        parts += [f"## {title_of(group)}\n", sentence(remark) + "\n", table(group[1])]
     return "\n".join(part for part in parts if part.strip())
 
 

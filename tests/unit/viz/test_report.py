@@ -333,3 +333,32 @@ def test_one_pass_counts_the_ensembles_of_a_collected_run_too(
         assert any("counts" in requests and "evidence" in requests for requests in passes) == known
     assert pages[0] == pages[1]
     assert numbers[0] == numbers[1] - 1
+
+
+def test_filters_select_the_calls_of_a_report(
+    run_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "a.html"
+    assert main(["report", str(run_path), "--op", "write", "--file", "*/<data*", "-o", str(page)]) == 2
+    assert 'matches --file "*/<data*"' in capsys.readouterr().err
+    assert main(["report", str(run_path), "--op", "write", "--rank", "0-63", "-o", str(page)]) == 0
+    text = text_of(page.read_text(encoding="utf-8"))
+    assert "Only a part of the calls: --op write --rank 0-63 . Findings, modes" in text
+    assert "written 1.00 MiB" in text
+    assert "calls 1 of 2 tasks on 1 file" in text
+    assert "pread" not in text
+    for absent in ("Findings 1", "No finding", "Phases:", "Ranks:"):
+        assert absent not in text
+
+
+def test_filters_are_of_one_run_whose_calls_are_events(
+    run_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", str(run_path), str(run_path), "--op", "write", "-o", str(tmp_path / "a.html")]
+    assert main(words) == 2
+    assert "--op write selects calls of one run, and two are named" in capsys.readouterr().err
+    corpus = Path(__file__).resolve().parents[2] / "corpus" / "runs"
+    subprocess.run(["tar", "-xJf", corpus / "replay-profile.tar.xz", "-C", tmp_path], check=True)
+    assert main(["report", str(tmp_path / "replay-profile"), "--op", "write", "-o", words[-1]]) == 2
+    assert "does not keep every call as an event, which filters need" in capsys.readouterr().err
+    assert not (tmp_path / "a.html").exists()
