@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bokeh.events import Event, Reset, SelectionGeometry
-from bokeh.models import Range1d
+from bokeh.models import Range1d, Ticker
 from bokeh.plotting import figure
 
 from ensembles.viz.explorer.calls import Calls
@@ -58,6 +58,11 @@ class Panel:
             self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
         self.offsets = Offsets(self.calls, times, f"explorer_offsets{more}")
+        ticker = self.rates.figure.xaxis[0].ticker
+        assert isinstance(ticker, Ticker)
+        for fig in (self.diagram.figure, self.offsets.figure):
+            if fig is not None:
+                fig.xaxis.ticker = ticker
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
         self.diagram.window.on_change("data", self._zoomed)
