@@ -1,4 +1,4 @@
-"""Measure the explorer in Chromium: the first page, and marks and zooms from the mouse to the pixels.
+"""Measure the explorer in Chromium: pages, and marks and zooms from the mouse to the pixels.
 
 A time ends in the frame after the one in which Bokeh has painted the new image of the trace diagram. Times at
 the server are those of its answers, the largest of each gesture. Zooms are made three times, each within the
@@ -44,8 +44,15 @@ _WATCH_FIRST = """
         const views = window.Bokeh?.index?.query?.((view) => view.model.name === 'explorer_trace');
         const [view] = views ? [...views] : [];
         const done = view && view.root.has_finished();
-        if (done) requestAnimationFrame(() => { window.measured.first = performance.now(); });
-        else requestAnimationFrame(look);
+        if (!done) { requestAnimationFrame(look); return; }
+        requestAnimationFrame(() => { window.measured.first = performance.now(); });
+        requestAnimationFrame(rest);
+    };
+    const rest = () => {
+        const views = [...Bokeh.index.query((each) => each.model.name === 'slowest')];
+        if (views.some((view) => view.root.has_finished())) {
+            requestAnimationFrame(() => { window.measured.all = performance.now(); });
+        } else requestAnimationFrame(rest);
     };
     requestAnimationFrame(look);
 """
@@ -78,6 +85,9 @@ _WATCH = """(which) => {
     };
     window.unwatch = () => { source.properties.data.change.disconnect(changed); delete view.paint; };
 }"""
+
+_BETWEEN_S = 3
+"""Time between two pages. A server that is asked for nothing for two seconds makes the next one ahead."""
 
 _AT = """([x, y]) => {
     const [view] = Bokeh.index.query((each) => each.model.name === 'explorer_trace');
@@ -149,8 +159,11 @@ def measured(link: str, times: int, answers: Path) -> dict[str, list[float]]:
         for _ in range(times):
             page = _opened(browser, link)
             found.setdefault("first image", []).append(page.evaluate("() => window.imagePainted ?? NaN"))
-            found.setdefault("first page", []).append(page.evaluate("() => window.measured.first"))
+            found.setdefault("trace diagram", []).append(page.evaluate("() => window.measured.first"))
+            page.wait_for_function("() => window.measured.all", timeout=120_000)
+            found.setdefault("whole page", []).append(page.evaluate("() => window.measured.all"))
             page.close()
+            time.sleep(_BETWEEN_S)
         page = _opened(browser, link)
         page.wait_for_timeout(5000)
         for tool, which, gestures in (

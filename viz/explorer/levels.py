@@ -27,7 +27,7 @@ class CellTimes:
         Number of the first cell from the origin, and the binary logarithm of the width of a cell in ns.
     classes : tuple of int
         Numbers of the classes that occur, in `CLASSES`.
-    time_ns : ndarray of unsigned int, shape (len(classes), rows, cells)
+    time_ns : ndarray of int, shape (len(classes), rows, cells)
         In the smallest type that holds them.
     several_threads : bool
         Whether any task has calls of more than one thread.
@@ -51,7 +51,8 @@ class CellTimes:
         width_ns = int(edges_ns[1] - edges_ns[0]) if len(edges_ns) > 1 else 1
         classes = tuple(np.flatnonzero(time_ns.any(axis=(1, 2))).tolist())
         some = [time_ns[number] for number in classes]
-        kind = np.min_scalar_type(max((int(each.max()) for each in some), default=0))
+        most = max((int(each.max()) for each in some), default=0)
+        kind = np.min_scalar_type(most) if most < 1 << 32 else np.dtype(np.int64)
         held = np.empty((len(classes), *time_ns.shape[1:]), kind)
         for number, each in enumerate(some):
             held[number] = each

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from bokeh.document import Document
-from bokeh.events import DocumentReady
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
@@ -44,8 +43,8 @@ from ensembles.viz.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3
-_FIRST_PARTS, _FIRST_PICTURES = 3, 2
-"""Filters, messages and pictures, and of these two, are what a window shows first."""
+_FIRST_PARTS, _FIRST_PICTURES = 3, 1
+"""Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
 _WRAP = {"flex-wrap": "wrap"}
@@ -77,6 +76,8 @@ class Explorer:
         What is added to a document.
     texts : ColumnDataSource
         The texts to copy; added to the document too.
+    painted : ColumnDataSource
+        The page changes it when it has painted the first pictures, and can draw tables.
     """
 
     def __init__(
@@ -94,6 +95,8 @@ class Explorer:
         self._call = Div(name="call", sizing_mode="stretch_width")
         self._answer = Div(name="of_modes", sizing_mode="stretch_width")
         self._doubts = Div(name="reasons", sizing_mode="stretch_width")
+        self.painted = ColumnDataSource({"views": []}, name="painted")
+        self.painted.on_change("data", lambda attribute, old, new: self.complete())
         self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
         self._inputs = {
             name: TextInput(
@@ -241,10 +244,9 @@ class Explorer:
         if before == view:
             return
         with self.shown.answering():
-            self._show(before, from_page)
+            self._show(before, view, from_page)
 
-    def _show(self, before: View, from_page: bool) -> None:
-        view = self.view
+    def _show(self, before: View, view: View, from_page: bool) -> None:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
@@ -285,14 +287,16 @@ class Explorer:
             self._say("", self._notes())
             return
         renewed = [panel.renew(self.view) for panel in self._panels]
-        if all(renewed):
-            self._mark()
-        else:
+        if not all(renewed):
             self._draw()
+            return
+        self._mark()
+        # The picture of offsets may have come: others stay, since they may be in use.
+        if not self._later and len(pictures := arranged(self._panels)) != len(self._pictures.children):
+            self._pictures.children = pictures
 
     def _notes(self) -> list[str]:
-        runs = [panel.shown for panel in self._panels]
-        return [note for each in runs for note in (*each.notes, *each.run.notes)]
+        return [note for each in self._panels for note in (*each.shown.notes, *each.shown.run.notes)]
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""
@@ -545,7 +549,7 @@ def attach(explorer: Explorer, document: Document) -> None:
     # Models without a place on the page: the link and the texts to copy.
     document.add_root(explorer._link)
     if explorer.is_in_stages:
-        document.on_event(DocumentReady, lambda _: explorer.complete())
+        document.add_root(explorer.painted)
 
 
 def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:

@@ -57,19 +57,23 @@ class Panel:
         self.durations: Durations = Durations(
             self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
-        self.offsets = Offsets(self.calls, times, f"explorer_offsets{more}")
         ticker = self.rates.figure.xaxis[0].ticker
         assert isinstance(ticker, Ticker)
-        for fig in (self.diagram.figure, self.offsets.figure):
-            if fig is not None:
-                fig.xaxis.ticker = ticker
+        self._ticker = self.diagram.figure.xaxis.ticker = ticker
+        self._times, self._more = times, more
+        self._draw_offsets()
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
         self.diagram.window.on_change("data", self._zoomed)
-        if self.offsets.figure is not None:
-            self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
-        for fig in self.figures:
+        for fig in (self.diagram.figure, self.rates.figure, self.durations.figure):
             fig.on_event(Reset, lambda _: self._look(_reset))
+
+    def _draw_offsets(self) -> None:
+        self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}")
+        if self.offsets.figure is not None:
+            self.offsets.figure.xaxis.ticker = self._ticker
+            self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
+            self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
 
     @property
     def of_marked(self) -> Calls:
@@ -110,7 +114,7 @@ class Panel:
         )
 
     def renew(self, view: View) -> bool:
-        """Take the calls that came since, of a run that goes on.
+        """Take the calls that came since, of a run that goes on; there may be one picture more then.
 
         Returns
         -------
@@ -126,7 +130,10 @@ class Panel:
             return False
         self.calls = calls
         self.diagram.replace(calls)
-        return self.offsets.replace(calls)
+        if self.offsets.figure is not None:
+            return self.offsets.replace(calls)
+        self._draw_offsets()
+        return True
 
     def _own(self, view: View) -> View:
         """Return the view with the rows of this run; only those of the first one are in the view."""

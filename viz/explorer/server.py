@@ -5,15 +5,18 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
+from bokeh.models import ColumnDataSource
 from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
+from bokeh.settings import settings
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.web import HTTPError, RequestHandler
@@ -28,11 +31,16 @@ from ensembles.viz.serving import origins as origins_of
 from ensembles.viz.theme import legend_keys_script, theme_script
 
 # The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
-# that are left out, the larger half of Bokeh.
+# that are left out, the larger half of Bokeh; the tables are loaded when the first picture has been painted.
 _PAGE = """
 {% block js_resources %}
+{% set later = [] %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}
+{% if "bokeh-tables" in line and 'src="' in line %}
+{% if later.append(line.split('src="')[1].split('"')[0]) %}{% endif %}
+{% else %}
 {{ line|replace("<script src", "<script defer src")|replace("<script>", '<script type="module">')|safe }}
+{% endif %}
 {% endfor %}
 {{ theme|replace("<script>", '<script type="module">')|safe }}
 {{ legend_keys|replace("<script>", '<script type="module">')|safe }}
@@ -40,10 +48,25 @@ _PAGE = """
   window.ensioTheme.followServer();
   window.ensioLegendKeys.followServer();
   const first = document.getElementById("first-image");
+  const load = (address) => new Promise((loaded) => {
+    const script = document.createElement("script");
+    Object.assign(script, {src: address, onload: loaded});
+    document.head.append(script);
+  });
+  const painted = async () => {
+    await Promise.all([{% for address in later %}load("{{ address|safe }}"), {% endfor %}]);
+    const named = (name) => Bokeh.documents[0].get_model_by_name(name);
+    document.addEventListener("pointerdown", () => {
+      named("touched").data = {at: [performance.now()]};
+    }, {capture: true});
+    named("painted").data = {views: ["explorer_trace"]};
+  };
   const look = () => {
     const [view] = Bokeh.index.query((each) => each.model.name === "explorer_trace");
-    if (view?.root.has_finished()) first?.remove();
-    else requestAnimationFrame(look);
+    if (view?.root.has_finished()) {
+      first?.remove();
+      requestAnimationFrame(() => setTimeout(painted));
+    } else requestAnimationFrame(look);
   };
   look();
   setTimeout(() => first?.remove(), 30000); // where the connection fails
@@ -81,8 +104,34 @@ _LOOK_MS = 200
 _LOADING_S = 2.0
 """Time after a request of a page in which nothing is read in the background: the browser needs processors."""
 
+_TOUCHED_S = 1.0
+"""Time after a button of the mouse is pressed in which nothing is read in the background."""
+
 _IDLE_S = 2.0
 """Time without a question after which a page is made ahead."""
+
+
+_WRITE_AHEAD_S = 0.03
+"""Time until a page has been sent."""
+
+
+def _write_ahead(document: Document) -> None:
+    """Write a document while the browser loads its program, so that it need not wait when it asks for it.
+
+    What has been written is given once, if the document has not changed since.
+    """
+    make: Callable[..., Any] = document.to_json
+    written: list[Any] = []
+
+    def to_json(*, deferred: bool = True) -> Any:
+        return written.pop() if written and deferred else make(deferred=deferred)
+
+    def write() -> None:
+        document.on_change(lambda event: written.clear())
+        written.append(make())
+
+    document.to_json = to_json  # type: ignore[method-assign]
+    IOLoop.current().call_later(_WRITE_AHEAD_S, write)
 
 
 class _Token(AuthProvider):
@@ -137,6 +186,7 @@ class ExplorerServer:
         self, runs: Sequence[Shown], address: str = LOOPBACK[0], port: int = 0, origins: Sequence[str] = ()
     ) -> None:
         self.token = secrets.token_urlsafe(24)
+        settings.perform_document_validation = False  # tests do it; a page waits for it
 
         def make(document: Document) -> None:
             arguments = getattr(document.session_context, "request").arguments  # noqa: B009 # not in the stubs
@@ -150,6 +200,8 @@ class ExplorerServer:
             with runs[0].answering(quiet_s=_LOADING_S):
                 explorer, image = self._made(query)
                 attach(explorer, document)
+                document.add_root(self._touched())
+            _write_ahead(document)
             document.template_variables["first_image"] = image
             if any(shown.is_growing for shown in runs):
                 document.add_periodic_callback(explorer.renew, _LOOK_MS)
@@ -158,6 +210,7 @@ class ExplorerServer:
         # The first page is made before its reader opens it.
         self._runs, self._answered = runs, 0.0
         self._ready: tuple[Explorer, str] | None = self._make({})
+        self._is_preparing = False
         sockets, self.port = listen(address, port)
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},
@@ -173,8 +226,24 @@ class ExplorerServer:
         self._server = BaseServer(IOLoop.current(), tornado, http)
         self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
 
+    def _touched(self) -> ColumnDataSource:
+        """Make what the page changes when a button of the mouse is pressed: a question follows soon."""
+        touched = ColumnDataSource({"at": []}, name="touched")
+
+        def rest(attribute: str, old: Any, new: Any) -> None:
+            for shown in self._runs:
+                with shown.answering(quiet_s=_TOUCHED_S):
+                    pass
+
+        touched.on_change("data", rest)
+        return touched
+
     def _make(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
         explorer = explorer_of(self._runs, query, in_stages=True)
+        # What models compute when they join a document, they have when they join the one of the page.
+        before = Document()
+        attach(explorer, before)
+        before.clear()
         return explorer, first_image(explorer)
 
     def _made(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
@@ -195,9 +264,18 @@ class ExplorerServer:
     def _prepare(self) -> None:
         """Make the next page ahead, when nothing has been asked for a while."""
         last = max(self._answered, *(shown.answered for shown in self._runs))
-        if time.monotonic() - last > _IDLE_S:
-            self._ready = self._make({}) if self._ready is None else self._renewed(self._ready)
+        is_ready = self._ready is not None and self._ready[0].is_current()
+        if time.monotonic() - last > _IDLE_S and not is_ready and not self._is_preparing:
+            # In a thread, so that a question which comes in the meantime is answered at once.
+            ready, self._ready, self._is_preparing = self._ready, None, True
+            make = partial(self._make, {}) if ready is None else partial(self._renewed, ready)
+            self._server.io_loop.run_in_executor(None, make).add_done_callback(self._prepared)
         self._server.io_loop.call_later(_IDLE_S / 4, self._prepare)
+
+    def _prepared(self, made: Any) -> None:
+        self._is_preparing = False
+        if not made.cancelled() and made.exception() is None:
+            self._ready = made.result()
 
     def run(self) -> None:
         """Serve until the program is interrupted."""

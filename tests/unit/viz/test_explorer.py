@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -240,6 +241,25 @@ def test_a_finding_marks_the_calls_that_its_filters_select(strided: Shown) -> No
     assert document.select_one({"name": "findings"}).source.selected.indices == [0]
     choose(document, "phases", 1)
     assert document.select_one({"name": "findings"}).source.selected.indices == []
+
+
+def test_a_mark_says_how_many_of_its_calls_are_the_findings(strided: Shown) -> None:
+    finding = ensembles.diagnose(strided.run).findings[0]
+    document, explorer = explore(strided)
+    text = document.select_one({"name": "found"})
+    choose(document, "findings", 0)
+    calls = len(strided.marked(explorer.view))
+    assert "of the finding" not in text.text  # which does not count its calls
+    # The same finding with fewer calls than its filters take.
+    fewer = replace(finding, evidence={**finding.evidence, "calls": calls - 1})
+    diagnosis = replace(strided.causes.diagnosis, findings=[fewer])
+    strided.__dict__["causes"] = replace(strided.causes, diagnosis=diagnosis)
+    document, explorer = explore(strided)
+    text = document.select_one({"name": "found"})
+    choose(document, "findings", 0)
+    assert f"{calls - 1:,} of these {calls:,} calls are those of the finding: the other is of" in text.text
+    choose(document, "phases", 1)
+    assert "of the finding" not in text.text
 
 
 def test_a_phase_and_a_call_index_mark_their_calls(strided: Shown) -> None:
@@ -501,22 +521,21 @@ def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
 
 
 def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(shown: Shown) -> None:
-    from bokeh.events import DocumentReady
-
     document, whole = Document(), explore(shown)[1]
     explorer = add_explorer(document, [shown], {}, in_stages=True)
     names = [fig.name for fig in explorer._pictures.children]
-    assert names == ["explorer_trace", "explorer_rates"]
+    assert names == ["explorer_trace"]
+    assert document.select_one({"name": "explorer_rates"}) is None
     assert document.select_one({"name": "explorer_histogram"}) is None
     assert document.select_one({"name": "slowest"}) is None
     explorer.look(View(filters={"op": "write"}))  # draws other pictures, and still the first only
     assert [fig.name for fig in explorer._pictures.children] == names
-    document.callbacks.trigger_event(DocumentReady())
-    for name in ("explorer_histogram", "slowest", "by_rank", "findings"):
+    document.get_model_by_name("painted").data = {"views": ["1"]}
+    for name in ("explorer_rates", "explorer_histogram", "slowest", "by_rank", "findings"):
         assert document.select_one({"name": name}) is not None
     assert len(explorer.layout.children) == len(whole.layout.children)
     assert len(explorer._pictures.children) == len(whole._pictures.children)
-    document.callbacks.trigger_event(DocumentReady())
+    document.get_model_by_name("painted").data = {"views": ["2"]}
     assert len(explorer.layout.children) == len(whole.layout.children)
 
 

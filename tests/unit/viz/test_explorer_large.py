@@ -190,9 +190,13 @@ def test_a_page_shows_what_has_been_read(trace: Path, held: Shown) -> None:
     shown = LargeRun(en.open(trace))
     document = Document()
     explorer = add_explorer(document, [shown], {})
+    diagram = document.select_one({"name": "explorer_trace"})
     shown.wait()
     assert shown.notes[1:] == []
     explorer.renew()
+    # The picture of offsets has come, and those that may be in use stay.
+    assert document.select_one({"name": "explorer_trace"}) is diagram
+    assert document.select_one({"name": "explorer_offsets"}) is not None
     found = document.select_one({"name": "found"})
     assert f"{len(held.events):,} calls are shown, of {TASKS} of {TASKS} ranks" in found.text
     slowest = document.select_one({"name": "slowest"}).source.data
