@@ -17,6 +17,8 @@ from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figu
 from ensembles.viz.style import COLOURS, time_ticks
 
 _HEIGHT = 320
+_FILLED, _MARKED = 0.4, 0.75
+"""Opacity of all calls, and of marked ones: those of several classes share bars."""
 
 
 class Durations:
@@ -60,13 +62,13 @@ class Durations:
         self.figure.xaxis.formatter = time_ticks()
         self.figure.yaxis.axis_label = "calls per bin (9 % wide)"
         self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
-        items = []
         self._all: dict[str, ColumnDataSource] = {}
         self._marked: dict[str, ColumnDataSource] = {}
         self._items: dict[str, LegendItem] = {}
         self._bars: dict[str, Any] = {}
         more = "" if beside is None else "_beside"
-        for op in CLASSES:
+        # Waiting is often as long as the calls that others wait for: behind them, it covers none.
+        for op in sorted(CLASSES, key=lambda name: "wait" not in name):
             if op not in counted:
                 continue
             self._all[op] = ColumnDataSource(_bars(*counted[op]))
@@ -77,7 +79,7 @@ class Durations:
                 top="top",
                 bottom=0.5,
                 fill_color=COLOURS[op],
-                fill_alpha=0.25,
+                fill_alpha=_FILLED,
                 line_color=COLOURS[op],
                 name=f"all_{op}{more}",
             )
@@ -89,19 +91,19 @@ class Durations:
                 right="right",
                 top="top",
                 bottom=0.5,
-                color=COLOURS[op],
-                line_color=None,
+                fill_color=COLOURS[op],
+                fill_alpha=_MARKED,
+                line_color=COLOURS[op],
                 name=f"marked_{op}{more}",
             )
             self._marked[op] = source
             self._items[op] = legend_item(_label(op, counted[op][1]), bars)
-            items.append(self._items[op])
         self._box = BoxAnnotation(
             fill_alpha=0.06, fill_color="black", line_color="black", line_dash="dashed", visible=False
         )
         self.figure.add_layout(self._box)
         add_box_select(self.figure, "width")
-        horizontal_legend(self.figure, items)
+        horizontal_legend(self.figure, [self._items[op] for op in CLASSES if op in counted])
 
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on.
@@ -127,7 +129,7 @@ class Durations:
         counted = {} if calls is None else calls.durations()
         for name, source in self._marked.items():
             source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
-        fill, line = (0.25, 1.0) if calls is None else (0.1, 0.2)
+        fill, line = (_FILLED, 1.0) if calls is None else (0.1, 0.2)
         for bars in self._bars.values():
             bars.glyph.update(fill_alpha=fill, line_alpha=line)
         self._box.visible = view.durations_s is not None

@@ -11,6 +11,30 @@ from bokeh.models.widgets import Button, Div
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.figures import plain, retitle
 
+LINK_JS = """
+    const old = new URLSearchParams(window.location.search);
+    const query = new URLSearchParams(source.data.query[0]);
+    if (old.has('token')) query.set('token', old.get('token'));
+    const text = query.toString();
+    window.history.replaceState(null, '', window.location.pathname + (text ? '?' + text : ''));
+"""
+"""Writes a view into the address of the page."""
+
+HINTS = {
+    "op": "write",
+    "call": "pread,pwrite",
+    "layer": "posix",
+    "file": "*/restart.*",
+    "rank": "0-63",
+    "size": "1MiB..4MiB",
+    "time": "10..20",
+    "duration": "10ms..",
+    "offset": "1GiB..2GiB",
+    "phase": "3",
+    "ordinal": "4-8",
+}
+"""Examples in the fields of the filters."""
+
 
 def arranged(panels: Sequence[Panel]) -> list[Any]:
     """Arrange the pictures below each other, those of two runs in turns."""

@@ -20,7 +20,7 @@ from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import label_offsets, offset_image
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
+from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity, zoom_time_by_wheel
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure
 from ensembles.viz.files import plain_path
@@ -85,6 +85,7 @@ class Offsets:
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         fig.add_layout(self._box)
         add_box_select(fig, "both")
+        zoom_time_by_wheel(fig, times)
         items = []
         for op in self._shown:
             swatch = fig.quad(

@@ -23,10 +23,10 @@ from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
-from ensembles.viz.explorer.layout import arranged, button, copy_buttons, end_of, heading
+from ensembles.viz.explorer.layout import HINTS, LINK_JS, arranged, button, copy_buttons, end_of, heading
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.sentences import OF_ALL, WHOLE_RUN, modes_text_of
+from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, WHOLE_RUN, modes_text_of
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import (
     FINDINGS,
@@ -43,32 +43,12 @@ from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.theme import widget_filter
 
-_LINK_JS = """
-    const old = new URLSearchParams(window.location.search);
-    const query = new URLSearchParams(source.data.query[0]);
-    if (old.has('token')) query.set('token', old.get('token'));
-    const text = query.toString();
-    window.history.replaceState(null, '', window.location.pathname + (text ? '?' + text : ''));
-"""
-
-_HINTS = {
-    "op": "write",
-    "call": "pread,pwrite",
-    "layer": "posix",
-    "file": "*/restart.*",
-    "rank": "0-63",
-    "size": "1MiB..4MiB",
-    "time": "10..20",
-    "duration": "10ms..",
-    "offset": "1GiB..2GiB",
-    "phase": "3",
-    "ordinal": "4-8",
-}
-
 _FILTER = widget_filter().css
+_MOST_FINDINGS = 3
 _FIRST_PARTS, _FIRST_PICTURES = 3, 1
 """Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
 _NONE = "-"
+_FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
 _WRAP = {"flex-wrap": "wrap"}
 
 # The keys of the view that a zoom changes: tables and texts stay.
@@ -111,7 +91,7 @@ class Explorer:
         self._in_page, self._awaits_causes = in_page, False
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
-            self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=_LINK_JS))
+            self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
         self._message = Div(name="message", sizing_mode="stretch_width")
         self._found = Div(name="found", sizing_mode="stretch_width")
         self._call = Div(name="call", sizing_mode="stretch_width")
@@ -124,7 +104,7 @@ class Explorer:
             name: TextInput(
                 title=name,
                 value=view.filters.get(name, ""),
-                placeholder=_HINTS[name],
+                placeholder=HINTS[name],
                 width=110,
                 name=f"filter_{name}",
             )
@@ -180,7 +160,7 @@ class Explorer:
                     sizing_mode="stretch_width",
                 ),
                 column(
-                    heading("Ranks, most I/O time first: choose one to mark its calls"),
+                    heading("Ranks by I/O time, without waiting: choose one to mark its calls"),
                     self._ranks.widget,
                     width=350,
                 ),
@@ -195,7 +175,7 @@ class Explorer:
                 widget.stylesheets = [*widget.stylesheets, _FILTER]
         self._later = self.layout.children[_FIRST_PARTS:] if in_stages else []
         if in_stages:
-            self.layout.children = self.layout.children[:_FIRST_PARTS]
+            self.layout.children = [*self.layout.children[:_FIRST_PARTS], Div(text=_FOLLOWS)]
         self._draw()
 
     @property
@@ -212,7 +192,7 @@ class Explorer:
         if self._later:
             later, self._later = self._later, []
             self._pictures.children = arranged(self._panels)
-            self.layout.children = [*self.layout.children, *later]
+            self.layout.children = [*self.layout.children[:_FIRST_PARTS], *later]
 
     def first_shares(self) -> tuple[Any, list[str]]:
         """Return the image of the first trace diagram, with the names of its classes; None: it has none."""
@@ -437,6 +417,7 @@ class Explorer:
         self._awaits_causes = False
         found = causes.diagnosis.findings
         self._findings.fill(finding_columns(found))
+        self._findings.fit(_MOST_FINDINGS)
         self._findings.widget.visible = bool(found)
         self._structure.visible = bool(causes.phases)
         self._phases.fill(phase_columns(causes.phases))
@@ -500,6 +481,8 @@ class Explorer:
                 view, zoom_s=(round(max(0.0, low - more), 9), round(high + more, 9)), zoom_ranks=rows
             )
         )
+        if not self.view.is_marked:
+            self._answer.text = f"<p>{NO_MARK}</p>"
 
     def _show_modes(self) -> None:
         several = len(self._panels) > 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bokeh.events import Event, Reset, SelectionGeometry
-from bokeh.models import Range1d
+from bokeh.models import Range1d, Ticker
 from bokeh.plotting import figure
 
 from ensembles.viz.explorer.calls import Calls
@@ -57,6 +57,9 @@ class Panel:
         self.durations: Durations = Durations(
             self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
         )
+        ticker = self.rates.figure.xaxis[0].ticker
+        assert isinstance(ticker, Ticker)
+        self._ticker = self.diagram.figure.xaxis.ticker = ticker
         self._times, self._more = times, more
         self._draw_offsets()
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
@@ -68,6 +71,7 @@ class Panel:
     def _draw_offsets(self) -> None:
         self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}")
         if self.offsets.figure is not None:
+            self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
 

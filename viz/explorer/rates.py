@@ -13,6 +13,7 @@ from ensembles.model.units import bytes_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.diagram import zoom_time_by_wheel
 from ensembles.viz.explorer.view import Interval
 from ensembles.viz.figures import horizontal_legend, legend_item, steps
 from ensembles.viz.rate_curves import (
@@ -57,6 +58,7 @@ class Rates:
         curve = calls.curve()
         self._present = directions_of(curve)
         self.figure = rate_figure("Rate of all tasks", _HEIGHT, times, name)
+        zoom_time_by_wheel(self.figure, times)
         self.source = ColumnDataSource(_columns(curve, None, self._present))
         self._items: dict[str, LegendItem] = {}
         self._pale: list[tuple[Any, Any]] = []

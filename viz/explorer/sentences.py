@@ -16,6 +16,7 @@ from ensembles.viz.explorer.view import Interval, View
 from ensembles.viz.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes of the calls that the filters select."
+NO_MARK = "No call is marked: the window has all calls that the filters select."
 WHOLE_RUN = "of the whole run, whatever the filters"
 
 

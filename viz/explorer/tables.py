@@ -34,6 +34,9 @@ _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
 _LINES_HEIGHT = 68
 """Pixels of a row with four lines of text."""
 
+_HEAD = 30
+"""Pixels of the titles of columns."""
+
 SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 55),
     ("call", "call", TEXT, 90),
@@ -97,7 +100,7 @@ class Table:
         name: str,
         columns: Sequence[Column],
         chosen: Callable[[int], None] | None = None,
-        height: int = 240,
+        height: int = 250,
         *,
         several_lines: bool = False,
     ) -> None:
@@ -129,6 +132,11 @@ class Table:
     def fill(self, data: dict[str, Any]) -> None:
         """Show other rows."""
         self.source.data = data
+
+    def fit(self, most: int) -> None:
+        """Make the table as high as its rows, of at most so many."""
+        rows = max(1, min(most, *(len(column) for column in self.source.data.values())))
+        self.widget.height = _HEAD + rows * self.widget.row_height
 
     def choose_none(self) -> None:
         """Let no row be chosen."""

@@ -325,11 +325,13 @@ def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(opened) -> None:
     query = page.evaluate("() => location.search")
     again = opened("&" + "&".join(part for part in query[1:].split("&") if not part.startswith("token=")))
     found(again, "5 calls are selected")
-    ends = """() => {
-        const times = Bokeh.documents[0].get_model_by_name('explorer_trace').x_range;
-        return [times.start, times.end];
-    }"""
-    assert again.evaluate(ends) == page.evaluate(ends)
+    assert again.evaluate(_TIMES) == page.evaluate(_TIMES)
+
+
+_TIMES = """() => {
+    const times = Bokeh.documents[0].get_model_by_name('explorer_trace').x_range;
+    return [times.start, times.end];
+}"""
 
 
 def test_zooming_with_the_wheel_shows_the_window(opened) -> None:
@@ -339,8 +341,17 @@ def test_zooming_with_the_wheel_shows_the_window(opened) -> None:
     page.keyboard.down("Control")
     for _ in range(8):
         page.mouse.wheel(0, -200)
-    page.keyboard.up("Control")
     page.wait_for_function("() => location.search.includes('shown-time')")
+    # Over the picture the wheel zooms time only; over the axis of ranks, these.
+    assert "shown-ranks" not in page.evaluate("() => location.search")
+    before = page.evaluate(_TIMES)
+    left, top = page.evaluate(_AT, ["explorer_trace", before[0], 0.0])
+    page.mouse.move(left - 20, top, steps=3)
+    for _ in range(8):
+        page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function("() => location.search.includes('shown-ranks')")
+    assert page.evaluate(_TIMES) == before
     page.get_by_role("button", name="Whole run").click()
     page.wait_for_function("() => !location.search.includes('shown-time')")
 

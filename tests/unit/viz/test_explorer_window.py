@@ -23,6 +23,7 @@ from ensembles.viz.explorer.large import LargeRun
 from ensembles.viz.explorer.layout import end_of
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
+from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import View
 
 MIB = 1 << 20
@@ -205,3 +206,53 @@ def test_a_long_path_keeps_its_end() -> None:
     assert shown == "…/examples/dxt.darshan"
     assert end_of("x" * 40 + "/y") == "…/y"
     assert end_of("x" * 40) == "…" + "x" * 27
+
+
+def test_linked_axes_of_time_have_the_same_ticks(shown: Shown) -> None:
+    panel = explore(shown)[1]._panels[0]
+    figures = (panel.diagram.figure, panel.rates.figure, panel.offsets.figure)
+    assert len({fig.xaxis[0].ticker.id for fig in figures}) == 1
+    assert all(fig.xgrid[0].ticker is None for fig in figures)  # those of the axis
+
+
+def test_waiting_is_drawn_behind_the_calls_and_marked_bars_are_seen_through(waiting: Shown) -> None:
+    durations = explore(waiting, "marked-time=0..1")[1]._panels[0].durations
+    drawn = [each.name for each in durations.figure.renderers]
+    assert drawn[:2] == ["all_wait", "marked_wait"]
+    marked = [each for each in durations.figure.renderers if each.name.startswith("marked_")]
+    assert all(0.5 < each.glyph.fill_alpha < 1 for each in marked)
+    labels = [item.label.value.split(" (")[0] for item in durations.figure.legend[0].items]
+    assert labels[-1] == "waiting in MPI"
+    assert labels[0] == "write"
+
+
+def test_zooming_to_marked_calls_without_a_mark_says_so(shown: Shown) -> None:
+    document, explorer = explore(shown, "op=write")
+    button = document.select_one({"name": "zoom"})
+    button._trigger_event(ButtonClick(button))
+    assert explorer.view.zoom_s is not None
+    assert "No call is marked: the window has all calls that the filters select." in text_of(
+        document, "of_modes"
+    )
+
+
+def test_the_table_of_findings_is_as_high_as_its_rows() -> None:
+    table = Table("findings", FINDINGS, several_lines=True)
+    heights = []
+    for rows in (0, 1, 2, 3, 9):
+        table.fill({name: [""] * rows for name in table.source.data})
+        table.fit(3)
+        heights.append(table.widget.height)
+    assert heights == [98, 98, 166, 234, 234]
+
+
+def test_a_page_in_stages_says_that_more_follows(shown: Shown) -> None:
+    document = Document()
+    explorer = add_explorer(document, [shown], {}, in_stages=True)
+
+    def says() -> bool:
+        return any("tables follow" in each.text for each in document.select({"type": Div}))
+
+    assert says()
+    explorer.complete()
+    assert not says()
