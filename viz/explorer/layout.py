@@ -11,6 +11,21 @@ from bokeh.models.widgets import Button, Div
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.figures import plain, retitle
 
+HINTS = {
+    "op": "write",
+    "call": "pread,pwrite",
+    "layer": "posix",
+    "file": "*/restart.*",
+    "rank": "0-63",
+    "size": "1MiB..4MiB",
+    "time": "10..20",
+    "duration": "10ms..",
+    "offset": "1GiB..2GiB",
+    "phase": "3",
+    "ordinal": "4-8",
+}
+"""What the fields of filters show while they are empty."""
+
 
 def arranged(panels: Sequence[Panel]) -> list[Any]:
     """Arrange the pictures below each other, those of two runs in turns."""

@@ -25,7 +25,7 @@ from ensembles.model.units import share_text
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
-from ensembles.viz.explorer.layout import arranged, button, copy_buttons, heading
+from ensembles.viz.explorer.layout import HINTS, arranged, button, copy_buttons, heading
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.tables import FINDINGS, ORDINALS, PHASES, RANKS, SLOWEST, Table
@@ -40,20 +40,6 @@ _LINK_JS = """
     const text = query.toString();
     window.history.replaceState(null, '', window.location.pathname + (text ? '?' + text : ''));
 """
-
-_HINTS = {
-    "op": "write",
-    "call": "pread,pwrite",
-    "layer": "posix",
-    "file": "*/restart.*",
-    "rank": "0-63",
-    "size": "1MiB..4MiB",
-    "time": "10..20",
-    "duration": "10ms..",
-    "offset": "1GiB..2GiB",
-    "phase": "3",
-    "ordinal": "4-8",
-}
 
 _FILTER = widget_filter().css
 _FIRST_PARTS, _FIRST_PICTURES = 3, 1
@@ -115,7 +101,7 @@ class Explorer:
             name: TextInput(
                 title=name,
                 value=view.filters.get(name, ""),
-                placeholder=_HINTS[name],
+                placeholder=HINTS[name],
                 width=110,
                 name=f"filter_{name}",
             )
