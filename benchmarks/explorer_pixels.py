@@ -9,23 +9,18 @@ import argparse
 import json
 import random
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 from tabulate import tabulate
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "viz"))
+from browser import FLAGS, chromium
 
 # Runs before the page's own scripts: notes the first frame after the trace diagram was painted.
 _WATCH_FIRST = """
@@ -111,7 +106,7 @@ def measured(link: str, times: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     draw = random.Random(1)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         for _ in range(times):
             page = _opened(browser, link)
             found.setdefault("first image", []).append(page.evaluate("() => window.imagePainted ?? NaN"))

@@ -20,9 +20,9 @@ if lacking := [name for name in LIBRARIES if importlib.util.find_spec(name) is N
     pytest.skip(f"{lacking[0]} is not installed: JupyterLab is not tried", allow_module_level=True)
 
 from browser import FLAGS, chromium  # noqa: E402
+from explorer_page import HOSTILE, TASKS, drag, found  # noqa: E402
 from one_port import forwarded  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
-from test_explorer_server import HOSTILE, TASKS, drag, found  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -252,7 +252,7 @@ def entry_by_tab(page, name: str) -> None:
     pytest.fail(f"the tabulator key does not reach {name!r}")
 
 
-@pytest.mark.parametrize("cell, figure", [(0, "explorer_rates"), (3, "rate")])
+@pytest.mark.parametrize(("cell", "figure"), [(0, "explorer_rates"), (3, "rate")])
 def test_entries_of_legends_answer_to_the_keyboard(opened, cell: int, figure: str) -> None:
     lab, _ = opened
     page = lab.page
