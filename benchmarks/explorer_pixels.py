@@ -11,7 +11,6 @@ import argparse
 import json
 import random
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -26,13 +25,8 @@ from tabulate import tabulate
 from ensembles.cli.main import main as main_of_ensio
 from ensembles.viz.explorer.page import Explorer
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "viz"))
+from browser import FLAGS, chromium
 
 # Runs before the page's own scripts: notes the first frame after the trace diagram was painted.
 _WATCH_FIRST = """
@@ -155,7 +149,7 @@ def measured(link: str, times: int, answers: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     draw = random.Random(1)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         for _ in range(times):
             page = _opened(browser, link)
             found.setdefault("first image", []).append(page.evaluate("() => window.imagePainted ?? NaN"))

@@ -41,7 +41,7 @@ def add_legend_buttons(fig: figure) -> None:
     ['show or hide write']
     """
     items = [item for legend in fig.legend if legend.click_policy == "hide" for item in legend.items]
-    fig.elements = [*fig.elements, *(_button(item) for item in items)]
+    fig.elements = [*fig.elements, *(_button(item) for item in items if isinstance(item, LegendItem))]
 
 
 def _button(item: LegendItem) -> Button:

@@ -23,10 +23,10 @@ if lacking := [name for name in LIBRARIES if importlib.util.find_spec(name) is N
     pytest.skip(f"{lacking[0]} is not installed: JupyterHub is not tried", allow_module_level=True)
 
 from browser import FLAGS, chromium  # noqa: E402
+from explorer_page import HOSTILE, TASKS, drag, found  # noqa: E402
 from one_port import forwarded  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
 from test_explore_in_jupyter import Lab, _wait_for, notebook  # noqa: E402
-from test_explorer_server import HOSTILE, TASKS, drag, found  # noqa: E402
 
 pytestmark = [
     pytest.mark.long,

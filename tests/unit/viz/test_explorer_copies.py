@@ -17,8 +17,8 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
 from browser import FLAGS, chromium
+from explorer_page import WINDOW, choose, drag, found, serving, wait_for_pictures
 from playwright.sync_api import sync_playwright
-from test_explorer_server import _IS_COMPLETE, choose, drag, found, serving
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,7 +96,7 @@ def link(tmp_path_factory):
 def context():
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        context = running.new_context(viewport={"width": 1400, "height": 1000})
+        context = running.new_context(viewport=WINDOW)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield context
         running.close()
@@ -105,10 +105,7 @@ def context():
 def opened(context, link: str):
     page = context.new_page()
     page.goto(link)
-    page.wait_for_function(
-        "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
-        f" && {_IS_COMPLETE}"
-    )
+    wait_for_pictures(page)
     return page
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import http.client
 import importlib.util
 import io
@@ -28,6 +27,18 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
 from browser import FLAGS, chromium
+from explorer_page import (
+    AT,
+    HOSTILE,
+    IS_COMPLETE,
+    TASKS,
+    WINDOW,
+    choose,
+    drag,
+    found,
+    serving,
+    wait_for_pictures,
+)
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -35,26 +46,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(chromium() is None, reason="no Chromium on PATH: the explorer is not tried"),
 ]
-
-HOSTILE = "/scratch/<img src=x onerror=window.hit=1>$$x$$.out"
-TASKS = [
-    [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
-    [("open", 0.0, 0.02, 0), ("pread", 0.5, 0.5, 1 << 19)],
-]
-
-_AT = """([name, x, y]) => {
-    // The document forgets models that were replaced some time later; their views are gone.
-    const [view] = Bokeh.index.query((each) => each.model.name === name);
-    view.el.scrollIntoView({block: 'center'});
-    const box = view.el.getBoundingClientRect();
-    return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)];
-}"""
-
-
-# Tables and the lower pictures come after the first ones have been drawn.
-_IS_COMPLETE = """
-    [...Bokeh.index.query((view) => view.model.name === 'slowest')].some((view) => view.root.has_finished())
-"""
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +56,11 @@ def link(tmp_path_factory):
         yield printed
 
 
-@contextlib.contextmanager
-def serving(arguments: list[str]):
-    command = [sys.executable, "-m", "ensembles.cli.main", "serve", *arguments]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        yield server.stdout.readline().strip()
-    finally:
-        server.terminate()
-        server.communicate(timeout=60)
-
-
 @pytest.fixture(scope="module")
 def context():
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield running.new_context(viewport={"width": 1400, "height": 1000})
+        yield running.new_context(viewport=WINDOW)
         running.close()
 
 
@@ -96,10 +76,7 @@ def opened(context, link):
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: _check_host(request.url, host, problems))
         page.goto(link + query)
-        page.wait_for_function(
-            "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
-            f" && {_IS_COMPLETE}"
-        )
+        wait_for_pictures(page)
         return page
 
     yield open_page
@@ -109,23 +86,6 @@ def opened(context, link):
 def _check_host(url: str, host: str, problems: list[str]) -> None:
     if not url.startswith(("data:", "blob:")) and urlsplit(url).netloc != host:
         problems.append(f"request: {url}")
-
-
-def drag(page, name: str, start: tuple[float, float], end: tuple[float, float]) -> None:
-    left, top = page.evaluate(_AT, [name, *start])
-    right, bottom = page.evaluate(_AT, [name, *end])
-    page.mouse.move(left, top)
-    page.mouse.down()
-    page.mouse.move(right, bottom, steps=5)
-    page.mouse.up()
-
-
-def found(page, text: str) -> None:
-    page.wait_for_function(
-        "(text) => Bokeh.documents[0].get_model_by_name('found').text.includes(text)",
-        arg=text,
-        timeout=60_000,
-    )
 
 
 def test_a_peak_marks_calls_and_the_link_restores_them(opened) -> None:
@@ -141,7 +101,7 @@ def test_a_peak_marks_calls_and_the_link_restores_them(opened) -> None:
 
 
 def pixel(page, name: str, x: float, y: float) -> tuple[int, ...]:
-    left, top = page.evaluate(_AT, [name, x, y])
+    left, top = page.evaluate(AT, [name, x, y])
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB").getpixel((round(left), round(top)))
 
 
@@ -184,7 +144,7 @@ def test_what_is_seen_follows_each_mark(context, tmp_path: Path) -> None:
     with serving([run.path]) as link:
         page = context.new_page()
         page.goto(link)
-        page.wait_for_function(f"() => window.Bokeh?.documents[0]?.is_idle && {_IS_COMPLETE}")
+        page.wait_for_function(f"() => window.Bokeh?.documents[0]?.is_idle && {IS_COMPLETE}")
         found(page, "6,000 calls are shown")
         page.wait_for_function(f"() => ({_FIRST_ROW})() === 'pwrite'")
         whole = pixel(page, "explorer_trace", 0.75, 0.0)
@@ -289,30 +249,13 @@ def test_an_address_for_other_machines_needs_a_warning(tmp_path: Path) -> None:
     assert "can be reached by other machines" in server.communicate(timeout=60)[1]
 
 
-def choose(page, table: str, row: int) -> None:
-    """Click a row of a table."""
-    page.evaluate(
-        "(name) => Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name)).el.scrollIntoView()",
-        table,
-    )
-    box = page.evaluate(
-        """(name) => {
-            const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name));
-            const box = view.el.getBoundingClientRect();
-            return [box.left, box.top];
-        }""",
-        table,
-    )
-    page.mouse.click(box[0] + 30, box[1] + 25 + 25 * row + 12)
-
-
 def test_the_slowest_call_is_zoomed_to_and_its_box_tells_it(opened) -> None:
     page = opened()
     found(page, "5 calls are shown")
     choose(page, "slowest", 0)
     page.wait_for_function("() => location.search.includes('shown-time')")
     page.wait_for_timeout(500)
-    left, top = page.evaluate(_AT, ["explorer_trace", 0.5, 0.0])
+    left, top = page.evaluate(AT, ["explorer_trace", 0.5, 0.0])
     page.mouse.move(left - 3, top)
     page.mouse.move(left, top, steps=3)
     box = page.locator(".bk-tooltip-content:visible").first
@@ -336,7 +279,7 @@ _TIMES = """() => {
 
 def test_zooming_with_the_wheel_shows_the_window(opened) -> None:
     page = opened()
-    left, top = page.evaluate(_AT, ["explorer_trace", 0.5, 0.0])
+    left, top = page.evaluate(AT, ["explorer_trace", 0.5, 0.0])
     page.mouse.move(left, top)
     page.keyboard.down("Control")
     for _ in range(8):
@@ -369,10 +312,7 @@ def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
     with serving(runs) as link:
         page = context.new_page()
         page.goto(link)
-        page.wait_for_function(
-            "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
-            f" && {_IS_COMPLETE}"
-        )
+        wait_for_pictures(page)
         drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5))
         found(page, f"2 calls are marked of {runs[1]}")
         page.get_by_role("button", name="Zoom to the marked calls").click()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from bokeh.models import Plot
 from bokeh.resources import Resources
+from explorer_page import TASKS
 from made_runs import run_of
-from test_explorer_server import TASKS
 
 import ensembles as en
 from ensembles import viz

@@ -1,0 +1,82 @@
+"""What the tests of the explorer share: a small run, its server, and what a reader does in the page."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+
+WINDOW = {"width": 1400, "height": 1000}
+HOSTILE = "/scratch/<img src=x onerror=window.hit=1>$$x$$.out"
+TASKS = [
+    [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
+    [("open", 0.0, 0.02, 0), ("pread", 0.5, 0.5, 1 << 19)],
+]
+
+AT = """([name, x, y]) => {
+    // The document forgets models that were replaced some time later; their views are gone.
+    const [view] = Bokeh.index.query((each) => each.model.name === name);
+    view.el.scrollIntoView({block: 'center'});
+    const box = view.el.getBoundingClientRect();
+    return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)];
+}"""
+
+
+# Tables and the lower pictures come after the first ones have been drawn.
+IS_COMPLETE = """
+    [...Bokeh.index.query((view) => view.model.name === 'slowest')].some((view) => view.root.has_finished())
+"""
+
+
+@contextlib.contextmanager
+def serving(arguments: list[str]):
+    command = [sys.executable, "-m", "ensembles.cli.main", "serve", *arguments]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+def wait_for_pictures(page) -> None:
+    """Wait until all of the page has been drawn."""
+    page.wait_for_function(
+        "() => window.Bokeh && Bokeh.documents.length > 0 && Bokeh.documents.every((d) => d.is_idle)"
+        f" && {IS_COMPLETE}",
+        timeout=120_000,  # a busy machine draws slowly
+    )
+
+
+def drag(page, name: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    left, top = page.evaluate(AT, [name, *start])
+    right, bottom = page.evaluate(AT, [name, *end])
+    page.mouse.move(left, top)
+    page.mouse.down()
+    page.mouse.move(right, bottom, steps=5)
+    page.mouse.up()
+
+
+def found(page, text: str) -> None:
+    page.wait_for_function(
+        "(text) => Bokeh.documents[0].get_model_by_name('found').text.includes(text)",
+        arg=text,
+        timeout=60_000,
+    )
+
+
+def choose(page, table: str, row: int) -> None:
+    """Click a row of a table."""
+    page.evaluate(
+        "(name) => Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name)).el.scrollIntoView()",
+        table,
+    )
+    box = page.evaluate(
+        """(name) => {
+            const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name));
+            const box = view.el.getBoundingClientRect();
+            return [box.left, box.top];
+        }""",
+        table,
+    )
+    page.mouse.click(box[0] + 30, box[1] + 25 + 25 * row + 12)
