@@ -68,9 +68,12 @@ def embed_pictures(
     groups += [[name] for name in pictures if name not in linked]
     # Bokeh takes long to find the models of a picture: it does so once for each.
     models = {name: picture.references() for name, picture in pictures.items()}
-    for model in (model for found in models.values() for model in found):
-        if isinstance(model, Plot):  # its division has the title
-            model.html_attributes = {}
+    spoken = {
+        model: model.html_attributes
+        for found in models.values()
+        for model in found
+        if isinstance(model, Plot)
+    }
     if not selects:
         for model in (model for found in models.values() for model in found):
             if isinstance(model, GlyphRenderer):
@@ -78,6 +81,8 @@ def embed_pictures(
     _check_apart([{model.id for name in names for model in models[name]} for names in groups])
     settings.compression_level.set_value(_COMPRESSION)
     try:
+        for fig in spoken:  # its division has the title
+            fig.html_attributes = {}
         data = []
         with (
             legend_buttons_aside([model for found in models.values() for model in found]),
@@ -88,6 +93,8 @@ def embed_pictures(
                 advance(len(names))
     finally:
         settings.compression_level.unset_value()
+        for fig, attributes in spoken.items():
+            fig.html_attributes = attributes
     divisions = {
         name: f'<div id="picture-{name}" role="figure" '
         f'aria-label="{escape(spoken_title(picture, models[name]) or name)}" class="undrawn" '

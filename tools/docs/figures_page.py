@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Draws the pictures of docs/user/figures.md by the code that the page shows above each of them.
 
-`./dev figures` runs it, in the environment in which ensio is installed; names of pictures draw only these.
+`./dev figures` runs it, in the environment in which ensio is installed; names of pictures draw only these. It
+draws the reference images of `reference_pages` too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import reference_pages
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "user" / "figures.md"
 WIDTH = 700
@@ -89,6 +92,13 @@ def main() -> int:
             if not wanted or Path(one.image).stem in wanted:
                 size = draw(one, names, PAGE.parent / one.image)
                 print(f"{one.image}: {size:,} bytes", flush=True)
+        for name in reference_pages.PAGES:
+            if not wanted or name in wanted:
+                target = reference_pages.FOLDER / f"{name}.png"
+                target.parent.mkdir(exist_ok=True)
+                print(
+                    f"{name}: {reference_pages.draw(name, reference_pages.RUN, target):,} bytes", flush=True
+                )
         os.chdir("/")
     return 0
 

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
 tool = importlib.import_module("figures_page")
+pages = importlib.import_module("reference_pages")
 PAGE = tool.PAGE
 TEXT = PAGE.read_text(encoding="utf-8")
 SHOWN = list(tool.shown(TEXT))
@@ -116,19 +117,62 @@ def test_all_pictures_are_drawn_without_an_error_and_fit(pictures: dict, tmp_pat
         assert low == []
 
 
+REFERENCES = [
+    *("1a", "1b", "1c", "4c", "5a"),
+    *(
+        "access-map",
+        "findings",
+        "layers",
+        "modes",
+        "modes-rejected",
+        "order-statistic",
+        "phases",
+        "splitting",
+        "targets",
+        "trace-layers",
+    ),
+]
+"""Images that are compared: one at least of each kind of picture that people look at first."""
+
+
+def assert_alike(kept: Path, again: Path) -> None:
+    """Two images show the same.
+
+    Fonts differ between machines: compared are averages over squares of 10 pixels.
+    """
+    images = [Image.open(path).convert("RGB") for path in (kept, again)]
+    assert images[0].size == images[1].size
+    small = (images[0].width // 10, images[0].height // 10)
+    first, second = (np.asarray(image.resize(small), float) for image in images)
+    difference = np.abs(first - second)
+    assert difference.mean() < 3.0
+    assert np.mean(difference > 40) < 0.02
+
+
 @pytest.mark.slow
 @needs_browser
-@pytest.mark.parametrize(
-    "name", ["1c", "5a", "layers", "phases", "findings", "splitting", "targets", "trace-layers"]
-)
+@pytest.mark.parametrize("name", REFERENCES)
 def test_images_are_those_that_the_code_draws(names: dict, tmp_path: Path, name: str) -> None:
     (one,) = [each for each in SHOWN if Path(each.image).stem == name]
     target = tmp_path / "again.png"
     tool.draw(one, names, target)
-    kept, again = (Image.open(path).convert("RGB") for path in (PAGE.parent / one.image, target))
-    assert kept.size == again.size
-    # Fonts differ between machines: compared are averages over squares of 10 pixels.
-    small = (kept.width // 10, kept.height // 10)
-    difference = np.abs(np.asarray(kept.resize(small), float) - np.asarray(again.resize(small), float))
-    assert difference.mean() < 3.0
-    assert np.mean(difference > 40) < 0.02
+    assert_alike(PAGE.parent / one.image, target)
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("name", pages.PAGES)
+def test_a_dark_picture_the_report_and_the_explorer_look_as_they_did(
+    names: dict, tmp_path: Path, name: str
+) -> None:
+    assert names  # their runs are in the folder
+    target = tmp_path / "again.png"
+    pages.draw(name, pages.RUN, target)
+    assert_alike(pages.FOLDER / f"{name}.png", target)
+
+
+@pytest.mark.slow
+@needs_browser
+def test_another_picture_is_seen(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        assert_alike(PAGE.parent / "figures" / "1a.png", PAGE.parent / "figures" / "4a.png")
