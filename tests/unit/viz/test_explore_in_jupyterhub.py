@@ -55,6 +55,10 @@ c.Spawner.default_url = "/lab"
 """
 
 
+_DEBIAN_MODULES = "/usr/share/nodejs"
+"""Where the modules of Debian's configurable-http-proxy are: another node than Debian's does not look there."""
+
+
 def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
@@ -87,6 +91,7 @@ def hub(tmp_path: Path):
             stdout=log,
             stderr=log,
             start_new_session=True,
+            env=os.environ | {"NODE_PATH": _DEBIAN_MODULES},
         )
     try:
         _wait_for(f"http://127.0.0.1:{port}/hub", server, tmp_path / "log")
