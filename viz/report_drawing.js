@@ -95,7 +95,61 @@
     event.preventDefault();
     target.click();
   });
-  window.addEventListener("beforeprint", () => { for (const script of [...undrawn]) if (!isFolded(script)) draw(script); });
+
+  // Paper has another width than the window, and a browser does not wait between this event and its pages: Bokeh lays out and
+  // paints here what it would in the next frame. Pictures that are drawn now are ready too, since only promises are in between.
+  // A canvas that is painted in this event is printed as its commands, of which clearing erases the page: images are printed.
+  const unfolded = [];
+  const images = new Map(); // by canvas
+  const elementsIn = (root) => [...root.querySelectorAll("*")].flatMap(
+    (each) => [each, ...(each.shadowRoot ? elementsIn(each.shadowRoot) : [])]);
+  const paint = (view) => {
+    view.paint?.();
+    view.child_views?.forEach(paint);
+  };
+  const fit = () => {
+    for (const root of Bokeh.index.roots) {
+      root.invalidate_layout?.();
+      paint(root);
+    }
+  };
+  const depict = () => {
+    for (const each of elementsIn(document.body)) {
+      if (each.matches(".bk-Toolbar")) each.style.visibility = "hidden";
+      if (!each.matches("canvas.bk-layer") || !each.width || !each.height || images.has(each)) continue;
+      const copy = new OffscreenCanvas(each.width, each.height);
+      copy.getContext("2d").drawImage(each, 0, 0);
+      const image = document.createElement("canvas");
+      image.className = each.className;
+      [image.width, image.height] = [each.width, each.height];
+      image.getContext("bitmaprenderer").transferFromImageBitmap(copy.transferToImageBitmap());
+      each.after(image);
+      each.style.display = "none";
+      images.set(each, image);
+    }
+  };
+  window.addEventListener("beforeprint", () => {
+    page.classList.add("printing");
+    for (const part of document.querySelectorAll("details:not([open])")) {
+      part.open = true;
+      unfolded.push(part);
+    }
+    const ratio = Object.getOwnPropertyDescriptor(window, "devicePixelRatio");
+    Object.defineProperty(window, "devicePixelRatio", { value: 3, configurable: true }); // of the images: 300 dots per inch
+    for (const script of [...undrawn]) draw(script);
+    drawing.then(fit).then(depict).finally(() => Object.defineProperty(window, "devicePixelRatio", ratio));
+  });
+  window.addEventListener("afterprint", () => {
+    page.classList.remove("printing");
+    for (const part of unfolded.splice(0)) part.open = false;
+    for (const [canvas, image] of images) {
+      image.remove();
+      canvas.style.display = "";
+    }
+    images.clear();
+    for (const each of elementsIn(document.body)) if (each.matches(".bk-Toolbar")) each.style.visibility = "";
+    fit();
+  });
   // After the pictures in the window, which the observer reports in the first frame.
   window.addEventListener("load", () => setTimeout(drawRest, 1000));
 })();

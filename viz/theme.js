@@ -5,6 +5,8 @@
 (() => {
   "use strict";
   const query = window.matchMedia("(prefers-color-scheme: dark)");
+  let printing = false;
+  const isDark = () => query.matches && !printing;
   const documents = new Map(); // of each document: [model, attribute, light value] of what is dark now
 
   const darkOf = (value) => {
@@ -38,24 +40,24 @@
   };
 
   const darkenNew = (document, roots) => {
-    if (query.matches && documents.has(document)) for (const root of roots) darken(document, root.references());
+    if (isDark() && documents.has(document)) for (const root of roots) darken(document, root.references());
   };
 
   const lighten = (document) => {
     for (const [model, attribute, light] of documents.get(document).splice(0)) model.setv({ [attribute]: light }, { sync: false });
   };
 
-  const apply = (isDark) => {
+  const apply = () => {
     for (const [document, changed] of documents) {
-      if (isDark && changed.length === 0) darken(document);
-      if (!isDark) lighten(document);
+      if (isDark() && changed.length === 0) darken(document);
+      if (!isDark()) lighten(document);
     }
   };
 
   window.ensioTheme = {
     follow(document) {
       documents.set(document, []);
-      if (query.matches) darken(document);
+      if (isDark()) darken(document);
     },
     followServer() {
       // Bokeh has no event between the arrival of a document and its first paint: the list of documents is where one can be seen.
@@ -76,7 +78,11 @@
       };
     },
   };
-  query.addEventListener("change", () => apply(query.matches));
-  window.addEventListener("beforeprint", () => apply(false));
-  window.addEventListener("afterprint", () => apply(query.matches));
+  const print = (starts) => {
+    printing = starts;
+    apply();
+  };
+  query.addEventListener("change", apply);
+  window.addEventListener("beforeprint", () => print(true));
+  window.addEventListener("afterprint", () => print(false));
 })();

@@ -29,6 +29,28 @@ needs_browser = [
 ]
 
 UNDRAWN = "() => Array.from(document.querySelectorAll('.undrawn'), (place) => place.id)"
+OPEN = "() => document.querySelectorAll('details[open]').length"
+REMEMBER_WHAT_IS_PRINTED = """(() => {
+    const elements = (root) => [...root.querySelectorAll("*")].flatMap(
+        (each) => [each, ...(each.shadowRoot ? elements(each.shadowRoot) : [])]);
+    const darkness = (canvas) => {
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+        copy.drawImage(canvas, 0, 0);
+        const values = copy.getImageData(0, 0, canvas.width, canvas.height).data;
+        let [dark, painted] = [0, 0];
+        for (let i = 0; i < values.length; i += 4) {
+            if (values[i + 3]) painted += 1;
+            if (values[i + 3] && values[i] + values[i + 1] + values[i + 2] < 150) dark += 1;
+        }
+        return painted ? dark / painted : 1;
+    };
+    window.addEventListener("afterprint", () => {
+        window.printed = [...document.querySelectorAll("[role=figure]:not(.undrawn)")].map((place) => {
+            const shown = elements(place).filter((each) => each.matches("canvas") && each.clientWidth);
+            return [place.id, shown[0].clientWidth, shown[0].width, darkness(shown[0])];
+        });
+    });
+})()"""
 LEFT = "() => [...document.querySelectorAll('.undrawn')].filter((place) => place.checkVisibility()).length"
 
 
@@ -52,6 +74,7 @@ def page(path: Path) -> Iterator[Page]:
         opened.add_init_script(
             "window.requestIdleCallback = (call) => { (window.postponed ??= []).push(call); };"
         )
+        opened.add_init_script(REMEMBER_WHAT_IS_PRINTED)  # before the page puts all back
         opened.goto(path.as_uri())
         opened.wait_for_function("() => !document.getElementById('picture-trace').matches('.undrawn')")
         yield opened
@@ -74,6 +97,23 @@ class TestInTheBrowser:
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         page.wait_for_function("() => document.documentElement.dataset.drawing === 'done'")
         assert page.evaluate(LEFT) == 0
+        assert page.problems == []
+
+    def test_paper_has_all_pictures_at_its_width_in_light_colours(self, page: Page) -> None:
+        page.emulate_media(color_scheme="dark")
+        unfolded = page.evaluate(OPEN)
+        page.pdf(format="A4", margin={"left": "1cm", "right": "1cm"})
+        printed = page.evaluate("window.printed")
+        assert {"picture-trace", "picture-histogram", "picture-ordinals", "picture-ranks"} <= {
+            place for place, *_ in printed
+        }
+        for place, width, pixels, dark in printed:
+            assert 600 < width <= 690, place
+            assert 2.5 * width < pixels, place
+            assert dark < 0.2, place
+        page.wait_for_function("() => !document.documentElement.classList.contains('printing')")
+        assert page.evaluate(OPEN) == unfolded
+        assert page.evaluate("document.getElementById('picture-trace').clientWidth") > 1200
         assert page.problems == []
 
     def test_an_idle_browser_draws_what_is_left(self, page: Page) -> None:
