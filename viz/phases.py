@@ -111,7 +111,7 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         annotate_empty(fig, "no phase: the run has no I/O")
         return fig
     fig.yaxis.ticker = list(range(rows))
-    names = {number: _name(row) for number, row in enumerate(shown)}
+    names: dict[Any, Any] = {number: _name(row) for number, row in enumerate(shown)}
     fig.yaxis.major_label_overrides = names
     line, title_line = characters_beside(names.values())
     retitle(fig, title or head, title_line)

@@ -288,7 +288,7 @@ def test_zooming_with_the_wheel_shows_the_window(opened) -> None:
     # Over the picture the wheel zooms time only; over the axis of ranks, these.
     assert "shown-ranks" not in page.evaluate("() => location.search")
     before = page.evaluate(_TIMES)
-    left, top = page.evaluate(_AT, ["explorer_trace", before[0], 0.0])
+    left, top = page.evaluate(AT, ["explorer_trace", before[0], 0.0])
     page.mouse.move(left - 20, top, steps=3)
     for _ in range(8):
         page.mouse.wheel(0, -200)
