@@ -86,7 +86,7 @@ def theme(picture: P, name: Literal["light", "dark"] = "dark") -> P:
         if isinstance(model, ColorMapper) and before in model.tags:
             model.update(palette=list(reversed(model.palette)), tags=[after])
         elif isinstance(model, ColorMapper) and any(each in table for each in model.palette):
-            model.palette = [table.get(each, each) for each in model.palette]
+            model.palette = [table.get(str(each), each) for each in model.palette]
         for prop, value in model.properties_with_values(include_defaults=True).items():
             if not prop.endswith("color"):
                 continue
