@@ -111,9 +111,8 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
         annotate_empty(fig, "no phase: the run has no I/O")
         return fig
     fig.yaxis.ticker = list(range(rows))
-    names: dict[Any, Any] = {number: _name(row) for number, row in enumerate(shown)}
-    fig.yaxis.major_label_overrides = names
-    line, title_line = characters_beside(names.values())
+    fig.yaxis.major_label_overrides = {number: _name(row) for number, row in enumerate(shown)}
+    line, title_line = characters_beside(map(_name, shown))
     retitle(fig, title or head, title_line)
     lost_s, all_s = sum(row.lost_s for row in totals), sum(row.time_s * row.tasks for row in totals)
     if sentence:

@@ -126,11 +126,10 @@ def _by_layer(data: Any, title: str | None, x_range: Range1d | None, separate: b
     if not separate:
         return draw_rates_of_layers(data, title, x_range, ("write", "read"), "rate")
     drawn: list[figure] = []
-    shared: Any = x_range
     for each in ("write", "read"):
         words = f"{title} ({each})" if title else None
-        drawn.append(draw_rates_of_layers(data, words, shared, (each,), f"rate_{each}"))
-        shared = shared or drawn[0].x_range
+        drawn.append(draw_rates_of_layers(data, words, x_range, (each,), f"rate_{each}"))
+    drawn[1].x_range = drawn[0].x_range
     return column(drawn, sizing_mode="stretch_width", name="rate")
 
 

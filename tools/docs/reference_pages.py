@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "unit" / "viz" / "references"
-COLOURS = 64
+COLOURS = 256
 RUN = "ior-16-tasks"
 """The run that they show, one of those of docs/user/figures.md."""
 
@@ -93,7 +93,7 @@ def _still(page: Any) -> bytes:
 
 
 def draw(name: str, run: str, target: Path) -> int:
-    """Draw a reference image into a PNG file of few colours, and return its size in bytes."""
+    """Draw a reference image into a PNG file with a palette, and return its size in bytes."""
     from PIL import Image
 
     PAGES[name](run, target)

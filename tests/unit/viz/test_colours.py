@@ -1,4 +1,4 @@
-"""Colours of operations can be told apart, by all eyes and on light and dark pages."""
+"""Colours of operations differ, for all eyes and on light and dark pages."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def test_curves_of_modes_are_inside_of_the_frame_and_no_higher_than_bars_can_be(
 
 
 def rejected_ensemble() -> en.Ensemble:
-    """One mode in 20 phases, and slow calls of one phase, which are no mode."""
+    """One mode in 20 phases, and slow calls of one phase, which are not a mode."""
     random = np.random.default_rng(3)
     durations_s = 0.01 * random.lognormal(0, 0.1, 2000)
     phase = np.repeat(np.arange(1, 21), 100)
