@@ -263,8 +263,8 @@ def _figure(
     if kind == "rank":
         fig.xaxis.axis_label = "rank"
         fig.xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        fig.xaxis.formatter = NumeralTickFormatter(format="0,0")
-        where = ("rank", "$x{0,0}")
+        fig.xaxis.formatter = NumeralTickFormatter(format="0")
+        where = ("rank", "$x{0}")
     else:
         where = ("time", "$x{0,0.000} s")
     fig.add_tools(

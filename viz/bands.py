@@ -145,4 +145,5 @@ def outline_calls(fig: figure, calls: Events, row: np.ndarray | None = None) -> 
     drawn = add_calls(fig, ColumnDataSource(call_columns(calls, 0.0, row)))
     drawn.name = "outlined_calls"
     drawn.glyph.update(line_color=NEUTRAL["text"], line_alpha=0.9, line_width=0.7)
-    return legend_item(f"outlined: the {count_text(len(calls), 'slowest call')}", drawn)
+    many = "slowest call" if len(calls) == 1 else count_text(len(calls), "slowest call")
+    return legend_item(f"outlined: the {many}", drawn)

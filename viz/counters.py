@@ -130,6 +130,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
         op: {(low, high): count for low, high, count in module.size_classes[op]} for op in ("read", "write")
     }
     present = [op for op in counts if any(counts[op].values())]
+    fig.xaxis.axis_label = "access size (a class begins above the one before it)"
     for op in present:
         # Bars of one direction are at their tick, those of two on either side of it.
         shift = 0.0 if len(present) < 2 else -0.2 if op == "read" else 0.2
@@ -192,7 +193,7 @@ def _bytes_by_rank(name: str, found: HeatMap, shared: Range1d) -> figure:
     )
     fig.yaxis.axis_label = "rank"
     fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    fig.yaxis.formatter = NumeralTickFormatter(format="0")
     label_time_axis(fig)
     if not shown:
         annotate_empty(fig, "no bytes moved")

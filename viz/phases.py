@@ -202,9 +202,7 @@ def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
         bar = fig.hbar(y="y", height=0.7, left="start", right="busy_end", source=source, color=colour)
         wait = fig.hbar(y="y", height=0.7, left="busy_end", right="end", source=source, color=COLOURS["wait"])
         # A phase that is shorter than a pixel stays visible.
-        fig.scatter(
-            x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour
-        )
+        fig.scatter(x="start", y="y", source=source, marker="dash", angle=1.5708, size=12, line_color=colour)
         items.append(legend_item(label, bar))
         fig.add_tools(
             HoverTool(

@@ -88,7 +88,7 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
         part.xaxis.visible = False
     drawn[-1].xaxis.axis_label = "rank"
     drawn[-1].xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-    drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0,0")
+    drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0")
     return column(drawn, sizing_mode="stretch_width", name="ranks")
 
 
@@ -137,7 +137,7 @@ def _time(
     median_s = float(np.median([row.io_time_s for row in totals]))
     subtitle(
         fig,
-        f"Rank {slowest.rank:,} was longest in I/O: {seconds_text(slowest.io_time_s)}; "
+        f"Rank {slowest.rank} was longest in I/O: {seconds_text(slowest.io_time_s)}; "
         f"median {seconds_text(median_s)}.",
     )
     source.data["io"] = io

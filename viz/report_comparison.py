@@ -13,7 +13,7 @@ from jinja2 import Environment
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import DIFFERENT, Comparison
-from ensembles.comparison.text import comparisons_text
+from ensembles.comparison.text import comparisons_text, sentences_of_runs
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
@@ -118,6 +118,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
             names=names,
             headlines=[headline(run) for run in runs],
             notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
+            of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
             verdicts=verdicts,
             words=comparisons_text(found),
             pictured=pictured,
@@ -186,7 +187,7 @@ def _verdict(found: Comparison) -> str:
     median = shift.median_ratio if shift is not None and shift.is_certain else None
     ratio = f", median {ratio_text(median)}" if median is not None else ""
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
-        ratio = " in the number of calls"
+        return f"{what}: another number of calls"
     direction = f", {found.direction}" if found.direction else ""
     return f"{what}: {found.verdict}{direction}{ratio}"
 

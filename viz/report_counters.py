@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
-from ensembles.structure.counters import counters_json, main_interface
+from ensembles.structure.counters import MORE_THAN_ALL, counters_json, main_interface
 from ensembles.viz.moments import MomentsTable
 
 _MOST = 15
@@ -89,7 +89,8 @@ def _facts(counters: dict[str, Any], information: dict[str, Any] | None) -> list
         part, of_meta = counters["io_time_share"], most["meta_share"]
         share = "" if part is None else f"{share_text(part, None)} of task time, "
         meta = "" if of_meta is None else f"{share_text(of_meta, None)} of it metadata"
-        found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']})"))
+        more = f"; {MORE_THAN_ALL}" if part is not None and part > 1 else ""
+        found.append(("I/O time", seconds_text(most["time_s"]), f"{share}{meta} ({most['layer']}){more}"))
     return found
 
 
@@ -250,7 +251,7 @@ def _files(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
 def _ranks(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
     shown = [
         (
-            f"{row['rank']:,}",
+            f"{row['rank']}",
             row["layer"],
             f"{row['records']:,}",
             bytes_text(row["bytes"]),

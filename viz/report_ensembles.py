@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.ensemble.from_run import ensembles_from_run, request_of_counts
+from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
+from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
 from ensembles.passes.group import SummaryRequest
@@ -59,7 +60,7 @@ def counts_for_ensembles(run: Run) -> SummaryRequest | None:
     if not run.reading.kept.find(SummaryRequest(ignoring_run(CallTable)), table):
         return None
     try:
-        return request_of_counts(run, _selections(run, _calls_that_matter(table)))
+        return request_of_counts(run, _selections(run, _calls_that_matter(table))[0])
     except EnsioError:  # `shown_ensembles` says why there are no ensembles
         return None
 
@@ -100,9 +101,18 @@ def _flights(run: Run) -> list[Shown]:
     return [_with_pictures(ensemble, ensemble.name, "flight", {"modes": modes(ensemble)})]
 
 
-def _selections(run: Run, calls: Sequence[Call]) -> list[Selection]:
-    chosen = (Selection.parse(call=call.name, layer=call.layer) for call in calls)
-    return [each.for_run(run, from_summary=True) for each in chosen]
+def _selections(run: Run, calls: Sequence[Call]) -> tuple[list[Selection], list[list[str]]]:
+    """Return the selection of each function, of one size class as for commands, and what was left out."""
+    selections, notes = [], []
+    for call in calls:
+        chosen = Selection.parse(call=call.name, layer=call.layer).for_run(run, from_summary=True)
+        left_out: list[str] = []
+        # Without the recorder's summary, a long run would be read once more for each function.
+        if run.reading.has_summary or not is_long(run):
+            chosen, left_out = main_group(run, chosen)
+        selections.append(chosen)
+        notes.append(left_out)
+    return selections, notes
 
 
 def _ensembles(
@@ -110,9 +120,13 @@ def _ensembles(
 ) -> list[Ensemble | EnsioError]:
     """Return the ensemble of each function, or the error that explains why there is none."""
     try:
-        return list(ensembles_from_run(run, _selections(run, calls), counts=counts))
+        selections, notes = _selections(run, calls)
+        found = list(ensembles_from_run(run, selections, counts=counts))
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
+    for ensemble, left_out in zip(found, notes, strict=True):
+        ensemble.notes[:0] = left_out
+    return list(found)
 
 
 def _ensemble(run: Run, call: Call) -> Ensemble | EnsioError:

@@ -5,6 +5,7 @@ Phases, call indices, requests by API, files, ranks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _MOST_ORDINALS = 20
 _MOST_SLOWER = 8
 _MOST_SIZES = 3
+_MUCH_IDLE = 0.05
+"""Share of the time of all tasks from which on the idle time of a phase is in the title of the phases."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,18 @@ def folded_sections(
 def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
-    name = f"{longest.phase} {longest.name}" if longest.name else str(longest.phase)
-    title = f"Phases: {count_text(found.count, 'phase')}, the longest is {name}"
+    title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
     title += f" with {seconds_text(longest.time_s)}"
+    worst = max(with_io, key=lambda entry: -1.0 if math.isnan(entry.lost_s) else entry.lost_s)
+    if worst.lost_s >= _MUCH_IDLE * sum(entry.time_s * entry.tasks for entry in with_io):
+        at = "there" if worst is longest else f"in {_named(worst)}"
+        title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
+        title += f"rank {worst.slowest_task} came last"
     return Folded("phases", title, phases(with_io), phases_table(found, totals))
+
+
+def _named(entry: PhaseTotals) -> str:
+    return f"{entry.phase} {entry.name}" if entry.name else str(entry.phase)
 
 
 def _of_ordinals(run: Run) -> list[Folded]:
@@ -209,6 +220,6 @@ def _of_ranks(run: Run, sums: TotalsBy) -> list[Folded]:
         return []
     slowest = max(totals, key=lambda row: row.io_time_s)
     mean_s = sum(row.io_time_s for row in totals) / len(totals)
-    title = f"Ranks: rank {slowest.rank:,} is longest in I/O, {seconds_text(slowest.io_time_s)}"
+    title = f"Ranks: rank {slowest.rank} is longest in I/O, {seconds_text(slowest.io_time_s)}"
     title += f"; the mean is {seconds_text(mean_s)}"
     return [Folded("ranks", title, ranks(totals), sentences=("ensio ranks lists all.",))]

@@ -196,7 +196,7 @@ def call_columns(
         "colour": [COLOURS[names[number]] for number in classes],
         "alpha": np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last],
         "task": [
-            f"rank {rank:,}" + (f", thread {thread}" if several > 1 else "")
+            f"rank {rank}" + (f", thread {thread}" if several > 1 else "")
             for rank, thread, several in zip(
                 events.rank.tolist(), events.thread.tolist(), lanes.tolist(), strict=True
             )

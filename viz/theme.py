@@ -31,8 +31,8 @@ DARK = {
     "#207a20": "#6fcf6f",
     "#bdbdbd": "#64646c",
 }
-"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks, and of waiting, which would be
-the brightest of all. All differ, so that a picture can be made light again."""
+"""Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks, and of waiting, which
+would be the brightest of all. All differ, so that a picture can be made light again."""
 
 _WIDGETS = """
 :host { --color: var(--ensio-widget-text, #18191d); --background-color: var(--ensio-widget, #fff); }

@@ -234,7 +234,7 @@ def _diagram(shown: _Shown, mapper: WeightedStackColorMapper, title: str, x_rang
     )
     fig.yaxis.axis_label = "rank" if shown.rows is None else shown.rows.label
     fig.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=min(raster.tasks, 8))
-    fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
+    fig.yaxis.formatter = NumeralTickFormatter(format="0")
     if shown.rows is not None and shown.rows.label != "rank":
         fig.yaxis.formatter = CustomJSTickFormatter(
             args={"ranks": shown.rows.ranks.tolist()},

@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
-from ensembles.structure.counters import main_interface
+from ensembles.structure.counters import MORE_THAN_ALL, main_interface
 
 _WIDTH = 80
 _LABEL = 11
@@ -59,11 +59,8 @@ def counter_headline(information: dict[str, Any]) -> str:
         )
         lines += _packed(_parts_of_time(most))
         if part is not None and part > 1:
-            text = (
-                "more than all tasks had: calls of several threads overlap, or the clock was set while "
-                "a timer ran"
-            )
-            lines += textwrap.wrap(text, _WIDTH, initial_indent=_line("", ""), subsequent_indent=" " * _LABEL)
+            head, more = _line("", ""), " " * _LABEL
+            lines += textwrap.wrap(MORE_THAN_ALL, _WIDTH, initial_indent=head, subsequent_indent=more)
     outer = main_interface(counters["modules"])
     rate = ""
     if outer is not None:
@@ -149,7 +146,7 @@ def rank_table_text(rows: Sequence[dict[str, Any]], of: int = 0) -> str:
         return ""
     table = [
         (
-            f"{row['rank']:,}",
+            f"{row['rank']}",
             row["layer"],
             f"{row['records']:,}",
             bytes_text(row["bytes"]),

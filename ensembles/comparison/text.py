@@ -224,9 +224,13 @@ def comparisons_text(found: Sequence[Comparison]) -> str:
 
 def _headlines(found: Sequence[Comparison]) -> str:
     """Return what whole runs say, and the strongest finding or all kinds of which there are other numbers."""
-    first = found[0]
-    lines = (fewer_tasks_headline(first), whole_runs_headline(first), _of_calls(found), pair_headline(first))
-    return "\n".join(filter(None, lines))
+    return "\n".join([*sentences_of_runs(found[0]), _of_calls(found)])
+
+
+def sentences_of_runs(found: Comparison) -> list[str]:
+    """Return what is said of whole runs before their kinds of calls: of commands and reports the same."""
+    sentences = (fewer_tasks_headline(found), whole_runs_headline(found), pair_headline(found))
+    return "\n".join(filter(None, sentences)).splitlines()
 
 
 def _of_calls(found: Sequence[Comparison]) -> str:

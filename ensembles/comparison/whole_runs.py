@@ -236,6 +236,9 @@ def pair_headline(found: Comparison) -> str:
     if ratios and ratios[0]:
         is_sum = any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
         parts.append(f"{_label('io_time_s', is_sum)} {ratio_text(ratios[0])}")
+    spans = [ratio for total in found.run_totals if total.what == "span_s" for ratio in total.ratios if ratio]
+    if parts and spans and abs(math.log2(spans[0])) > -math.log2(1 - found.margin):
+        parts[0] += f", span {ratio_text(spans[0])}"
     what = " ".join(name for name in (found.layer, found.op) if name)
     if _octaves(most) > 0:
         parts.append(

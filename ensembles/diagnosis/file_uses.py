@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.result import Phases
 
-PLAIN, SIEVED, METADATA, READ_TO_WRITE, READ_IN_WRITE = range(5)
+PLAIN, SIEVED, METADATA, READ_TO_WRITE, READ_IN_WRITE, CACHED = range(6)
 """Kinds of calls. `SIEVED`: a read inside a write of MPI-IO, which then writes the same range. `METADATA`: a
 small transfer inside a call of HDF5 that moves no data. `READ_TO_WRITE`: a read inside ``H5Dwrite``.
-`READ_IN_WRITE`: another read inside a write of a library."""
+`READ_IN_WRITE`: another read inside a write of a library. `CACHED`: a write as of metadata, but not as small:
+it may be a chunk of data that HDF5 held in its cache (`chunks_from_cache`)."""
 
 NOT_READ_BY_PROGRAM = (SIEVED, READ_TO_WRITE, READ_IN_WRITE)
 """Kinds of reads that a library makes in order to write."""
 
 MOST_METADATA_BYTES = 1 << 16
+_SURELY_METADATA_BYTES = 1 << 12
+"""Chunks of data are rarely as small."""
 
 _MPI_WRITE, _HDF5, _HDF5_DATA, _HDF5_WRITE, _LIBRARY_WRITE = 1, 2, 4, 8, 16
 _READ, _WRITE = OPS.index("read"), OPS.index("write")
@@ -140,7 +143,9 @@ def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
     reads, transfers = posix & (op == _READ), posix & ((op == _READ) | (op == _WRITE))
     small = transfers & (rows["requested"] < MOST_METADATA_BYTES)
     kind[reads & ((around & _LIBRARY_WRITE) != 0)] = READ_IN_WRITE
-    kind[small & ((around & _HDF5) != 0) & ((around & _HDF5_DATA) == 0)] = METADATA
+    structure = small & ((around & _HDF5) != 0) & ((around & _HDF5_DATA) == 0)
+    kind[structure] = METADATA
+    kind[structure & (op == _WRITE) & (rows["requested"] >= _SURELY_METADATA_BYTES)] = CACHED
     kind[reads & ((around & _HDF5_WRITE) != 0)] = READ_TO_WRITE
     inside = np.flatnonzero(transfers & ((around & _MPI_WRITE) != 0))
     kind[inside[_written_again(rows, inside, op)]] = SIEVED
@@ -186,6 +191,31 @@ def _flags_of(calls: Sequence[Call]) -> np.ndarray:
 @of_calls
 def _is_posix(calls: Sequence[Call]) -> np.ndarray:
     return np.array([call.layer == "posix" for call in calls])
+
+
+def chunks_from_cache(table: Rows, calls: Sequence[Call]) -> np.ndarray:
+    """Find the rows of `CACHED` writes that are data: ``H5Dwrite`` took it, and wrote less by itself.
+
+    Parameters
+    ----------
+    table : dict of str to ndarray, shape (m,)
+        Columns of `FileUses.table`.
+    calls : sequence of Call
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+    """
+    data = np.array([call.name.startswith("H5Dwrite") for call in calls])[table["call"]]
+    posix = (_is_posix(calls) & (op_of_calls(calls) == _WRITE))[table["call"]]
+    cached = table["kind"] == CACHED
+    direct = posix & ~cached & (table["kind"] != METADATA)
+    files = int(table["file"].max(initial=0)) + 1
+    given, written, held = (
+        np.bincount(table["file"][rows], table["bytes"][rows], files) for rows in (data, direct, cached)
+    )
+    found: np.ndarray = cached & (given - written >= held / 2)[table["file"]]
+    return found
 
 
 def share_of_rows(

@@ -74,7 +74,7 @@ def parse_size(text: str) -> int:
         known = ", ".join(unit for unit in UNITS if unit)
         raise EnsioError(f'size "{text}" is not a number of bytes: write it like 4096 or 1MiB ({known})')
     _check_length(match[1], "size")
-    whole, _, fraction = match[1].partition(".")
+    whole, _, fraction = match[1].replace(",", "").partition(".")
     scaled = int(whole + fraction) * units[match[2].lower()]
     divisor: int = 10 ** len(fraction)
     size, rest = divmod(scaled, divisor)

@@ -120,7 +120,7 @@ class ProcessExecutor:
                 found = self._started().map(partial(run_partition, spec), parts)
                 return _merged(run, spec, _each_told(found))
         except BrokenProcessPool as error:
-            # Waited for: a program that ends while the pool still closes its pipes prints a traceback of Python.
+            # A program that ends while the pool still closes its pipes prints a traceback of Python.
             self._started().shutdown()
             self._pool = None
             raise EnsioError(

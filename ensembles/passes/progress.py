@@ -1,4 +1,4 @@
-"""How far long work is: passes, files that are written, simulations and replays tell it to a listener, if any."""
+"""How far long work is: passes, written files, simulations and replays tell it to a listener, if any."""
 
 from __future__ import annotations
 

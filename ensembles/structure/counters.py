@@ -14,6 +14,11 @@ from ensembles.model.units import count_text
 if TYPE_CHECKING:
     from ensembles.model.run_info import RunInfo
 
+MORE_THAN_ALL = (
+    "more than all tasks had: calls of several threads overlap, or the clock was set while a timer ran"
+)
+"""Why the time in I/O can be more than the run time of all tasks."""
+
 _MOST_ROWS = 20
 _FILE_COLUMNS = (
     "records",

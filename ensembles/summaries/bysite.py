@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ensembles.model.events import Call, Events
+from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.summary import ANY_ORDER, Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, compute_call_sums
 from ensembles.summaries.keyed_sums import groups_of_rows
@@ -64,6 +64,11 @@ class SiteTotals(SiteCalls):
 
     number: int = 0
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether all calls wait for other tasks, or exchange messages."""
+        return not is_io_of_calls(tuple(self.calls)).any()
 
     @property
     def counts_by_operation(self) -> dict[str, int]:
@@ -167,7 +172,7 @@ class BySite(Summary):
 
     @property
     def sites(self) -> list[SiteTotals]:
-        """Totals of each site that occurred, the one with the longest exclusive time first."""
+        """Totals of each site that occurred, in the order of `grouped`."""
         return self.grouped(lambda number: number)
 
     def grouped(self, key: Callable[[int], Hashable]) -> list[SiteTotals]:
@@ -181,7 +186,8 @@ class BySite(Summary):
         Returns
         -------
         list of SiteTotals
-            The group with the longest exclusive time first. The number is that of one of its sites.
+            The group with the longest exclusive time first, and those that only wait for other tasks last.
+            The number is that of one of its sites.
         """
         found: dict[Hashable, SiteTotals] = {}
         for (number, call), totals in sorted(self.rows.items()):
@@ -190,7 +196,7 @@ class BySite(Summary):
             site.calls.setdefault(call, SiteCalls()).add(totals)
         for site in found.values():
             site.calls = dict(sorted(site.calls.items(), key=lambda row: (-row[1].exclusive_ns, row[0])))
-        return sorted(found.values(), key=lambda site: (-site.exclusive_ns, site.number))
+        return sorted(found.values(), key=lambda site: (site.only_waits, -site.exclusive_ns, site.number))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``site``, ``call`` (``layer:name``), and an array for each part of `SiteCalls`."""

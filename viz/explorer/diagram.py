@@ -86,7 +86,7 @@ class TraceDiagram:
         self._rows = rows
         self.figure.yaxis.axis_label = "rank"
         self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
-        self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
+        self.figure.yaxis.formatter = NumeralTickFormatter(format="0")
         self.figure.grid.visible = False
         unit_s, unit = time_unit(self._whole_s[1] - self._whole_s[0])
         self.figure.xaxis.axis_label = f"time since the start of the run ({unit})"

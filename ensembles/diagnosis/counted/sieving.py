@@ -38,6 +38,14 @@ _HOLES = (
 COLLECTIVE_ADVICE = f"the writes are collective already, but {_HOLES}{_LOCKS}"
 """Where the calls are collective: another such call of the same pieces would have the same holes."""
 
+WHOLE_ADVICE = (
+    "each range is written whole, so that reading it first gains nothing: switch data sieving off for "
+    "writes (hint romio_ds_write=disable), or give each call contiguous memory and one contiguous range of "
+    "the file. "
+    f"{_LOCKS}"
+)
+"""Where the pieces of a call leave no holes."""
+
 BOTH_ADVICE = f"{ADVICE.removesuffix(_LOCKS)}Where writes are collective already, {_HOLES}{_LOCKS}"
 """For logs that count collective writes, and do not tell which of the writes have holes."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.file_uses import METADATA, FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
@@ -46,7 +46,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         raise NotApplicable(
             "calls of HDF5 were recorded without the POSIX calls inside: record the layer posix too"
         )
-    chosen = table["kind"] == METADATA
+    chosen = np.isin(table["kind"], (METADATA, CACHED)) & ~chunks_from_cache(table, calls)
     count, transfers = int(table["n"][chosen].sum()), int(table["n"][data[table["call"]]].sum())
     busiest_s = 1e-9 * np.bincount(table["rank"][chosen], table["time_ns"][chosen]).max(initial=0)
     are_few = count < LEAST_CALLS or count < _LEAST_TO_DATA * transfers

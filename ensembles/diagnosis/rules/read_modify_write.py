@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.counted.sieving import ADVICE, COLLECTIVE_ADVICE, find_counted
+from ensembles.diagnosis.counted.sieving import ADVICE, COLLECTIVE_ADVICE, WHOLE_ADVICE, find_counted
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
@@ -56,22 +56,24 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         ),
         Check(
             "nobody-asked",
-            written > asked,
+            read > 0,
             f"the program wrote {bytes_text(round(asked))}; the storage got {bytes_text(round(written))} "
             f"and had to give {bytes_text(round(read))}",
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}
-    title = (
-        f"writes with holes read {bytes_text(round(read))} and write {written / max(asked, 1):.3g} times "
-        "the bytes of the program (data sieving)"
-    )
+    title = f"writes with holes read {bytes_text(round(read))} and write {written / max(asked, 1):.3g} times"
+    title += " the bytes of the program (data sieving)"
+    advice = COLLECTIVE_ADVICE if 2 * asked_at_once > asked else ADVICE
+    if written <= asked:
+        advice = WHOLE_ADVICE
+        title = f"writes read {bytes_text(round(read))} although they have no holes (data sieving)"
     rows = (reads + writes + calls) > 0
     return Remedy(
         rows,
         reads + writes + 0.5 * waits,
         title,
-        COLLECTIVE_ADVICE if 2 * asked_at_once > asked else ADVICE,
+        advice,
         checks,
         evidence,
         reads,

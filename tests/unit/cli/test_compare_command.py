@@ -13,6 +13,7 @@ from commands_here import executed
 from made_spools import made_events, spool
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.workloads.synthetic import synthetic_run
 from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spool
@@ -257,8 +258,15 @@ def test_of_single_runs_the_headline_says_where_the_durations_differ(tmp_path):
     words = " ".join(ensio(*paths).stdout.split("\n\n")[0].split())
     if found["verdict"] == "inconclusive":
         ratio = total_io_s(paths[1]) / total_io_s(paths[0])
-        assert f"one run each, without a test: time in I/O × {ratio:.3g}" in words
+        first = f"one run each, without a test: time in I/O × {ratio:.3g}"
+        assert words.startswith(first)
         assert "differ most at their 95 % quantile" in words
+        assert main(["report", *map(str, paths), "-o", str(tmp_path / "both.html")]) == 0
+        page = (tmp_path / "both.html").read_text()
+        verdicts = page[page.index('<section id="verdict"') :]
+        assert verdicts.index("One run each, without a test: time in I/O") < verdicts.index(
+            '<h3 id="verdict-'
+        )
 
 
 def test_another_number_of_calls_is_the_headline_without_any_test(runs):

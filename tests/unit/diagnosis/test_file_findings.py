@@ -109,6 +109,33 @@ def test_reads_of_the_same_range_inside_a_write_are_data_sieving(tmp_path):
     assert found.gain_s[0] <= 16 * 100e-6 <= found.gain_s[1] <= 16 * 360e-6
 
 
+def test_reads_inside_writes_without_holes_are_data_sieving_too(tmp_path):
+    """As VPIC with HDF5 on GPFS: ROMIO reads each buffer, and writes all of it anew."""
+    pieces = [
+        Made(call, us, 512 * KIB, at)
+        for at in (0, 512 * KIB)
+        for call, us in (("pread", 100), ("pwrite", 50))
+    ]
+    calls = [
+        Made(
+            "MPI_File_write_at",
+            400,
+            MIB,
+            at * MIB,
+            inside=[piece._replace(offset=at * MIB + piece.offset) for piece in pieces],
+        )
+        for at in range(16)
+    ]
+    found = finding(io_run(tmp_path / "a", [calls] * 4), "read-modify-write")
+    assert found.evidence["written_bytes"] == found.evidence["asked_bytes"]
+    assert found.evidence["read_bytes"] == 4 * 16 * MIB
+    assert "no holes" in found.title
+    assert "romio_ds_write=disable" in found.advice
+    assert "a collective write" not in found.advice
+    # The reads are the gain, and what the call waits; the writes have to be made.
+    assert 16 * 200e-6 * 0.9 < found.gain_s[1] < 16 * 310e-6
+
+
 def test_writes_of_mpi_io_without_reads_are_no_data_sieving(tmp_path):
     assert "read-modify-write" not in found_ids(io_run(tmp_path / "a", [sieved(reads=False)] * 4))
     without = [[call._replace(inside=()) for call in sieved()]] * 2
@@ -203,6 +230,22 @@ def test_a_file_of_data_has_no_finding_about_metadata(tmp_path):
     assert "hdf5-metadata" not in found_ids(io_run(tmp_path / "a", [objects(count=5)], H5))
     without = [Made("pwrite", 30, 300, number * 300) for number in range(200)]
     assert "layer hdf5" in refusal(io_run(tmp_path / "b", [without], H5), "hdf5-metadata")
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_chunks_that_hdf5_held_in_its_cache_are_data(held, tmp_path):
+    """As of h5py: chunks of 32 KiB are written when the file is flushed; or H5Dwrite wrote them itself."""
+    size = 32 * KIB
+    pieces = [Made("pwrite", 60, size, number * size) for number in range(200)]
+    calls = [
+        Made(
+            "H5Dwrite", 80, size, inside=[] if held else [Made("pwrite", 60, size, 100 * MIB + piece.offset)]
+        )
+        for piece in pieces
+    ]
+    calls.append(Made("H5Gcreate", 15_000, inside=[*pieces, Made("pwrite", 20, 300, 90 * MIB)]))
+    run = io_run(tmp_path / "a", [calls], H5)
+    assert ("hdf5-metadata" in found_ids(run)) == (not held)
 
 
 def filled(times: int, back: bool = False, chunks: int = 16, own_us: float = 600) -> list[Made]:

@@ -10,7 +10,7 @@ from generated_events import CALLS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensembles.model.events import Events
+from ensembles.model.events import Call, Events
 from ensembles.summaries.bysite import BySite, SitesByDuration
 
 BIT = {"read": 1, "write": 2}
@@ -51,9 +51,17 @@ def test_totals_are_those_of_plain_loops(whole: Events, seed: int) -> None:
     }
     assert found == dict(expected)
     assert sum(site.count for site in table.sites) == len(whole)
-    assert [site.exclusive_ns for site in table.sites] == sorted(
-        (site.exclusive_ns for site in table.sites), reverse=True
-    )
+    order = [(site.only_waits, -site.exclusive_ns) for site in table.sites]
+    assert order == sorted(order)
+    assert all(site.only_waits == all(call.op == "wait" for call in site.calls) for site in table.sites)
+
+
+def test_sites_that_only_wait_come_after_those_of_io() -> None:
+    calls = [Call("pwrite", "posix", "write"), Call("MPI_Barrier", "mpisync", "wait")]
+    columns = {"start": [0, 10, 500], "duration": [5, 400, 7], "call": [0, 1, 0], "site": [3, 4, 5]}
+    table = BySite()
+    table.add(make_events({name: np.array(column) for name, column in columns.items()}, calls))
+    assert [(site.number, site.only_waits) for site in table.sites] == [(5, False), (3, False), (4, True)]
 
 
 def test_exclusive_time_is_without_the_calls_inside() -> None:

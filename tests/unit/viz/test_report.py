@@ -20,6 +20,7 @@ from ensembles.cli.main import main
 from ensembles.ensemble import from_run
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import seconds_text
 from ensembles.run.collect import collect
 from ensembles.run.reading import RunReading
 from ensembles.viz import report, write_report
@@ -240,6 +241,39 @@ def test_the_slowest_calls_are_outlined_if_they_are_few_among_all(tmp_path: Path
     some = outlined(450, "some")
     assert some.duration.tolist() == [700_000] * 4
     assert len(outlined(9000, "many")) == 60
+
+
+def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> None:
+    """Few large writes and many small ones: a mode of both would be of neither."""
+    tasks = [
+        [("pwrite", 0.001 * i, 4e-6, 4096) for i in range(200)]
+        + [("pwrite", 0.3 + 0.01 * i, 1e-3 * (1 + 0.01 * i), 1 << 20) for i in range(40)]
+        for _ in range(2)
+    ]
+    run = run_of(tmp_path / "run", tasks)
+    write_report(run, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    ensemble = run.ensemble(op="write")
+    assert ensemble.n == 80
+    assert f"in {ensemble.n} calls" in page
+    assert html.escape(ensemble.notes[0]) in page
+    assert "in 480 calls" not in page
+
+
+def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ensembles.viz.report_folded._MUCH_IDLE", 0.01)
+    synthetic_run(tmp_path / "run", 8, 600, seed=3)
+    run = en.open(tmp_path / "run")
+    assert main(["phases", str(tmp_path / "run"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["phases"]
+    worst = max((row for row in rows if row["calls"]), key=lambda row: row["lost_s"])
+    write_report(run, tmp_path / "a.html")
+    title = re.search(
+        r'<section id="phases"><details><summary><h2>(.*?)</h2>', (tmp_path / "a.html").read_text()
+    )[1]
+    assert f", {seconds_text(worst['lost_s'])} of all tasks: rank {worst['slowest_task']} came last" in title
 
 
 def test_folded_parts_hold_phases_call_indices_and_ranks(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ class RecorderImport:
                 signatures, rules = self._of_rank(rank) if merged is None else merged[rank]
                 yield from self._rank_blocks(rank, signatures, rules, max_events)
         except (_Damaged, GrammarError, SignatureError, struct.error, zlib.error) as error:
-            raise self._refusal(ValueError(f"rank {rank:,}: {error}")) from error
+            raise self._refusal(ValueError(f"rank {rank}: {error}")) from error
         except OSError as error:
             raise EnsioError(f"{error.filename} cannot be read: {error.strerror}") from error
         self._finish()
