@@ -263,6 +263,12 @@ def test_each_command_asks_for_what_it_uses(machine, words, packages):
         assert "apt-get" not in printed
 
 
+def test_long_tests_ask_for_a_second_browser_and_the_proxy_of_a_hub(machine):
+    machine.lack("firefox-esr", "node-configurable-http-proxy")
+    printed = machine.dev("test-long", status=1, PIP_INDEX_URL="http://127.0.0.1:9", PIP_RETRIES="0")
+    assert {"firefox-esr", "node-configurable-http-proxy"} <= set(asked_for(printed))
+
+
 def test_the_table_of_tests_names_what_is_there():
     text = (ROOT / "tools/dev/tests.sh").read_text()
     named = re.findall(r"^    \[(tests/\S+)\]=", text, re.M)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles.run.selection import Filters
 from ensembles.workloads.synthetic import synthetic_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +90,7 @@ def undocumented(name: str, value: object) -> list[str]:
     entries = ", ".join(line.split(" :")[0] for line in told.splitlines() if line[:1].strip())
     given = {entry.strip("* ") for entry in entries.split(",")}
     given |= {"self", "cls"}
+    given |= set(Filters.__annotations__) if "filters" in given else set()
     lacking += [f"parameter {one}" for one in signature.parameters if one not in given]
     if not inspect.isclass(value) and signature.return_annotation not in ("None", None):
         lacking += [] if found.keys() & {"Returns", "Yields"} else ["Returns"]

@@ -112,7 +112,7 @@ def _step(op: str, low: int, high: int, count: int) -> str:
 
 def _size(size: int) -> str:
     exact = size_text(size)
-    return exact if int(exact.split()[0]) < 1024 else bytes_text(size)
+    return exact if int(exact.split()[0].replace(",", "")) < 1024 else bytes_text(size)
 
 
 def _range(low: int, high: int) -> str:

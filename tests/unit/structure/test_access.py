@@ -9,8 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from builders import make_events
+from commands_here import executed
 from hypothesis import given
 from hypothesis import strategies as st
+from made_runs import run_of
 
 from ensembles.cli.main import main
 from ensembles.model.events import Call
@@ -326,3 +328,11 @@ def test_calls_that_are_in_no_loop_are_named_with_what_loops_cover():
     alone = IoCalls()
     alone.add(events([rows[:30]]))
     assert coverage_text(alone.coverage()) == ""
+
+
+def test_sizes_of_whole_thousands_have_their_text(tmp_path):
+    tasks = [[("pwrite", 0.1 * number, 0.01, 2_000_000) for number in range(8)]]
+    run_of(tmp_path / "run", tasks)
+    done = executed("pattern", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "write 1.91 MiB" in done.stdout

@@ -56,7 +56,7 @@ c.Spawner.default_url = "/lab"
 
 
 _DEBIAN_MODULES = "/usr/share/nodejs"
-"""Where the modules of Debian's configurable-http-proxy are, where other nodes do not look."""
+"""Modules of Debian's configurable-http-proxy: a node by others does not look there."""
 
 
 def free_ports(count: int) -> list[int]:
