@@ -101,6 +101,9 @@ _LOOK_MS = 200
 """Time between two looks of a page at runs that go on, or are read in the background."""
 
 
+_OPENING_S = 5.0
+"""Time after the link was printed in which nothing is read in the background but what zooms need."""
+
 _LOADING_S = 2.0
 """Time after a request of a page in which nothing is read in the background: the browser needs processors."""
 
@@ -280,8 +283,9 @@ class ExplorerServer:
     def run(self) -> None:
         """Serve until the program is interrupted."""
         self._server.start()
-        with self._runs[0].answering(quiet_s=_LOADING_S):
-            pass  # the link has been printed, and is opened now
+        for shown in self._runs:
+            with shown.answering(quiet_s=_OPENING_S):
+                pass
         if self._followed:
             self._server.io_loop.add_callback(self._refresh)
         else:
