@@ -58,12 +58,12 @@ def arranged(panels: Sequence[Panel]) -> list[Any]:
 
 
 def end_of(path: str, most: int = 28) -> str:
-    """Return the end of a path, which tells runs apart where there is no room for all of it.
+    """Return the end of a path, by which runs are distinguished where there is no room for all of it.
 
     Examples
     --------
     >>> from ensembles.viz.explorer.layout import end_of
-    >>> end_of("/scratch/someone/project/runs/before-the-change", 24)
+    >>> end_of("/scratch/user/project/runs/before-the-change", 24)
     '…/runs/before-the-change'
     """
     if len(path) <= most:
