@@ -55,6 +55,7 @@ _BYTES_JS = """
         return Number((n / 1024 ** power).toPrecision(5)).toLocaleString('en-US') + ' ' + names[power];
     }
 """
+_MOST_PATH = 60
 _HEIGHT = 390
 _LEAST_PART, _LEAST_MIXED = 0.2, 0.01
 """Share of the smaller direction in a pixel, and of such pixels, that makes the mixed colour be explained."""
@@ -108,7 +109,12 @@ def access_map(
     'Accesses of /scratch/synthetic/shared.dat: bytes by offset and time'
     """
     found, path = _found(data, file, layer)
-    name = plain_path(path) if path else "the file"
+    # The end of a path tells files apart, and its beginning is as long as a title.
+    name = (
+        plain_path(path if len(path) <= _MOST_PATH else f"...{path[3 - _MOST_PATH :]}")
+        if path
+        else "the file"
+    )
     head = title or f"Accesses of {name}: bytes by offset and time"
     shown = [op for op in reversed(DIRECTIONS) if found is not None and found.by_rank(op).any()]
     if found is None or not shown:

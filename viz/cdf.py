@@ -16,6 +16,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    subtitle,
 )
 from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.style import OVERLAID, op_colour, shade, time_hover
@@ -90,6 +91,9 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
         )
         items.append(legend_item(f"{plain(label)} ({ensemble.n:,})", line))
     horizontal_legend(fig, items)
+    for label, ensemble in ensembles.items():
+        for note in ensemble.left_out:
+            subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else f"{note[0].upper()}{note[1:]}.")
     fig.add_tools(
         HoverTool(
             tooltips=[("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")],

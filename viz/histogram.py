@@ -39,6 +39,7 @@ from ensembles.viz.figures import (
     new_figure,
     retitle,
     steps,
+    subtitle,
 )
 from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.legend_buttons import add_legend_buttons
@@ -202,6 +203,9 @@ def _linear(
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
     words = (title or _TITLE) + _left_out(histogram)
+    hidden = [_label(histogram, call) for call in look.colours if call not in shown]
+    if hidden:
+        subtitle(fig, f"Hidden, with less than 5 % of the time (the legend shows them): {', '.join(hidden)}.")
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"

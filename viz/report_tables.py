@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NS = 1e-9
 _MOST_SITES = 15
-_MOST_PROGRAMS = 3
+_MOST_PROGRAMS = _MOST_FAILED = 3
 
 
 def headline(run: Any) -> dict[str, str]:
@@ -71,7 +71,10 @@ def facts(
         shown.append(("slowest call", seconds_text(slowest.duration_ns * _NS), where))
     errors = sum(totals.errors for totals in table.totals.values())
     if errors:
-        shown.append(("errors", count_text(errors, "call"), "failed; see the table of calls"))
+        failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}
+        most = sorted(failed, key=lambda name: -failed[name])
+        names = f"{', '.join(most[:_MOST_FAILED])}{', ...' if len(most) > _MOST_FAILED else ''}"
+        shown.append(("errors", count_text(errors, "call"), f"failed, of {names}; see the table of calls"))
     if run.info.lost_calls:
         shown.append(
             ("lost", count_text(run.info.lost_calls, "call"), "not recorded and not included in the totals")

@@ -27,6 +27,9 @@ from ensembles.viz.style import COLOURS
 MOST_CALLS = 2000
 """Largest number of calls that are drawn one by one."""
 
+_PIXELS, _MOST_OUTLINED = 1000, 60
+"""Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
+
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
 
@@ -39,6 +42,7 @@ _COLUMNS = (
     "bottom",
     "top",
     "colour",
+    "outline",
     "task",
     "call",
     "file",
@@ -229,13 +233,15 @@ def call_columns(
     names = list(CLASSES)
     classes = class_of_calls(events.calls)[events.call].tolist()
     start, duration = events.start * 1e-9, events.duration * 1e-9
+    alpha_of_each = np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last]
     return {
         "left": start,
         "right": start + duration,
         "bottom": middle - half,
         "top": middle + half,
         "colour": [COLOURS[names[number]] for number in classes],
-        "alpha": np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last],
+        "alpha": alpha_of_each,
+        "outline": _outlines(rows, start, duration, alpha_of_each),
         "task": [
             f"rank {rank}" + (f", thread {thread}" if several > 1 else "")
             for rank, thread, several in zip(
@@ -261,10 +267,24 @@ def call_columns(
     }
 
 
+<<<<<<< HEAD
 def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
     """Return the rectangles of the calls of a layer; ``""``: all."""
     mine = [number for number, name in enumerate(columns["layer"]) if not layer or name == layer]
     return {name: [values[number] for number in mine] for name, values in columns.items()}
+=======
+def _outlines(row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the opacity of the outlines, which make calls that are shorter than a pixel visible.
+
+    Of many short calls in a row, outlines would fill it as if they were one long call: there the areas alone
+    are drawn, whose opacity in a pixel is the share of time, as in the raster.
+    """
+    pixel_s = (float((start_s + duration_s).max()) - float(start_s.min())) / _PIXELS
+    short = duration_s < pixel_s
+    _, place = np.unique(row, return_inverse=True)
+    crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
+    return np.where(short & crowded, 0.0, alpha)
+>>>>>>> e30
 
 
 def os_error(number: int) -> str:
@@ -313,7 +333,7 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
         fill_color="colour",
         fill_alpha="alpha",
         line_color="colour",
-        line_alpha="alpha",
+        line_alpha="outline",
         source=source,
         name="single_calls",
     )

@@ -16,7 +16,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.histogram import compute_histogram
-from ensembles.statistics.sums.split import Split, check_calls, times_of_tasks
+from ensembles.statistics.sums.split import Split, SplitTime, check_calls, times_of_tasks
 from ensembles.viz.figures import (
     annotate_empty,
     ends,
@@ -195,6 +195,8 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
     refused = [
         f"{count_text(one.calls, 'call')}: {one.refused}" for one in found.splits if one.refused is not None
     ]
+    if any(one.speedup is not None and one.mean_s is not None for one in found.splits):
+        subtitle(fig, "Speedup: ratio of the means, which few very slow phases raise more than the medians.")
     for sentence in [found.refused, *refused] if found.refused else refused:
         subtitle(fig, f"No prediction: {sentence}.")
     if not found.splits:
@@ -217,7 +219,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
             "median": [one.median_s for _, one, _ in known],
             "high": [one.high_s for _, one, _ in known],
             "colour": [colour for _, _, colour in known],
-            "text": [_text(one.median_s, one.speedup, one.calls, unit) for _, one, _ in known],
+            "text": [_text(one, unit) for _, one, _ in known],
         }
     )
     bar = fig.segment(
@@ -246,6 +248,10 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
     return fig
 
 
-def _text(median_s: float | None, speedup: float | None, calls: int, unit: str) -> str:
-    text = f"{seconds_text(median_s or 0.0)}{unit[1:]}"
-    return text if speedup is None or calls == 1 else f"{text}, speedup {speedup:.2f}"
+def _text(one: SplitTime, unit: str) -> str:
+    text = f"median {seconds_text(one.median_s or 0.0)}{unit[1:]}"
+    if one.mean_s is not None:
+        text += f", mean {seconds_text(one.mean_s)}{unit[1:]}"
+    if one.speedup is None or one.calls == 1:
+        return text
+    return f"{text}, speedup {one.speedup:.2f}" + (" (of medians)" if one.mean_s is None else "")

@@ -91,9 +91,22 @@ class _Parser(argparse.ArgumentParser):
             near = nearest_names(option[1], known) if option[1].startswith("-") else []
             near = _options_with_choice(self.subcommand, option[1]) or near
             message = f'there is no {"option" if option[1].startswith("-") else "argument"} "{option[1]}"'
-            message += f": did you mean {' or '.join(near)}?" if near else ""
+            if near:
+                message += f": did you mean {' or '.join(near)}?"
+            elif not option[1].startswith("-"):
+                message += f": {prog} takes {_taken(self.subcommand)}"
         warn(f"{message}{'' if message.endswith('?') else ';'} see {prog} --help")
         self.exit(2)
+
+
+def _taken(parser: argparse.ArgumentParser) -> str:
+    """Return the arguments that are no options, as in the usage."""
+    named = [
+        (str(action.metavar or action.dest), action.nargs)
+        for action in parser._actions
+        if not action.option_strings
+    ]
+    return " ".join(f"[{name}]" if nargs in ("?", "*") else name for name, nargs in named) or "options only"
 
 
 def _options_with_choice(parser: argparse.ArgumentParser, option: str) -> list[str]:

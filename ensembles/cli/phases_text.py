@@ -23,6 +23,9 @@ _LAST = "last: rank, call"
 _NO_DATA = "no data"
 _SHORT_NAME, _LONGEST_NAME = 16, 24
 _FEWEST_FOLDED = 2
+_FEWEST_LEFT_OUT, _LEAST_SHARE = 4, 0.05
+"""Fewest single phases without data that have no row, and their largest share of time and of idle time."""
+
 _RIGHT_AFTER = 0.01
 """Share of the waiting below which the time from a call to the late entry is not told."""
 
@@ -120,12 +123,27 @@ def phases_text(
         stretch = folded.get(entry.phase)
         if stretch is None or stretch["from"] == entry.phase:
             entries.append(entry if stretch is None else stretch)
+    small = _small(totals, entries) if len(totals) == phases.count else {}
+    entries = [entry for entry in entries if isinstance(entry, dict) or entry.phase not in small]
     parts = [head]
     if limit:
         parts.append(_table(totals, entries[:limit], result["lost_s"] is not None))
     if len(entries) > limit:
-        shown = sum(1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit])
+        shown = len(small) + sum(
+            1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit]
+        )
         parts.append(f"{count_text(len(totals) - shown, 'more phase')} not shown: raise --limit to see them")
+    if small:
+        calls, time_s = (
+            sum(each.calls for each in small.values()),
+            sum(each.time_s for each in small.values()),
+        )
+        parts.append(
+            wrapped(
+                f"{count_text(len(small), 'phase')} without data, with {count_text(calls, 'call')} and "
+                f"{seconds_text(time_s)} in all, have no row (--json has them)."
+            )
+        )
     parts.append(_imbalance(phases, totals, result))
     parts.append(_inside(result.get("waiting_inside")))
     sentence = collective_sentence(result["collective"])
@@ -159,6 +177,20 @@ def _steps(steps: dict[str, Any] | None) -> str:
         ]
         lines.insert(0, table_text(headers, rows))
     return "\n".join(lines)
+
+
+def _small(totals: Sequence[PhaseTotals], entries: Sequence[Any]) -> dict[int, PhaseTotals]:
+    """Return the phases without data that are rows by themselves, if they are many, and next to no time."""
+    alone = [entry for entry in entries if not isinstance(entry, dict) and not _moved(entry)]
+    alone = [entry for entry in alone if not entry.name]
+    is_little = all(
+        sum(getattr(entry, name) for entry in alone)
+        <= _LEAST_SHARE * sum(getattr(entry, name) for entry in totals)
+        for name in ("time_s", "lost_s")
+    )
+    if len(alone) < _FEWEST_LEFT_OUT or not is_little or not any(map(_moved, totals)):
+        return {}
+    return {entry.phase: entry for entry in alone}
 
 
 def _late_entry(late: dict[str, Any] | None) -> str:

@@ -158,6 +158,10 @@ def _text(
         f"{seconds_text(sums['io_time_s'])} in I/O",
     ]
     text = wrapped(" · ".join(whole)) + (f"\n\n{table}" if rows else "")
+    if waits and sums["wait_s"]:
+        text += "\n\n" + wrapped(
+            "Calls that wait for other tasks are among the calls; their time is waiting, and not in I/O time."
+        )
     more = count - len(shown)
     return text + (f"\n\n{count_text(more, f'more {what}')}: raise --limit to see them" if more else "")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -11,6 +13,11 @@ from ensembles.model.units import count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
+    from ensembles.statistics.moments.moments import Moments
+    from ensembles.statistics.moments.quantiles import Quantiles
+    from ensembles.statistics.moments.robust import Robust
+
+    Noted = TypeVar("Noted", Moments, Quantiles, Robust)
 
 _MOST_BARS = 40
 _COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#a68678"}
@@ -49,6 +56,11 @@ def ensemble_text(ensemble: Ensemble) -> str:
     counted.append(count_text(len(ensemble.counted.phase), "phase") if known else "phases not known")
     times = f"median {facts['median']}, from {facts['shortest']} to {facts['longest']}"
     return f"{title}: {', '.join(counted)}; {times}" + "".join(f"\n  note: {note}" for note in ensemble.notes)
+
+
+def noting(notes: Sequence[str], found: Noted) -> Noted:
+    """Return a result that repeats the notes on its ensemble."""
+    return replace(found, notes=(*notes, *found.notes))
 
 
 def ensemble_html(ensemble: Ensemble) -> str:

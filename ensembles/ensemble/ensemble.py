@@ -11,7 +11,7 @@ import numpy as np
 
 from ensembles.ensemble.call_scale import bytes_of_each, step_of_events, with_step
 from ensembles.ensemble.consecutive import ConsecutiveCalls, dependence_of, tasks_of
-from ensembles.ensemble.display import ensemble_html, ensemble_text
+from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
 from ensembles.ensemble.quantity import values_of
 from ensembles.model.errors import EnsioError
@@ -111,6 +111,8 @@ class Ensemble:
     """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
     node: npt.NDArray[np.int64] | None
     """Number of the node of the task of each call. Shape (n,). None: unknown."""
+    left_out: tuple[str, ...] = ()
+    """Notes on the selected calls that are not in the ensemble; results and pictures of it repeat them."""
     _events: Events | None = None
     _why_not_split: Callable[[], str | None] | None = None
 
@@ -285,13 +287,12 @@ class Ensemble:
 
         Examples
         --------
-        >>> moments = en.Ensemble([1.0, 2.0, 3.0, 4.0]).moments()
-        >>> moments.mean_s.value
+        >>> en.Ensemble([1.0, 2.0, 3.0, 4.0]).moments().mean_s.value
         2.5
         """
         from ensembles.statistics.moments.moments import compute_moments
 
-        return compute_moments(self.atoms, level=level, seed=seed)
+        return noting(self.left_out, compute_moments(self.atoms, level=level, seed=seed))
 
     def robust(self, level: float = 0.9, seed: int = 0) -> Robust:
         """Compute median, median absolute deviation and L-moments, each with an interval.
@@ -317,7 +318,7 @@ class Ensemble:
         """
         from ensembles.statistics.moments.robust import compute_robust
 
-        return compute_robust(self.atoms, level=level, seed=seed)
+        return noting(self.left_out, compute_robust(self.atoms, level=level, seed=seed))
 
     def quantiles(
         self, quantiles: float | Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99), level: float = 0.9
@@ -338,13 +339,12 @@ class Ensemble:
 
         Examples
         --------
-        >>> ensemble = en.Ensemble(np.arange(1.0, 102.0))
-        >>> ensemble.quantiles([0.5, 0.9])[0.9].value
+        >>> en.Ensemble(np.arange(1.0, 102.0)).quantiles([0.5, 0.9])[0.9].value
         91.0
         """
         from ensembles.statistics.moments.quantiles import compute_quantiles
 
-        return compute_quantiles(self.atoms, quantiles, level)
+        return noting(self.left_out, compute_quantiles(self.atoms, quantiles, level))
 
     def histogram(
         self,

@@ -36,6 +36,7 @@ def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Se
     chosen, notes = main_group(run, selection)
     ensemble = ensemble_from_run(run, chosen, per)
     ensemble.notes[:0] = notes
+    ensemble.left_out = tuple(notes)
     if per == "call" and chosen.quantity == "duration":
         ensemble._why_not_split = Reason(run, chosen)
     return chosen, ensemble

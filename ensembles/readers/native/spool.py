@@ -30,6 +30,12 @@ TEXT_BYTES = CONSTANTS["ENSIO_SPOOL_TEXT_BYTES"]
 BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
+READABLE = (
+    "name a run directory of ensio run, a Darshan log (.darshan), an OTF2 archive (.otf2) or a folder of "
+    "Recorder"
+)
+"""What can be opened, for errors."""
+
 VERSIONS = (3, CONSTANTS["ENSIO_SPOOL_VERSION"])
 """Versions that are read. In events of version 3, the number of the file has the bits of the site too."""
 
@@ -353,7 +359,7 @@ def checked_head(path: str, beginning: bytes) -> Any:
     if beginning[:8] == bytes(8):
         raise EnsioError(f"{path} holds no calls: its process was killed before it began to record")
     if beginning[:8] != MAGIC:
-        raise EnsioError(f"{path} is not a spool of ensio (bad magic number): name a run directory or trace")
+        raise EnsioError(f"{path} is not a trace that ensio reads: {READABLE}")
     if len(beginning) < SPOOL.size:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
     head = SPOOL.unpack(beginning)

@@ -181,9 +181,12 @@ def test_wrong_usage_and_unreadable_input_are_one_sentence(
     folder: Path, made: SyntheticRun, tmp_path: Path
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear Sir or Madam")
-    assert "letter.txt is not a spool of ensio" in refused("info", tmp_path / "letter.txt")
+    of_letter = refused("info", tmp_path / "letter.txt")
+    assert "letter.txt is not a trace that ensio reads: name a run directory of ensio run, a" in of_letter
+    assert "spool" not in of_letter
+    assert 'no argument "3rd": ensio report takes RUN [RUN]; see' in refused("report", folder, folder, "3rd")
     assert "nowhere cannot be read: No such file or directory" in refused("info", tmp_path / "nowhere")
-    assert "there is no spool in it" in refused("events", tmp_path)
+    assert "is not a run directory" in refused("events", tmp_path)
     assert "did you mean write? it is one of close, meta, open" in refused("events", folder, "--op", "wrte")
     assert "not-there" in refused("collect", folder, "-o", tmp_path / "not-there" / "x.h5")
     assert "not-there" in refused("events", folder, "-o", tmp_path / "not-there" / "x.csv")

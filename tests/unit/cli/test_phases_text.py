@@ -6,6 +6,8 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -62,7 +64,37 @@ def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
     assert without_data([replace(entry, name="S") for entry in MADBENCH]) == []
 
 
+<<<<<<< HEAD
 def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> None:
+=======
+def test_short_phases_without_data_between_others_have_no_row() -> None:
+    totals = [
+        entry
+        for number in range(1, 13, 2)
+        for entry in (
+            totals_of(number, 1 << 20),
+            replace(totals_of(number + 1), time_s=0.01, lost_s=0.0),
+        )
+    ]
+    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": without_data(totals), "collective": None}
+    found = SimpleNamespace(count=12, sentence="made", names=None, confidence=1.0, message_steps=0)
+
+    def rows(entries: list[PhaseTotals]) -> tuple[list[str], str]:
+        text = phases_text(cast(Phases, found), entries, 50, result | NO_STEPS)
+        lines = text.splitlines()
+        return [line.split()[0] for line in lines[4 : lines.index("", 4)]], text.replace("\n", " ")
+
+    shown, text = rows(totals)
+    assert shown == ["1", "3", "5", "7", "9", "11"]
+    assert "6 phases without data, with 48 calls and 60.0 ms in all, have no row (--json has them)." in text
+    assert "not shown" not in text
+    # Those in which tasks are idle, and those that were chosen, keep their rows.
+    assert len(rows([replace(entry, lost_s=0.25) for entry in totals])[0]) == 12
+    assert len(rows(totals[:10])[0]) == 10
+
+
+def test_a_long_last_call_is_cut_and_not_the_numbers(phases: Phases) -> None:
+>>>>>>> e30
     result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
     totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
     text = phases_text(phases, totals, 50, result)

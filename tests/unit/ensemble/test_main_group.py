@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bokeh.models import Title
 from made_runs import run_of
 
 import ensembles as en
+from ensembles import viz
 from ensembles.ensemble import from_run, main_group
 from ensembles.model.events import Call, Events
 from ensembles.run.selection import Selection
@@ -93,6 +95,12 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
     assert whole.n == 40
     assert whole.notes[0].startswith("taken are 40 writes of 1.00 MiB (posix), which moved 99.")
     assert "200 writes of 43 B (posix), --layer posix --op write --size 43B" in whole.notes[0]
+    for found in (whole.moments(), whole.robust(), whole.quantiles()):
+        assert found.notes[0] == whole.notes[0]
+        assert "200 writes of 43 B (posix), --layer" in str(found)
+    assert mixed.ensemble(op="read").moments().notes[:1] != whole.notes[:1]
+    subtitles = [" ".join(title.text.split()) for title in viz.cdf(whole).select({"type": Title})]
+    assert any(text.startswith("Taken are 40 writes of 1.00 MiB") for text in subtitles)
     # Writes and reads of 1 ms, 40 and 20, and 200 writes of 10 us.
     assert f"and took {100 * 40 / 62:.3g} % of the time" in whole.notes[0]
     assert "Most time is in" not in whole.notes[0]

@@ -102,4 +102,4 @@ def test_a_run_that_has_no_spools_is_collected_already(tmp_path: Path, capsys) -
     assert "is collected already, and has no spools: copy" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["collect", str(tmp_path / "empty")]) == 2
-    assert "there is no spool in it" in capsys.readouterr().err
+    assert "is not a run directory" in capsys.readouterr().err

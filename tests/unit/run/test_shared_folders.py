@@ -102,7 +102,7 @@ def test_links_and_empty_folders_are_no_runs_below(tmp_path: Path) -> None:
     (tmp_path / "below" / "ensio-solver-7-20260101T000000Z").symlink_to(tmp_path / "elsewhere")
     made_run(tmp_path / "below" / ".hidden")
     (tmp_path / "below" / "ensio-empty-8-20260101T000000Z").mkdir()
-    with pytest.raises(en.EnsioError, match="there is no spool in it"):
+    with pytest.raises(en.EnsioError, match="is not a run directory"):
         en.open(tmp_path / "below")
 
 

@@ -125,7 +125,7 @@ def test_a_window_with_few_calls_shows_each_with_its_numbers(run) -> None:
     longest = events[np.flatnonzero(inside)].slowest(1)
     assert drawn["left"][place] == longest.start[0] * 1e-9
     assert drawn["task"][place] == f"rank {longest.rank[0]}"
-    assert drawn["size"][place] == "1000 B (1,000 B)"
+    assert drawn["size"][place] == "1,000 B (1,000 B)"
     assert (fig.x_range.start, fig.x_range.end) == (0.02, 0.06)
     assert (fig.y_range.start, fig.y_range.end) == (3.5, 0.5)
 
@@ -159,6 +159,24 @@ def test_threads_and_inner_calls_do_not_hide_each_other(tmp_path: Path) -> None:
     )
     assert low[outer] < low[inner] < high[inner] < high[outer] <= low[other]
     assert inner > outer  # drawn later, over the outer one
+
+
+def test_many_short_calls_have_no_outlines_that_fill_their_row(tmp_path: Path) -> None:
+    short = [("pwrite", 0.01 + 1e-3 * i, 1e-5, 1) for i in range(200)]
+    few = [("pwrite", 0.01 + 0.05 * i, 1e-5, 1) for i in range(4)]
+    run = run_of(tmp_path / "run", [[*short, ("pread", 0.3, 0.1, 1)], few], lasted_s=1.0)
+    drawn = (
+        diagram_of(viz.trace_diagram(run, (0.0, 0.5))).select_one({"name": "single_calls"}).data_source.data
+    )
+    outlines = {
+        (task, call): set(
+            np.asarray(drawn["outline"])[
+                (np.asarray(drawn["task"]) == task) & (np.asarray(drawn["call"]) == call)
+            ]
+        )
+        for task, call in zip(drawn["task"], drawn["call"], strict=True)
+    }
+    assert outlines == {("rank 0", "pwrite"): {0.0}, ("rank 0", "pread"): {1.0}, ("rank 1", "pwrite"): {1.0}}
 
 
 def test_phases_are_numbered_at_their_beginnings(run) -> None:

@@ -9,6 +9,7 @@ from bokeh.models import Legend, Title
 import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.order_statistics import maximum_distribution
 from ensembles.statistics.extremes.tail_diagnostics import diagnose_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -99,6 +100,11 @@ def test_splitting_shows_the_split() -> None:
     rows = find(picture, "splitting_slowest").renderers[0].data_source.data
     for name in ("low", "median", "high"):
         np.testing.assert_allclose(rows[name], [getattr(one, f"{name}_s") for one in split.splits])
+    assert "Speedup: ratio of the means" in sentences(find(picture, "splitting_slowest"))
+    assert (
+        f"mean {seconds_text(split.splits[1].mean_s)}, speedup {split.splits[1].speedup:.2f}"
+        in rows["text"][1]
+    )
     times = {k: renderer(find(picture, "splitting_times"), f"times_{k}") for k in (1, 4)}
     for one in split.splits:
         t, density = times[one.calls]["t"], times[one.calls]["density"]

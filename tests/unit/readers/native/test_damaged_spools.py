@@ -99,7 +99,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_nothing_at_the_path_and_an_empty_directory_are_told(tmp_path: Path) -> None:
     with pytest.raises(en.EnsioError, match="nowhere cannot be read: No such file"):
         en.open(tmp_path / "nowhere")
-    with pytest.raises(en.EnsioError, match="there is no spool in it"):
+    with pytest.raises(en.EnsioError, match="is not a run directory"):
         en.open(tmp_path)
 
 
