@@ -267,12 +267,12 @@ def call_columns(
     }
 
 
-<<<<<<< HEAD
 def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
     """Return the rectangles of the calls of a layer; ``""``: all."""
     mine = [number for number, name in enumerate(columns["layer"]) if not layer or name == layer]
     return {name: [values[number] for number in mine] for name, values in columns.items()}
-=======
+
+
 def _outlines(row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """Return the opacity of the outlines, which make calls that are shorter than a pixel visible.
 
@@ -284,7 +284,6 @@ def _outlines(row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alph
     _, place = np.unique(row, return_inverse=True)
     crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
     return np.where(short & crowded, 0.0, alpha)
->>>>>>> e30
 
 
 def os_error(number: int) -> str:

@@ -64,9 +64,6 @@ def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
     assert without_data([replace(entry, name="S") for entry in MADBENCH]) == []
 
 
-<<<<<<< HEAD
-def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> None:
-=======
 def test_short_phases_without_data_between_others_have_no_row() -> None:
     totals = [
         entry
@@ -93,8 +90,7 @@ def test_short_phases_without_data_between_others_have_no_row() -> None:
     assert len(rows(totals[:10])[0]) == 10
 
 
-def test_a_long_last_call_is_cut_and_not_the_numbers(phases: Phases) -> None:
->>>>>>> e30
+def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> None:
     result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
     totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
     text = phases_text(phases, totals, 50, result)
