@@ -205,7 +205,8 @@ def _linear(
     words = (title or _TITLE) + _left_out(histogram)
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
-        subtitle(fig, f"Hidden, with less than 5 % of the time (the legend shows them): {', '.join(hidden)}.")
+        why = "waiting, or less than 5 % of the I/O time; click to show"
+        subtitle(fig, f"Hidden ({why}): {', '.join(hidden)}.")
     beyond = sum(histogram.n(call) - histogram.rebinned(call, edges_s).sum() for call in shown)
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"

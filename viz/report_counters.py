@@ -107,6 +107,7 @@ def _interfaces(counters: dict[str, Any]) -> MomentsTable:
     ]
     headers = ("interface", "files", "read", "write", "metadata", "mean task", "slowest task", "rate")
     note = (
+        "Files: all that the interface has counters of, also those that were only opened or asked for. "
         "Times are summed over tasks. The rate is that by the slowest task, metadata included. Counted by "
         f"{counters['tool']}."
     )
@@ -180,7 +181,9 @@ def _by_file_system(run: RunInfo) -> MomentsTable:
     ]
     headers = ("file system", "files", "read", "written", "time")
     return MomentsTable(
-        headers, rows, "By POSIX and STDIO, which reach the storage. Time is summed over tasks."
+        headers,
+        rows,
+        "By POSIX and STDIO, which reach the storage; files of both count twice. Times are sums over tasks.",
     )
 
 

@@ -63,6 +63,7 @@ def facts(
         shown.append((name, bytes_text(total), rates or "summed over tasks"))
     shown += _time_in_io(totals.io_time_ns * _NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
+    on += " with traced calls" if run.info.counters is not None else ""
     shown.append(("calls", f"{table.events:,}", on))
     if table.slowest is not None:
         slowest = table.slowest

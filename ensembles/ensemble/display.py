@@ -71,11 +71,14 @@ def ensemble_html(ensemble: Ensemble) -> str:
 
 
 def durations_svg(ensemble: Ensemble) -> str:
-    """Draw the histogram of an ensemble on a logarithmic axis; nothing without two different durations."""
+    """Draw the histogram of an ensemble on a logarithmic axis; of equal durations, return a sentence."""
     if ensemble.n < 2 or ensemble.counted.min_s.min() <= 0:
         return ""
     if ensemble.counted.min_s.min() == ensemble.counted.max_s.max():
-        return ""
+        of = f" of {ensemble.name}" if ensemble.name else ""
+        each = seconds_text(float(ensemble.counted.max_s.max())) + ("/MiB" if ensemble.per == "MiB" else "")
+        sentence = f"Each of {count_text(ensemble.n, 'call')}{of} took {each}."
+        return f"<p>{escaped(sentence)}</p>"
     octaves = float(np.log2(ensemble.counted.max_s.max() / ensemble.counted.min_s.min()))
     found = ensemble.histogram(bins=int(np.clip(_MOST_BARS / octaves, 1, 32)))
     unit = "/MiB" if ensemble.per == "MiB" else ""

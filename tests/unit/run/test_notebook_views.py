@@ -68,6 +68,9 @@ def test_an_ensemble_shows_a_histogram(run: en.Run) -> None:
     assert "<svg" in shown
     assert is_harmless(shown)
     assert "<svg" not in en.Ensemble([0.0, 1.0])._repr_html_()
+    alike = en.Ensemble([2.0, 2.0, 2.0], name="read")._repr_html_()
+    assert "Each of 3 calls of read took 2.00 s." in alike
+    assert "<svg" not in alike
 
 
 def test_a_diagnosis_and_a_comparison_show_their_text(run: en.Run) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bokeh.models import HoverTool, Legend
+from bokeh.models import HoverTool, Legend, Title
 from bokeh.plotting import figure
 from made_runs import run_of
 
@@ -117,6 +117,9 @@ def test_calls_that_take_little_time_are_hidden_on_linear_axes_only(run) -> None
         items = viz.histogram(run, scale=scale).select_one(Legend).items
         shown[scale] = {item.label.value.split(" ")[0] for item in items if item.renderers[0].visible}
     assert shown == {"linear": {"pwrite", "pread"}, "log": {"pwrite", "pread", "open"}}
+    for scale in ("linear", "log"):
+        said = [title.text for title in viz.histogram(run, scale=scale).select({"type": Title})]
+        assert any("Hidden (" in text and "): open (n = " in text for text in said) == (scale == "linear")
 
 
 def test_few_very_long_calls_do_not_squeeze_the_linear_picture() -> None:

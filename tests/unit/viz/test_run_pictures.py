@@ -219,6 +219,14 @@ def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
     assert [fig.name for fig in of_events.children] == ["size_duration_write"]
 
 
+def test_the_title_of_an_access_map_has_the_end_of_a_long_path(tmp_path: Path) -> None:
+    path = "/scratch/" + 20 * "of-many-parts/" + "the-last.dat"
+    run = run_of(tmp_path / "run", [[("pwrite", 0.1, 0.1, 1000)]], path=path)
+    title = viz.access_map(run).children[0].title.text
+    assert max(map(len, title.splitlines())) < 100
+    assert "the-last.dat: bytes by offset" in title.replace("\n", " ")
+
+
 def test_access_map_has_the_bytes_of_each_offset(synthetic) -> None:
     picture = viz.access_map(synthetic)
     assert labels(find(picture, "access_by_time")) == ["written by posix: 160 MiB", "read by posix: 160 MiB"]
