@@ -109,7 +109,7 @@ def access_map(
     'Accesses of /scratch/synthetic/shared.dat: bytes by offset and time'
     """
     found, path = _found(data, file, layer)
-    # The end of a path tells files apart, and its beginning is as long as a title.
+    # The end of a path distinguishes files; its beginning may be as long as a title.
     name = (
         plain_path(path if len(path) <= _MOST_PATH else f"...{path[3 - _MOST_PATH :]}")
         if path

@@ -100,7 +100,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _taken(parser: argparse.ArgumentParser) -> str:
-    """Return the arguments that are no options, as in the usage."""
+    """Return the arguments apart from its options, as in the usage."""
     named = [
         (str(action.metavar or action.dest), action.nargs)
         for action in parser._actions

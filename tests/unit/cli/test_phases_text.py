@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from made_runs import run_of
 
 import ensembles as en
 from ensembles.cli.main import main
@@ -203,3 +204,12 @@ def test_the_help_names_every_model(capsys: pytest.CaptureFixture[str]) -> None:
     told = " ".join(capsys.readouterr().out.split()).replace("- ", "-")  # lines are folded there too
     for model in (Path(__file__).parents[3] / "testbed" / "models").glob("*.toml"):
         assert f" {model.stem}," in told
+
+
+def test_the_calls_of_ranks_include_waiting(
+    btio: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = run_of(tmp_path / "alone", [[("pwrite", 0.1, 0.1, 1000)]])
+    for path, waits in ((btio, True), (alone.path, False)):
+        assert main(["ranks", str(path)]) == 0
+        assert ("Calls that wait for other tasks are among" in capsys.readouterr().out) == waits

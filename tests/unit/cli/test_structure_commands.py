@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands_here import executed
-from made_runs import run_of
 
 import ensembles as en
-from ensembles.cli.main import main
 from ensembles.model.c_layout import CONSTANTS, EVENT
 from ensembles.model.events import Call
 from ensembles.structure.phases.detect import detect_phases, phase_index
@@ -248,14 +246,3 @@ def test_ordinals_are_of_one_layer_and_name_the_others(tmp_path: Path) -> None:
     )
     other = told("ordinals", run, "--op", "write", "--layer", "stdio")
     assert [entry["median_s"] for entry in other["ordinals"]] == pytest.approx([1e-6] * 20)
-
-
-def test_the_calls_of_ranks_include_waiting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    io = [("pwrite", 0.1, 0.1, 1000)]
-    sentence = (
-        "Calls that wait for other tasks are among the calls; their time is waiting, and not in I/O time."
-    )
-    for name, calls in (("alone", io), ("waits", [*io, ("MPI_Barrier", 0.3, 0.1, 0)])):
-        run = run_of(tmp_path / name, [calls, calls])
-        assert main(["ranks", str(run.path)]) == 0
-        assert (sentence in " ".join(capsys.readouterr().out.split())) == (name == "waits")

@@ -268,7 +268,7 @@ def test_per_mib_a_summary_is_right_within_its_bins(profile: en.Run) -> None:
 
 def test_statements_about_a_summary_say_that_phases_are_not_known(profile: en.Run) -> None:
     ensemble = profile.ensemble(op="write")
-    assert "too narrow" in ensemble.moments().notes[0]
+    assert any("too narrow" in note for note in ensemble.moments().notes)
     assert ensemble.quantiles()[0.5].low > 0
     with pytest.raises(en.EnsioError, match="the task that made each call"):
         _ = ensemble.successive
