@@ -30,6 +30,8 @@ HINTS = {
     "time": "10..20",
     "duration": "10ms..",
     "offset": "1GiB..2GiB",
+    "region": "checkpoint",
+    "site": "*write_restart*",
     "phase": "3",
     "ordinal": "4-8",
 }

@@ -220,7 +220,7 @@ class Explorer:
             button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
             button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 190),
             button("Whole run", "whole", lambda: self._look(_whole), 100),
-            button("Modes of the marked calls", "modes", self._show_modes, 180),
+            button("Modes and tail of the marked calls", "modes", self._show_modes, 230),
             *(
                 [button("Compare both runs", "compare", self._show_comparison, 140)]
                 if len(self.runs) > 1

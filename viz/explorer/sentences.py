@@ -15,7 +15,7 @@ from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Interval, View
 from ensembles.viz.single_calls import Window
 
-OF_ALL = "No call is marked: these are modes of the calls that the filters select."
+OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
 NO_MARK = "No call is marked: the window has all calls that the filters select."
 WHOLE_RUN = "of the whole run, whatever the filters"
 
@@ -117,7 +117,7 @@ def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
-    """Return the modes of the marked calls, and what was left out.
+    """Return the modes of the marked calls, the slowest of one call of each task, and what was left out.
 
     Raises
     ------
@@ -127,4 +127,6 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
     if not calls.count:
         return calls.reading or "There is no call."
     ensemble = ensemble_of(shown, calls, view)
-    return "\n".join([*(f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes), str(ensemble.modes())])
+    notes = [f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes]
+    tail = str(ensemble.tail(max(shown.run.tasks, 1)))
+    return "\n".join([*notes, str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])

@@ -16,7 +16,10 @@ from urllib.parse import urlencode
 from ensembles.model.errors import EnsioError
 from ensembles.model.filters import parse_durations, parse_list, parse_numbers, parse_offsets, parse_times
 
-FILTERS = ("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset", "phase", "ordinal")
+FILTERS = (
+    *("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset"),
+    *("region", "site", "phase", "ordinal"),
+)
 """Filters of the explorer, named as on the command line."""
 
 _MOST_CHARACTERS = 1000

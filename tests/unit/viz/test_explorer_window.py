@@ -6,8 +6,9 @@ import html
 import json
 import shlex
 import subprocess
+import tarfile
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import View
 
 MIB = 1 << 20
+RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.01, 8 * MIB, 0), ("pwrite", 0.6058, 0.01, MIB, 16 * MIB)],
     [("open", 0.0, 0.02, 0), ("pwrite", 0.58, 0.02, MIB, 8 * MIB), ("pwrite", 0.6, 0.3, 4 * MIB, 9 * MIB)],
@@ -198,11 +200,43 @@ def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, 
     assert f"{modes['n']:,} calls" in text
     for each in modes["modes"]:
         assert seconds_text(each["t_s"]) in text
+    assert main(["tail", *words[2:], "--tasks", str(waiting.run.tasks), "--json"]) == 0
+    tail = json.loads(capsys.readouterr().out)
+    assert f"The slowest of {waiting.run.tasks} calls" in text
+    if tail["refused"]:
+        assert tail["refused"] in " ".join(text.split())
+    else:
+        between = f"{seconds_text(tail['low_s'])} to {seconds_text(tail['high_s'])}"
+        assert f"{between} with probability 90 %" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("regions", {"region": "work"}),
+        ("regions", {"region": "inner"}),
+        ("flights-ompio", {"site": "overlap+0x121a"}),
+    ],
+)
+def test_filters_by_region_and_call_site_are_those_of_the_command(
+    name: str, given: dict[str, str], tmp_path: Path
+) -> None:
+    with tarfile.open(RUNS / f"{name}.tar.xz") as archive:
+        archive.extractall(tmp_path)
+    shown = Shown(ensembles.open(tmp_path / name))
+    chosen = shown.run.select(**given)
+    assert 0 < len(chosen) < len(shown.run.events)
+    document, explorer = explore(shown, urlencode(given))
+    assert explorer._panels[0].of_marked.count == len(chosen)
+    ((option, text),) = given.items()
+    assert explorer.view.command("run") == f"ensio events run --{option} {shlex.quote(text)}"
+    assert f"{option}={text!r}" in explorer.view.python("run")
+    assert document.select_one({"name": f"filter_{option}"}).value == text
 
 
 def test_a_long_path_keeps_its_end() -> None:
     assert end_of("/a/short/path") == "/a/short/path"
-    shown = end_of("/work/main/.venv/lib/python3.11/site-packages/darshan/examples/dxt.darshan")
+    shown = end_of("/home/user/.venv/lib/python3.11/site-packages/darshan/examples/dxt.darshan")
     assert shown == "…/examples/dxt.darshan"
     assert end_of("x" * 40 + "/y") == "…/y"
     assert end_of("x" * 40) == "…" + "x" * 27
