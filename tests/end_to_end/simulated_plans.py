@@ -37,6 +37,10 @@ class HandmadePlan:
     def tasks(self) -> int:
         return len(self.rows)
 
+    @property
+    def operations(self) -> int:
+        return sum(map(len, self.rows))
+
     def write(self, path: Path, directory: Path, seed: int) -> None:
         calls = sorted({row[1] for rows in self.rows for row in rows} - {BOX})
         lines = [f"seed {seed}", f"tasks {self.tasks}", f"tasks_per_node {self.tasks_per_node}"]

@@ -39,7 +39,8 @@ class MorePictures:
     def __init__(self, explorer: Explorer) -> None:
         self._explorer = explorer
         self._about = Div(name="about_more", sizing_mode="stretch_width")
-        self._picture = column(sizing_mode="stretch_width", name="more_pictures")
+        self._none = Div(visible=False)  # a column without anything in it is refused
+        self._picture = column(self._none, sizing_mode="stretch_width", name="more_pictures")
         buttons = [
             self._button("Layers above each other", "by_layer", self._layers, 180),
             self._button("Storage targets", "targets", self._targets, 130),
@@ -53,7 +54,7 @@ class MorePictures:
 
     def clear(self) -> None:
         """Remove the picture."""
-        self._about.text, self._picture.children = "", []
+        self._about.text, self._picture.children = "", [self._none]
 
     def _button(self, label: str, name: str, draw: Callable[[Events, Any], Any], width: int) -> Button:
         def clicked() -> None:
@@ -67,7 +68,7 @@ class MorePictures:
                 return
             which = "marked" if explorer.view.is_marked else "shown"
             self._about.text = f"<p>Of {count_text(len(events), f'{which} call')}:</p>"
-            self._picture.children = [] if picture is None else [picture]
+            self._picture.children = [self._none if picture is None else picture]
 
         button = Button(label=label, name=f"draw_{name}", width=width)
         button.on_click(clicked)

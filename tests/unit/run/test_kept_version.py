@@ -13,6 +13,8 @@ from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.ensemble.main_group import CallGroups
 from ensembles.model.events import Call, Events
+from ensembles.model.layouts import Layouts
+from ensembles.model.lustre import Component, Striping
 from ensembles.model.regions import RegionTable
 from ensembles.passes.kept import VERSION, is_kept, restore, to_bytes
 from ensembles.passes.summary import Summary
@@ -58,6 +60,7 @@ from ensembles.summaries.regiontimes import RegionTimes
 from ensembles.summaries.requests import Requests
 from ensembles.summaries.runtotals import RunTotals
 from ensembles.summaries.sizes import SizeTable
+from ensembles.summaries.target_load import TargetLoad
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.task_order import TaskTimes
 
@@ -143,6 +146,9 @@ MADE = {
     SitesByDuration: partial(SitesByDuration, [1500.0]),
     SizeTable: SizeTable,
     StridedReads: StridedReads,
+    TargetLoad: partial(
+        TargetLoad, Layouts({1: Striping((Component(0, None, 1 << 12, 2, targets=(0, 1)),))}), "posix"
+    ),
     TaskTimes: partial(TaskTimes, RANKS),
     TopLevelCalls: TopLevelCalls,
     TotalsBy: partial(TotalsBy, "file"),

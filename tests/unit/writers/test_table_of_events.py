@@ -78,7 +78,7 @@ def test_a_wide_call_has_two_lines() -> None:
     assert max(map(len, table)) <= WIDTH
     assert len(table) == 8
     assert table[4].split()[:2] == ["123456", "0"]
-    assert table[5].split() == ["1125899906842625", "B", "1099511627777", "B", "7", "B", "1"]
+    assert table[5].split() == ["1,125,899,906,842,625", "B", "1,099,511,627,777", "B", "7", "B", "1"]
 
 
 def test_a_wider_block_gets_its_own_heading() -> None:
