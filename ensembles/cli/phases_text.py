@@ -312,8 +312,8 @@ def _narrowings(columns: dict[str, list[str]]) -> Iterator[Callable[[], object]]
         columns.update(cells)
 
     yield lambda: None
-    yield lambda: columns.pop("share", None)
     yield lambda: replace(_LAST, "last", str)
+    yield lambda: columns.pop("share", None)
     yield lambda: replace("last", "last", lambda last: last.replace(" MPI_File_", " "))
     yield lambda: columns.pop("tasks", None)
     yield lambda: columns.pop("idle" if "messages" in columns else "", None)
