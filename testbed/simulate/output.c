@@ -59,9 +59,8 @@ int64_t *output_number(const struct output *output, const char *name)
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", output->folder, name);
     const int descriptor = open(path, O_RDWR | O_CLOEXEC);
-    void *number = descriptor < 0
-                       ? MAP_FAILED
-                       : mmap(NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    void *number =
+        descriptor < 0 ? MAP_FAILED : mmap(NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (number == MAP_FAILED)
         refuse(output, name);
     close(descriptor);
