@@ -65,6 +65,7 @@ class FileUses(Summary):
     columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
     requires = RANK_ORDER
     results = ("table",)
+    meaning = 1
 
     def __init__(self, phases: Phases | None) -> None:
         self._phases = phases

@@ -25,9 +25,10 @@ import numpy as np
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
-VERSION = 9
+VERSION = 8
 """Version of the bytes and of what they mean. Raise it if a summary that is kept changes its results or its
-attributes: results of other versions are computed again."""
+attributes: results of other versions are computed again. If one kind of summary changes, a larger
+`Summary.meaning` is enough."""
 
 MOST_BYTES = 10 << 20
 """Longer results are not kept, bytes."""
@@ -105,7 +106,11 @@ def _described(thing: Any) -> str:
         return f"{_name(type(thing))}({', '.join(values)})"
     if callable(thing) and hasattr(thing, "__qualname__"):
         owner = getattr(thing, "__self__", None)  # a bound method
-        return _name(thing) if owner is None or isinstance(owner, type) else _bound(thing, owner)
+        kind = thing if isinstance(thing, type) else owner
+        if owner is not None and not isinstance(owner, type):
+            return _bound(thing, owner)
+        meaning = getattr(kind, "meaning", 0)
+        return f"{_name(thing)}@{meaning}" if meaning else _name(thing)
     attributes = getattr(thing, "described", None)
     if attributes is None:
         raise NotKept(f"{type(thing).__name__} cannot be described")

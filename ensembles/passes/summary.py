@@ -108,7 +108,9 @@ class Summary(Protocol):
     results : tuple of str
         Attributes that a pass fills and from which the results are read: plain values, arrays, and parts that
         name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
-        the summary is not kept. A change of their meaning needs a new `ensembles.passes.kept.VERSION`.
+        the summary is not kept.
+    meaning : int
+        Raised when what the results mean changes: kept ones of a smaller number are computed again. Default: 0.
     result_types : tuple of type
         Named tuples and data classes among their values.
     """
@@ -116,6 +118,7 @@ class Summary(Protocol):
     columns: tuple[str, ...] | None = None
     requires: Requirement = RANK_ORDER
     results: tuple[str, ...] = ()
+    meaning: int = 0
     result_types: tuple[type, ...] = ()
 
     @abstractmethod

@@ -16,8 +16,9 @@ from ensembles.model.events import Call, Events
 from ensembles.model.layouts import Layouts
 from ensembles.model.lustre import Component, Striping
 from ensembles.model.regions import RegionTable
-from ensembles.passes.kept import VERSION, is_kept, restore, to_bytes
-from ensembles.passes.summary import Summary
+from ensembles.passes.group import SummaryRequest
+from ensembles.passes.kept import VERSION, is_kept, key_of, restore, to_bytes
+from ensembles.passes.summary import Summary, ignoring_run
 from ensembles.run.information import sums_requests
 from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
@@ -236,3 +237,12 @@ def test_another_meaning_has_another_version():
             f"the version before are not taken, and write the new digests into {DIGESTS.name}:\n{told}"
         )
     assert known["version"] == VERSION, f"write the digests of the new version into {DIGESTS.name}:\n{told}"
+
+
+def test_results_of_one_kind_can_have_another_meaning(monkeypatch):
+    before = key_of(SummaryRequest(FileUses.for_run))
+    other = key_of(SummaryRequest(ignoring_run(EventCount)))
+    monkeypatch.setattr(FileUses, "meaning", FileUses.meaning + 1)
+    assert key_of(SummaryRequest(FileUses.for_run)) != before
+    monkeypatch.setattr(EventCount, "meaning", 1)
+    assert key_of(SummaryRequest(ignoring_run(EventCount))) != other
