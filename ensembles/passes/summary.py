@@ -110,7 +110,7 @@ class Summary(Protocol):
         name their ``results``. They are kept for later commands (`ensembles.passes.kept`). Default: none, and
         the summary is not kept.
     meaning : int
-        Raised when what the results mean changes: kept ones of a smaller number are computed again. Default: 0.
+        Raised when results get another meaning: kept ones of a smaller number are computed again. Default: 0.
     result_types : tuple of type
         Named tuples and data classes among their values.
     """
