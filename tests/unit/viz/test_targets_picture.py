@@ -210,7 +210,7 @@ def test_the_explorer_draws_layers_in_lanes_and_calls_inside_others(run: Run) ->
 def test_the_explorer_draws_layers_and_targets_of_the_marked_calls_when_asked(run: Run) -> None:
     explorer = Explorer(shown_runs(run), View())
     drawn = find(explorer.layout, "more_pictures")
-    assert drawn.children == []
+    assert drawn.children == [explorer._more._none]
     press(explorer, "draw_by_layer")
     fig = find(drawn, "trace_diagram_posix")
     assert fig.x_range is find(explorer.layout, "explorer_trace").x_range
@@ -222,7 +222,7 @@ def test_the_explorer_draws_layers_and_targets_of_the_marked_calls_when_asked(ru
     read = find(drawn, "targets_totals").renderers[0].data_source.data["read_text"]
     assert next(iter(read)) == "1.00 MiB"
     explorer.look(View(filters={"op": "read"}))
-    assert drawn.children == []
+    assert drawn.children == [explorer._more._none]
 
 
 def press(explorer: Explorer, name: str) -> None:
