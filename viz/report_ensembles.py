@@ -8,6 +8,7 @@ from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
+from ensembles.ensemble.main_ensemble import note_left_out
 from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
@@ -125,7 +126,7 @@ def _ensembles(
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
     for ensemble, left_out in zip(found, notes, strict=True):
-        ensemble.notes[:0] = left_out
+        note_left_out(ensemble, left_out)
     return list(found)
 
 

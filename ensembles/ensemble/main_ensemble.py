@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.ensemble.from_run import ensemble_from_run
@@ -35,8 +36,13 @@ def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Se
     """
     chosen, notes = main_group(run, selection)
     ensemble = ensemble_from_run(run, chosen, per)
-    ensemble.notes[:0] = notes
-    ensemble.left_out = tuple(notes)
+    note_left_out(ensemble, notes)
     if per == "call" and chosen.quantity == "duration":
         ensemble._why_not_split = Reason(run, chosen)
     return chosen, ensemble
+
+
+def note_left_out(ensemble: Ensemble, notes: Sequence[str]) -> None:
+    """Let an ensemble, and what is computed from it, say which calls were left out (`main_group`)."""
+    ensemble.notes[:0] = notes
+    ensemble.left_out = tuple(notes)

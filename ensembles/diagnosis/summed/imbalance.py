@@ -56,7 +56,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     return summed_finding(
         case,
         "imbalance",
-        f"{len(tasks)} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean",
+        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean",
         advice,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},

@@ -31,8 +31,8 @@ BLOCK_BYTES = 8 * CONSTANTS["ENSIO_BLOCK_BINS"]
 MAGIC = CONSTANTS["ENSIO_SPOOL_MAGIC"].to_bytes(8, "little")
 
 READABLE = (
-    "name a run directory of ensio run, a Darshan log (.darshan), an OTF2 archive (.otf2) or a folder of "
-    "Recorder"
+    "name a run directory of ensio run, a trace.h5, or a trace of another tool (docs/user/importing.md), "
+    "such as a Darshan log (.darshan), an OTF2 archive (.otf2) or a folder of Recorder"
 )
 """What can be opened, for errors."""
 
