@@ -305,7 +305,7 @@ class SummedCalls(Calls):
             self._counted = counted_by_class(self.bins)
         return self._counted
 
-    def access_map(self) -> tuple[OffsetMap | None, str]:
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         return self.offsets, self.path
 
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
