@@ -26,7 +26,7 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerValue:
     Returns
     -------
     ExplorerValue
-        The value of a cell. ``marked`` are the calls that are marked with the mouse, ``view`` is what is
+        The value of a cell. ``marked`` are the calls that are marked with the mouse (all that are shown, if none is), ``view`` is what is
         shown.
 
     Raises

@@ -103,14 +103,14 @@ def _flights(run: Run) -> list[Shown]:
 
 
 def _selections(run: Run, calls: Sequence[Call]) -> tuple[list[Selection], list[list[str]]]:
-    """Return the selection of each function, of one size class as for commands, and what was left out."""
+    """Return the selection of each function, of the size class with most time, and what was left out."""
     selections, notes = [], []
     for call in calls:
         chosen = Selection.parse(call=call.name, layer=call.layer).for_run(run, from_summary=True)
         left_out: list[str] = []
         # Without the recorder's summary, a long run would be read once more for each function.
         if run.reading.has_summary or not is_long(run):
-            chosen, left_out = main_group(run, chosen)
+            chosen, left_out = main_group(run, chosen, by="time")
         selections.append(chosen)
         notes.append(left_out)
     return selections, notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -163,6 +164,9 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.comparison.text import comparisons_text
 
         print_coloured(comparisons_text(found))
+    places = [{os.path.realpath(path) for path in group} for group in groups]
+    for path in sorted(set.intersection(places[0], set.union(*places[1:]))):
+        warn(f"note: {path} is in both groups: a run is the same as itself")
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
         warn(f"note: {note}")
     is_whole = selection == type(selection)()

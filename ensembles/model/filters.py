@@ -130,6 +130,8 @@ def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[st
     for name in chosen:
         if not name or (known is not None and name not in known):
             remedy = suggestion(name, known, "it is one of") if known else "give a name"
+            if what == "op" and remedy.startswith("it is one of"):
+                remedy += "; a function, such as fsync, is chosen by --call"
             raise EnsioError(f'there is no {what} "{name}": {remedy}')
     return chosen
 

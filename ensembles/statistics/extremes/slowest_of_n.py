@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import (
     SLOW_CALLS,
@@ -46,7 +47,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(Printed):
     """Prediction of the slowest of N new calls.
 
     Attributes

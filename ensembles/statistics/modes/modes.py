@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
@@ -81,7 +82,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Modes:
+class Modes(Printed):
     """Modes of an ensemble, in the order of their durations.
 
     Each call is in one mode, bump or spread: their weights and shares add up to 1.
