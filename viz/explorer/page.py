@@ -14,7 +14,7 @@ from typing import Any
 from bokeh.document import Document
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
+from bokeh.models.widgets import Button, Div, Select, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
@@ -23,7 +23,15 @@ from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
-from ensembles.viz.explorer.layout import HINTS, LINK_JS, arranged, button, copy_buttons, end_of, heading
+from ensembles.viz.explorer.layout import (
+    LINK_JS,
+    arranged,
+    button,
+    copy_buttons,
+    end_of,
+    filter_fields,
+    heading,
+)
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, WHOLE_RUN, modes_text_of
@@ -38,7 +46,7 @@ from ensembles.viz.explorer.tables import (
     finding_columns,
     phase_columns,
 )
-from ensembles.viz.explorer.view import FILTERS, View
+from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.theme import widget_filter
@@ -100,16 +108,7 @@ class Explorer:
         self.painted = ColumnDataSource({"views": []}, name="painted")
         self.painted.on_change("data", lambda attribute, old, new: self.complete())
         self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
-        self._inputs = {
-            name: TextInput(
-                title=name,
-                value=view.filters.get(name, ""),
-                placeholder=HINTS[name],
-                width=110,
-                name=f"filter_{name}",
-            )
-            for name in FILTERS
-        }
+        self._inputs = filter_fields(view)
         for name, field in self._inputs.items():
             field.on_change("value", self._filter(name))
         self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)

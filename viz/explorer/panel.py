@@ -55,7 +55,10 @@ class Panel:
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
         self.rates = Rates(self.calls, times, f"explorer_rates{more}")
         self.durations: Durations = Durations(
-            self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
+            self.calls,
+            f"explorer_histogram{more}",
+            None if beside is None else beside.durations,
+            view.per_byte,
         )
         ticker = self.rates.figure.xaxis[0].ticker
         assert isinstance(ticker, Ticker)
@@ -179,9 +182,8 @@ class Panel:
         if box is None:
             return
         low, high = sorted((box["x0"], box["x1"]))
-        least = max(0.0, round(low, 9))
-        durations = least, max(round(high, 9), least + 1e-9)
-        self._look(lambda view: view.marking(durations_s=durations))
+        marks = self.durations.range(low, high)
+        self._look(lambda view: view.marking(**marks))
 
     def _mark_offsets(self, event: Event) -> None:
         box = _rectangle(event)

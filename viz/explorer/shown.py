@@ -16,6 +16,7 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.filters import within_rates
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -243,6 +244,8 @@ class Shown:
         if view.durations_s is not None:
             low, high = (round(end * 1e9) for end in view.durations_s)
             chosen &= (events.duration >= low) & (events.duration < high)
+        if view.rates is not None:
+            chosen &= within_rates(events.moved, events.duration, [view.rates])
         if view.offsets is not None:
             chosen &= (events.offset >= view.offsets[0]) & (events.offset < view.offsets[1])
         if view.marks:
