@@ -47,14 +47,18 @@ def arranged(panels: Sequence[Panel]) -> list[Any]:
     for panel in panels:
         name = plain(panel.shown.run.path)[-40:]
         panel.diagram.name_run(panel.shown.run.path)
-        retitle(panel.rates.figure, f"Rate of all tasks of {name}")
+        panel.rates.name_run(name)
         retitle(panel.durations.figure, f"{panel.durations.name} of {name}: drag over a peak to mark calls")
     first, second = panels
     return [
         first.diagram.figure,
         second.diagram.figure,
-        first.rates.figure,
-        second.rates.figure,
+        *(
+            panel.rates.figures[direction]
+            for direction in ("", "write", "read")
+            for panel in panels
+            if direction in panel.rates.figures
+        ),
         first.durations.figure,
         second.durations.figure,
         *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),

@@ -336,7 +336,8 @@ class Explorer:
         for each in shown:
             panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
             if not self._in_page:  # the page of a server has the buttons of legends
-                add_legend_buttons(panels[-1].rates.figure)
+                for fig in panels[-1].rates.figures.values():
+                    add_legend_buttons(fig)
         self._panels = panels
         self._more.clear()
         self._mark()

@@ -60,7 +60,7 @@ class Panel:
             None if beside is None else beside.durations,
             view.per_byte,
         )
-        ticker = self.rates.figure.xaxis[0].ticker
+        ticker = next(iter(self.rates.figures.values())).xaxis[0].ticker
         assert isinstance(ticker, Ticker)
         self._ticker = self.diagram.figure.xaxis.ticker = ticker
         self._times, self._more = times, more
@@ -68,7 +68,9 @@ class Panel:
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
         self.diagram.window.on_change("data", self._zoomed)
-        for fig in (self.diagram.figure, self.rates.figure, self.durations.figure):
+        for fig in self.rates.figures.values():
+            fig.xaxis.ticker = ticker
+        for fig in (self.diagram.figure, *self.rates.figures.values(), self.durations.figure):
             fig.on_event(Reset, lambda _: self._look(_reset))
 
     def _draw_offsets(self) -> None:
@@ -86,7 +88,8 @@ class Panel:
     @property
     def figures(self) -> list[figure]:
         """The pictures, from top to bottom."""
-        some = [self.diagram.figure, self.rates.figure, self.offsets.figure, self.durations.figure]
+        rates = self.rates.figures.values()
+        some = [self.diagram.figure, *rates, self.offsets.figure, self.durations.figure]
         return [fig for fig in some if fig is not None]
 
     def mark(self, view: View) -> None:

@@ -244,7 +244,7 @@ def test_a_long_path_keeps_its_end() -> None:
 
 def test_linked_axes_of_time_have_the_same_ticks(shown: Shown) -> None:
     panel = explore(shown)[1]._panels[0]
-    figures = (panel.diagram.figure, panel.rates.figure, panel.offsets.figure)
+    figures = (panel.diagram.figure, *panel.rates.figures.values(), panel.offsets.figure)
     assert len({fig.xaxis[0].ticker.id for fig in figures}) == 1
     assert all(fig.xgrid[0].ticker is None for fig in figures)  # those of the axis
 
