@@ -96,7 +96,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._in_page, self._awaits_causes = in_page, False
+        self._in_page = in_page
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
@@ -274,8 +274,9 @@ class Explorer:
         if version == self._version:
             return
         self._version = version
-        if self._awaits_causes and self.shown.knows_causes:
+        if self._examine.visible and (self.shown.knows_causes or self.shown.examines):
             self._fill_causes()
+        self._examine.visible = not self.shown.knows_causes
         try:
             with self.shown.answering(quiet_s=0.0):
                 self._renew()
@@ -350,7 +351,7 @@ class Explorer:
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
             self._findings.widget.visible = self._structure.visible = False
-            if self.shown.knows_causes:
+            if self.shown.knows_causes or self.shown.examines:
                 self._fill_causes()
         self._examine.visible = not self.shown.knows_causes
 
@@ -406,15 +407,13 @@ class Explorer:
         """Fill the tables of findings, phases and call indices."""
         try:
             self.shown.find_causes()
-            if not self.shown.knows_causes and self.shown.is_large:
+            if not self.shown.knows_causes:
                 self._doubts.text = "<p>The run is being examined for causes.</p>"
-                self._awaits_causes = True
                 return
             causes = self.shown.causes
         except EnsioError as error:
             self._say(str(error))
             return
-        self._awaits_causes = False
         found = causes.diagnosis.findings
         self._findings.fill(finding_columns(found))
         self._findings.fit(_MOST_FINDINGS)

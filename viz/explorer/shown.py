@@ -81,6 +81,8 @@ class Shown:
         When a reader last asked, by `time.monotonic`.
     is_part : bool
         Whether calls of some ranks only, or those so far, are held.
+    examines : bool
+        Whether causes are being examined without being asked for.
     is_large : bool
         Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
@@ -90,7 +92,7 @@ class Shown:
         The run was recorded without events, or cannot be read.
     """
 
-    is_growing = is_large = is_part = False
+    is_growing = is_large = is_part = examines = False
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
