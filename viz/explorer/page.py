@@ -47,14 +47,15 @@ from ensembles.viz.explorer.tables import (
     phase_columns,
 )
 from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.working import Working
 from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3
-_FIRST_PARTS, _FIRST_PICTURES = 3, 1
-"""Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
+_FIRST_PARTS, _FIRST_PICTURES = 4, 1
+"""Sign of work, filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
 _WRAP = {"flex-wrap": "wrap"}
@@ -96,7 +97,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._in_page = in_page
+        self._in_page, self._working = in_page, Working()
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
@@ -135,6 +136,7 @@ class Explorer:
         )
         self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
         self.layout = column(
+            self._working.sign,
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
@@ -172,6 +174,7 @@ class Explorer:
         for widget in self.layout.select({"type": Widget}):
             if isinstance(widget, Widget) and not isinstance(widget, Div):
                 widget.stylesheets = [*widget.stylesheets, _FILTER]
+        self._working.watch_widgets(self.layout, [*self._tables.values(), self._slowest])
         self._later = self.layout.children[_FIRST_PARTS:] if in_stages else []
         if in_stages:
             self.layout.children = [*self.layout.children[:_FIRST_PARTS], Div(text=_FOLLOWS)]
@@ -297,6 +300,11 @@ class Explorer:
         # The picture of offsets may have come: others stay, since they may be in use.
         if not self._later and len(pictures := arranged(self._panels)) != len(self._pictures.children):
             self._pictures.children = pictures
+            self._watch()
+
+    def _watch(self) -> None:
+        for panel in self._panels:
+            self._working.watch_figures(panel.figures, [panel.diagram.window])
 
     def _notes(self) -> list[str]:
         return [note for each in self._panels for note in (*each.shown.notes, *each.shown.run.notes)]
@@ -340,6 +348,7 @@ class Explorer:
                 for fig in panels[-1].rates.figures.values():
                     add_legend_buttons(fig)
         self._panels = panels
+        self._watch()
         self._more.clear()
         self._mark()
         panels[0].diagram.zoom(view)

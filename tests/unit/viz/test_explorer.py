@@ -557,7 +557,11 @@ def test_small_reads_are_seen_under_large_writes_of_each_run(tmp_path: Path) -> 
     assert rates.source.data["read"].max() == pytest.approx(8, rel=0.01)  # KiB/s
     scaled_to = [set(fig.y_range.renderers) for fig in rates.figures.values()]
     assert not scaled_to[0] & scaled_to[1]
-    drawn = {fig.name: " ".join(fig.title.text.split()) for fig in explorer._pictures.children if "rates" in fig.name}
+    drawn = {
+        fig.name: " ".join(fig.title.text.split())
+        for fig in explorer._pictures.children
+        if "rates" in fig.name
+    }
     assert list(drawn) == ["explorer_rates", "explorer_rates_read", "explorer_rates_beside"]
     assert drawn["explorer_rates_read"].startswith("Read rate of all tasks of ")
     assert drawn["explorer_rates_beside"].startswith("Read rate of all tasks of ")

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import importlib.util
 import io
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -166,6 +167,47 @@ def test_a_rectangle_marks_calls(opened) -> None:
     found(page, "1 call is marked, of 1 of 2 ranks")
     page.get_by_role("button", name="Clear the marked calls").click()
     found(page, "5 calls are shown")
+
+
+IS_SHOWN = """(wanted) => {
+    const [view] = Bokeh.index.query((each) => each.model.name === 'working');
+    return getComputedStyle(view.el).visibility === wanted;
+}"""
+
+
+@pytest.mark.parametrize("gesture", ["mark", "zoom", "filter", "row", "button"])
+def test_work_that_takes_long_is_shown_until_it_is_done(opened, link, gesture: str) -> None:
+    """The server is stopped for a while: the page shows the sign without it."""
+    page = opened("" if gesture != "button" else "&marked-ranks=0..0")
+    page.wait_for_function(IS_SHOWN, arg="hidden")
+    link.server.send_signal(signal.SIGSTOP)
+    try:
+        if gesture == "mark":
+            drag(page, "explorer_trace", (0.1, -0.4), (0.6, 0.4))
+        elif gesture == "zoom":
+            page.evaluate("Bokeh.documents[0].get_model_by_name('explorer_trace').x_range.end = 0.5")
+        elif gesture == "filter":
+            page.get_by_label("op", exact=True).fill("read")
+            page.keyboard.press("Enter")
+        elif gesture == "row":
+            choose(page, "by_rank", 0)
+        else:
+            page.get_by_role("button", name="Clear the marked calls").click()
+        page.wait_for_function(IS_SHOWN, arg="visible")
+        page.wait_for_timeout(300)
+        page.wait_for_function(IS_SHOWN, arg="visible")
+    finally:
+        link.server.send_signal(signal.SIGCONT)
+    page.wait_for_function(IS_SHOWN, arg="hidden")
+    words = {
+        "mark": "1 call is marked",
+        "zoom": "In view",
+        "filter": "1 call is shown",
+        "row": "Marked: rank",
+        "button": "5 calls are shown",
+    }
+    found(page, words[gesture])
+    page.close()
 
 
 def test_a_filter_reduces_every_view(opened) -> None:
