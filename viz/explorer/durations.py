@@ -19,7 +19,8 @@ from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figu
 from ensembles.viz.histogram import add_rate_axis
 from ensembles.viz.style import COLOURS, time_ticks
 
-_HEIGHT = 320
+_HEIGHT, _RATE_AXIS = 320, 44
+"""Pixels, and what the axis of rates needs of them."""
 _FILLED, _MARKED = 0.4, 0.75
 """Opacity of all calls, and of marked ones: those of several classes share bars."""
 
@@ -61,7 +62,7 @@ class Durations:
         self._counts = Range1d(start=0.5, end=2.0 * max(top, 5))
         self.figure = new_figure(
             f"{self.name}: drag over a peak to mark calls",
-            _HEIGHT,
+            _HEIGHT + (_RATE_AXIS if per_mib else 0),
             x_range=self.durations,
             y_range=self._counts,
             x_axis_type="log",

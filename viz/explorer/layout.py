@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJS
+from bokeh.layouts import column
+from bokeh.models import Column, ColumnDataSource, CustomJS
+from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.viz.explorer.panel import Panel
@@ -103,6 +105,13 @@ def filter_fields(view: View) -> dict[str, TextInput | Select]:
         name="filter_per_byte",
     )
     return fields
+
+
+def wide(least: int, *parts: UIElement) -> Column:
+    """Arrange parts of which the last, a table, can be moved sideways in a page that is narrower."""
+    parts[-1].styles = {"min-width": f"{least}px"}
+    styles = {"min-width": f"min({least}px, 100%)", "overflow-x": "auto"}
+    return column(*parts, sizing_mode="stretch_width", styles=styles)
 
 
 def heading(text: str) -> Div:

@@ -31,6 +31,7 @@ from ensembles.viz.explorer.layout import (
     end_of,
     filter_fields,
     heading,
+    wide,
 )
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
@@ -55,10 +56,10 @@ from ensembles.viz.theme import widget_filter
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3
 _FIRST_PARTS, _FIRST_PICTURES = 4, 1
-"""Sign of work, filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
+"""A page shows sign, filters, messages and pictures first, and of these the trace diagram."""
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
-_WRAP = {"flex-wrap": "wrap"}
+_WRAP, _AS_PAGE = {"flex-wrap": "wrap"}, {"max-width": "100%"}
 
 # The keys of the view that a zoom changes: tables and texts stay.
 _ZOOM = ("zoom_s", "zoom_ranks")
@@ -128,8 +129,8 @@ class Explorer:
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
-            column(self._phases.widget, min_width=560, sizing_mode="stretch_width"),
-            column(self._ordinals.widget, width=370),
+            wide(560, self._phases.widget),
+            column(self._ordinals.widget, width=370, styles=_AS_PAGE),
             sizing_mode="stretch_width",
             styles=_WRAP,
             visible=False,
@@ -154,16 +155,12 @@ class Explorer:
             self._findings.widget,
             self._structure,
             row(
-                column(
-                    heading("Slowest calls: choose one to zoom to it"),
-                    self._slowest.widget,
-                    min_width=640,
-                    sizing_mode="stretch_width",
-                ),
+                wide(640, heading("Slowest calls: choose one to zoom to it"), self._slowest.widget),
                 column(
                     heading("Ranks by I/O time, without waiting: choose one to mark its calls"),
                     self._ranks.widget,
                     width=350,
+                    styles=_AS_PAGE,
                 ),
                 sizing_mode="stretch_width",
                 styles=_WRAP,

@@ -13,6 +13,7 @@ from bokeh.plotting import figure
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
+from ensembles.viz.explorer.narrow import fit_when_narrow
 from ensembles.viz.explorer.offsets import Offsets
 from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
@@ -71,11 +72,13 @@ class Panel:
         for fig in self.rates.figures.values():
             fig.xaxis.ticker = ticker
         for fig in (self.diagram.figure, *self.rates.figures.values(), self.durations.figure):
+            fit_when_narrow(fig)
             fig.on_event(Reset, lambda _: self._look(_reset))
 
     def _draw_offsets(self) -> None:
         self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}")
         if self.offsets.figure is not None:
+            fit_when_narrow(self.offsets.figure)
             self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
