@@ -94,8 +94,16 @@ class Calls(ABC):
         """Count durations by class of operations; per MiB, of calls that moved bytes."""
 
     @abstractmethod
-    def access_map(self) -> tuple[OffsetMap | None, str]:
-        """Return the bytes of the busiest file by offset, and its path; None: no bytes moved."""
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
+        """Return the bytes of a file, or of the busiest one, by offset, and its path; None: no bytes moved."""
+
+    def moves_bytes_in(self, file: int) -> bool:
+        """Whether a call may move bytes in a file, which is given by its index."""
+        return True
+
+    def busiest_file(self) -> str:
+        """Return the file with most bytes, or with most calls if no bytes moved; empty: it is not known."""
+        return ""
 
     @abstractmethod
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
@@ -275,13 +283,22 @@ class HeldCalls(Calls):
         histogram.add(self._some(*LogHistogramPerMib.columns))
         return counted_by_class(by_class(histogram))
 
-    def access_map(self) -> tuple[OffsetMap | None, str]:
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         if not self.count:
             return None, ""
-        return cast(tuple[OffsetMap | None, str], self._once("access map", self._access_map))
+        made = partial(self._access_map, file)
+        return cast(tuple[OffsetMap | None, str], self._once(f"access map {file or ''}", made))
 
-    def _access_map(self) -> tuple[OffsetMap | None, str]:
-        found, path = map_of_events(self.events, None, None)
+    def moves_bytes_in(self, file: int) -> bool:
+        return bool(((self.column("file") == file) & (self.column("moved") > 0)).any())
+
+    def busiest_file(self) -> str:
+        file, moved = self.column("file"), np.maximum(self.column("moved"), 0)
+        weight = np.bincount(file, moved if moved.any() else None) if self.count else np.zeros(1)
+        return self._of.files[int(weight.argmax())] if weight.any() else ""
+
+    def _access_map(self, file: str | None) -> tuple[OffsetMap | None, str]:
+        found, path = map_of_events(self.events, file, None)
         if self._places is None and found is not None and self.count > _MOST_SPREAD:
             self._placed(found)  # before the first mark needs it
         return found, path

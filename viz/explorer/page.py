@@ -60,6 +60,7 @@ _FIRST_PARTS, _FIRST_PICTURES = 4, 1
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
 _WRAP, _AS_PAGE = {"flex-wrap": "wrap"}, {"max-width": "100%"}
+_LINES = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
 
 # The keys of the view that a zoom changes: tables and texts stay.
 _ZOOM = ("zoom_s", "zoom_ranks")
@@ -297,11 +298,6 @@ class Explorer:
         # The picture of offsets may have come: others stay, since they may be in use.
         if not self._later and len(pictures := arranged(self._panels)) != len(self._pictures.children):
             self._pictures.children = pictures
-            self._watch()
-
-    def _watch(self) -> None:
-        for panel in self._panels:
-            self._working.watch_figures(panel.figures, [panel.diagram.window])
 
     def _notes(self) -> list[str]:
         return [note for each in self._panels for note in (*each.shown.notes, *each.shown.run.notes)]
@@ -345,7 +341,6 @@ class Explorer:
                 for fig in panels[-1].rates.figures.values():
                     add_legend_buttons(fig)
         self._panels = panels
-        self._watch()
         self._more.clear()
         self._mark()
         panels[0].diagram.zoom(view)
@@ -377,17 +372,18 @@ class Explorer:
             "command": ["\n".join(map(view.command, paths))],
             "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
+        if any([panel.mark(view) for panel in self._panels]) and not self._later:
+            self._pictures.children = arranged(self._panels)
         for panel in self._panels:
-            panel.mark(view)
+            self._working.watch_figures(panel.figures, [panel.diagram.window])
         calls = self._panels[0].of_marked
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
         self._tell()
         self._answer.text = ""
         self.texts.data = texts
-        style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
         self._call.text = "".join(
-            f'<pre style="{style}">{html.escape(text[0])}</pre>' for text in texts.values()
+            f'<pre style="{_LINES}">{html.escape(text[0])}</pre>' for text in texts.values()
         )
         for what, table in self._tables.items():
             if not view.what.startswith(what):
@@ -399,8 +395,13 @@ class Explorer:
         """Say what is marked, selected and in view."""
         view, calls = self.view, self._panels[0].of_marked
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
-        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
-            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
+        if self._marks_of is not None and self._marks_of[0] == view.what:
+            finding = self._marks_of[1]
+            about += (
+                f"<p>Where: {html.escape(str(finding.where))}. Advice: {html.escape(finding.advice)}.</p>"
+            )
+            if not calls.reading:
+                about += f"<p>{html.escape(beyond_finding(finding, calls.count))}</p>"
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
@@ -420,16 +421,17 @@ class Explorer:
         except EnsioError as error:
             self._say(str(error))
             return
-        found = causes.diagnosis.findings
-        self._findings.fill(finding_columns(found))
+        diagnosis = causes.diagnosis
+        found = diagnosis.findings
+        self._findings.fill(finding_columns(diagnosis))
         self._findings.fit(_MOST_FINDINGS)
         self._findings.widget.visible = bool(found)
         self._structure.visible = bool(causes.phases)
         self._phases.fill(phase_columns(causes.phases))
         self._ordinals.fill(calls_by_ordinal(causes.ordinals))
-        examined = len(causes.diagnosis.examined)
-        sentences = [] if found else [f"No finding: {examined} causes were examined."]
-        sentences += [f"{each[:1].upper()}{each[1:]}." for each in causes.diagnosis.undecided_sentences]
+        sentences = [] if found else [f"No finding: {len(diagnosis.examined)} causes were examined."]
+        said = [*diagnosis.undecided_sentences, diagnosis.left_text, diagnosis.most_time_text]
+        sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
         if causes.ordinals is not None:
             sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
         if len(self.runs) > 1:
@@ -515,7 +517,7 @@ class Explorer:
 
     def _answer_with(self, text: Callable[[], str]) -> None:
         try:
-            self._answer.text = f"<pre>{html.escape(text())}</pre>"
+            self._answer.text = f'<pre style="{_LINES}">{html.escape(text())}</pre>'
         except (EnsioError, ValueError) as error:
             self._answer.text = f"<p>{html.escape(str(error))}</p>"
 

@@ -75,8 +75,8 @@ class Panel:
             fit_when_narrow(fig)
             fig.on_event(Reset, lambda _: self._look(_reset))
 
-    def _draw_offsets(self) -> None:
-        self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}")
+    def _draw_offsets(self, file: str | None = None) -> None:
+        self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}", file)
         if self.offsets.figure is not None:
             fit_when_narrow(self.offsets.figure)
             self.offsets.figure.xaxis.ticker = self._ticker
@@ -95,8 +95,13 @@ class Panel:
         some = [self.diagram.figure, *rates, self.offsets.figure, self.durations.figure]
         return [fig for fig in some if fig is not None]
 
-    def mark(self, view: View) -> None:
+    def mark(self, view: View) -> bool:
         """Show the marked calls in every picture.
+
+        Returns
+        -------
+        bool
+            Whether there is another picture now: the offsets of a file in which marked calls are.
 
         Raises
         ------
@@ -104,8 +109,23 @@ class Panel:
             Nothing can match the filters and the marks; the pictures are as before.
         """
         self.marked = self.shown.marked_calls(view)
+        file = self._file_of_marked()
+        is_other = file != self.offsets.path
+        if is_other:
+            self._draw_offsets(file)
         self.show_window(view)
         self.durations.mark(self.marked, view)
+        return is_other
+
+    def _file_of_marked(self) -> str:
+        """Return the busiest file, or, if no marked call moves bytes there, that of the marked calls."""
+        found, path = self.calls.access_map()
+        marked = self.marked
+        if found is None or marked is None or not marked.count or marked.moves_bytes_in(found.file):
+            return path
+        other = marked.busiest_file()
+        of_other = self.calls.access_map(other)[0] if other else None
+        return path if of_other is None or not of_other.calls else other
 
     def show_window(self, view: View) -> None:
         """Show the window of a view in the trace diagram, the rates and the offsets."""

@@ -315,7 +315,7 @@ class SummedCalls(Calls):
             self._counted[per_mib] = {} if bins is None else counted_by_class(bins)
         return self._counted[per_mib]
 
-    def access_map(self) -> tuple[OffsetMap | None, str]:
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         return self.offsets, self.path
 
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:

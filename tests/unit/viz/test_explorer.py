@@ -275,6 +275,9 @@ def test_a_finding_marks_the_calls_that_its_filters_select(strided: Shown) -> No
     names: dict = {}
     exec(explorer.view.python(strided.run.path), names)
     assert same(strided.marked(explorer.view), names["calls"])
+    finding = ensembles.diagnose(strided.run).findings[0]
+    said = html.unescape(document.select_one({"name": "found"}).text)
+    assert f"Where: {where}. Advice: {finding.advice}." in said
     # The row stays chosen, until something else is marked.
     assert document.select_one({"name": "findings"}).source.selected.indices == [0]
     choose(document, "phases", 1)
@@ -578,7 +581,7 @@ def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
     scale = unit_of(rates.figures["write"]) / (1 << 20)
     assert found["write"] * scale == pytest.approx(0.002 / 0.5 + 0.001 / 0.02, rel=1e-5)
     assert found["marked_write"] * scale == pytest.approx(0.001 / 0.02, rel=1e-5)
-    assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in view"
+    assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in this time"
 
 
 def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(shown: Shown) -> None:
