@@ -63,25 +63,25 @@ def mode_label(name: str, share: str, weight: float, time_share: float | None) -
 def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> list[Rejected]:
     """Return the clusters of few phases, the calls without a peak, and the shoulders.
 
-    Parameters
-    ----------
-    found : Modes
-    edges_s : ndarray, shape (bins + 1,)
-        Edges of the histogram that is drawn, s.
-    amounts : ndarray, shape (bins,)
-        Calls in each bin.
+        Parameters
+        ----------
+        found : Modes
+        edges_s : ndarray, shape (bins + 1,)
+            Edges of the histogram that is drawn, s.
+        amounts : ndarray, shape (bins,)
+            Calls in each bin.
 
-    Examples
-    --------
-    >>> from ensembles.statistics.modes.kinds import Bump
-    >>> from ensembles.statistics.modes.kinds import time_text
-from ensembles.statistics.modes.modes import Modes
-    >>> from ensembles.viz.rejected_modes import rejected_modes
-    >>> bump = Bump(2.0, 8.0, 0.3, 13, 1.0)
-    >>> edges_s, amounts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([7, 1, 2])
-    >>> (one,) = rejected_modes(Modes(10, (), bumps=(bump,)), edges_s, amounts)
-    >>> round(one.t_s, 1), one.calls, one.label
-    (5.7, 2.0, 'no mode, 30.0 %')
+        Examples
+        --------
+        >>> from ensembles.statistics.modes.kinds import Bump
+        >>> from ensembles.statistics.modes.kinds import time_text
+    from ensembles.statistics.modes.modes import Modes
+        >>> from ensembles.viz.rejected_modes import rejected_modes
+        >>> bump = Bump(2.0, 8.0, 0.3, 13, 1.0)
+        >>> edges_s, amounts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([7, 1, 2])
+        >>> (one,) = rejected_modes(Modes(10, (), bumps=(bump,)), edges_s, amounts)
+        >>> round(one.t_s, 1), one.calls, one.label
+        (5.7, 2.0, 'no mode, 30.0 %')
     """
     rejected = []
     for bump in found.bumps:

@@ -172,7 +172,9 @@ def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> str:
     mean_bytes = moved.sum() / total
     if calls[order[0]] > _MOSTLY * total and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < _ALIKE:
         return f"{total:,} calls of {bytes_text(round(mean_bytes))}"
-    sizes = [f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:_MOST_SIZES]]
+    sizes = [
+        f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:_MOST_SIZES]
+    ]
     if len(order) > _MOST_SIZES:
         sizes.append(f"{int(calls[order[_MOST_SIZES:]].sum()):,} of other sizes")
     return f"{total:,} calls ({', '.join(sizes)})" if len(sizes) > 1 else f"{total:,} calls of {sizes[0]}"

@@ -16,7 +16,9 @@ NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000
 
 Call = (
-    tuple[str, float, float, int] | tuple[str, float, float, int, int] | tuple[str, float, float, int, int, int]
+    tuple[str, float, float, int]
+    | tuple[str, float, float, int, int]
+    | tuple[str, float, float, int, int, int]
 )
 """Name, start in s, duration in s, bytes moved, the offset if it is known (else -1), and the number of the file
 from 1 on."""

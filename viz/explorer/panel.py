@@ -13,6 +13,7 @@ from bokeh.plotting import figure
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
+from ensembles.viz.explorer.narrow import fit_when_narrow
 from ensembles.viz.explorer.offsets import Offsets
 from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
@@ -55,7 +56,10 @@ class Panel:
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
         self.rates = Rates(self.calls, times, f"explorer_rates{more}")
         self.durations: Durations = Durations(
-            self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
+            self.calls,
+            f"explorer_histogram{more}",
+            None if beside is None else beside.durations,
+            view.per_byte,
         )
         ticker = next(iter(self.rates.figures.values())).xaxis[0].ticker
         assert isinstance(ticker, Ticker)
@@ -68,11 +72,13 @@ class Panel:
         for fig in self.rates.figures.values():
             fig.xaxis.ticker = ticker
         for fig in (self.diagram.figure, *self.rates.figures.values(), self.durations.figure):
+            fit_when_narrow(fig)
             fig.on_event(Reset, lambda _: self._look(_reset))
 
     def _draw_offsets(self, file: str | None = None) -> None:
         self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}", file)
         if self.offsets.figure is not None:
+            fit_when_narrow(self.offsets.figure)
             self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
@@ -202,9 +208,8 @@ class Panel:
         if box is None:
             return
         low, high = sorted((box["x0"], box["x1"]))
-        least = max(0.0, round(low, 9))
-        durations = least, max(round(high, 9), least + 1e-9)
-        self._look(lambda view: view.marking(durations_s=durations))
+        marks = self.durations.range(low, high)
+        self._look(lambda view: view.marking(**marks))
 
     def _mark_offsets(self, event: Event) -> None:
         box = _rectangle(event)

@@ -139,8 +139,8 @@ def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
         They are too many, or are still being read.
     """
     if shown.is_large or shown.is_part:
-        return calls.ensemble()
-    return main_ensemble(shown.run, selection_of(shown, view))[1]
+        return calls.ensemble("MiB" if view.per_byte else "call")
+    return main_ensemble(shown.run, selection_of(shown, view), "MiB" if view.per_byte else "call")[1]
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:

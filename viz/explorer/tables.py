@@ -151,7 +151,8 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
     return {
         "id": [finding.id for finding in found.findings],
         "severity": [
-            "too small to matter" if found.is_small(finding) else finding.severity for finding in found.findings
+            "too small to matter" if found.is_small(finding) else finding.severity
+            for finding in found.findings
         ],
         "title": [finding.title for finding in found.findings],
         "gain": [(finding.gain_text or "gain not known").split("; ")[0] for finding in found.findings],
