@@ -13,7 +13,7 @@ from .answers import ANSWERS, NotThereError
 from .declared import RUNS, SEVERAL, Declared
 from .invariants import sentences_have_no_internal_values
 from .numbers import Known, numbers_in
-from .test_frozen import FIRST_OF_TAG, marks_of
+from .test_frozen import EVERY_FORM, FIRST_OF_TAG, marks_of
 
 TEXTS: dict[str, tuple[str, ...]] = {
     "info": (),
@@ -86,19 +86,24 @@ def _too_wide(text: str) -> list[str]:
 TABLES = (*TEXTS, "modes --per-byte", "events", "events --slowest 20", "fingerprint", "files --sort bytes")
 """Commands that print tables of a run."""
 
+OF_ALL = {run.name for run in RUNS}
 
+
+@pytest.mark.parametrize("names", [EVERY_FORM, pytest.param(OF_ALL, marks=pytest.mark.long)], ids=len)
 @pytest.mark.parametrize("command", TABLES)
-def test_lines_have_at_most_80_columns(command: str) -> None:
+def test_lines_have_at_most_80_columns(command: str, names: set[str]) -> None:
     wide = {}
     for run in RUNS:
-        if "large" in run.tags and command not in ("info", "phases", "files", "ranks"):
+        if run.name not in names or (
+            "large" in run.tags and command not in ("info", "phases", "files", "ranks")
+        ):
             continue
         with contextlib.suppress(NotThereError):
             answer = ANSWERS.answer(
                 f"{command.partition(' ')[0]} {run.name} {command.partition(' ')[2]}".strip()
             )
             wide[run.name] = answer.exit != 2 and _too_wide(answer.out)
-    assert len(wide) > 50
+    assert len(wide) > len(names) / 2
     assert not any(wide.values()), {name: lines for name, lines in wide.items() if lines}
 
 
