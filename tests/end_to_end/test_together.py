@@ -47,10 +47,15 @@ def way(request) -> str:
     return request.param
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize(
     ("which", "ending"),
-    [*((each, "MPI_Finalize") for each in SOME), ("all", "PMPI_Finalize"), ("first", "PMPI_Finalize")],
+    [
+        *((each, "MPI_Finalize") for each in SOME),
+        *((each, "PMPI_Finalize") for each in ("all", "first")),
+        *(pytest.param(each, "PMPI_Finalize", marks=pytest.mark.long) for each in list(SOME)[2:]),
+    ],
 )
 def test_no_rank_waits_for_one_that_is_not_recorded(relinked, tmp_path, flavour, way, which, ending):
     job, which = Job(flavour, way, tmp_path), SOME[which]
