@@ -111,6 +111,26 @@ def opened(context, link: str):
     return page
 
 
+@pytest.fixture(scope="module")
+def page(context, link: str):
+    """A page for all views."""
+    return opened(context, link)
+
+
+CHOSEN = "/[?&](op|size|marked-|shown-)/.test(location.search)"
+
+
+def begin(page) -> None:
+    """Forget what a view before has chosen."""
+    for name in ("op", "size"):
+        fill(page, name, "")
+    for name in ("Clear the marked calls", "Whole run"):
+        page.get_by_role("button", name=name).click()
+    page.wait_for_function(f"() => !{CHOSEN}")
+    found(page, "8 calls are shown")
+    settled(page)
+
+
 def copied(page, button: str) -> str:
     page.evaluate("() => navigator.clipboard.writeText('')")
     page.get_by_role("button", name=button).click()
@@ -128,14 +148,13 @@ def printed(action: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them(
-    context, link: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context, page, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = opened(context, link)
-    found(page, "8 calls are shown")
+    begin(page)
     VIEWS[name](page)
     if name != "all":
-        page.wait_for_function("() => /[?&](op|size|marked-|shown-)/.test(location.search)")
+        page.wait_for_function(f"() => {CHOSEN}")
     state = settled(page)
     count = int(re.search(r"([\d,]+) calls? (?:is|are) ", state["found"])[1])
     assert 0 < count < 8 or name in ("all", "a zoom", "a phase")
@@ -156,7 +175,6 @@ def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them
     restored = settled(again)
     assert restored.pop("axes") == pytest.approx(state.pop("axes"))
     assert restored == state
-    page.close()
     again.close()
 
 
