@@ -311,6 +311,16 @@ def test_filtered_answers_are_those_of_the_events_filtered_by_hand(
         check(path, seed)
 
 
+def test_calls_that_start_with_those_around_them_are_in_one_order() -> None:
+    """Whether ordinals are counted, in the order of completion, or not."""
+    path = str(ANSWERS.place("dxt-ior"))
+    whole = en.open(path).events
+    expected = whole[np.flatnonzero((whole.ordinal >= 8) & (whole.ordinal <= 13))]
+    found = en.open(path).select(ordinal="8-13")
+    assert found.call.tolist() == expected.call.tolist()
+    assert found.ordinal.tolist() == expected.ordinal.tolist()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("run", CASES)
 def test_commands_read_all_that_their_filters_need(
