@@ -147,7 +147,7 @@ class Rates:
                 columns[column] = columns[column] / unit_bytes
         self.source.data = columns
         for direction, fig in self.figures.items():
-            retitle(fig, _title(direction, whole, self._name))
+            retitle(fig, _title(direction, whole if len(whole.edges_ns) > 1 else None, self._name))
         for direction, item in self._items.items():
             item.label = value(_label(whole, some, direction, marked, window_s))
         for area, line in self._pale:
@@ -155,13 +155,14 @@ class Rates:
             line.glyph.line_alpha = 1.0 if marked is None else 0.3
 
 
-def _title(direction: str, curve: RateCurve, run: str = "") -> str:
-    """Return the title of a picture: what a value is the mean of, and of which run."""
+def _title(direction: str, curve: RateCurve | None, run: str = "") -> str:
+    """Return the title of a picture: what a value is the mean of (None: nothing moved), and of which run."""
     whose = f"of all tasks{f' of {run}' if run else ''}"
     if not direction:
         return f"Rate {whose}"
     # In short times between two edges the rate may be higher.
-    return f"{direction.capitalize()} rate {whose}, mean of each {seconds_text(curve.cell_ns * 1e-9)}"
+    width = "no bytes in this time" if curve is None else f"mean of each {seconds_text(curve.cell_ns * 1e-9)}"
+    return f"{direction.capitalize()} rate {whose}, {width}"
 
 
 def _nothing(window_s: Interval, present: list[str]) -> dict[str, Any]:

@@ -425,7 +425,7 @@ class SlowestOfN:
         if self._by_phase or self._blocks:
             seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
             return f"{what} from {seen}: record more phases, or phases of {count_text(tasks, 'call')}"
-        return f"{what} from {self.sample.total:,} calls: record at least {_calls_for(tasks):,}"
+        return f"{what} from {self.sample.total:,} calls: record more, {_calls_for(tasks):,} at least"
 
     @cached_property
     def _differ(self) -> bool:
