@@ -8,7 +8,7 @@ from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
-from ensembles.ensemble.main_ensemble import note_left_out
+from ensembles.ensemble.main_ensemble import note_left_out, tasks_of
 from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
@@ -153,7 +153,7 @@ def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
     try:
         if isinstance(ensemble, EnsioError):
             raise ensemble
-        pictures = {"modes": modes(ensemble), "tail": tail(ensemble, run.tasks)}
+        pictures = {"modes": modes(ensemble), "tail": tail(ensemble, tasks_of(ensemble, run.tasks))}
     except EnsioError as error:
         return Shown(call.name, {}, [f"{error}."])
     return _with_pictures(ensemble, call.name, f"{call.layer}_{call.name}", pictures)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.ensemble.main_ensemble import main_ensemble
+from ensembles.ensemble.from_run import Per
+from ensembles.ensemble.main_ensemble import main_ensemble, tasks_of
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.run.nothing_selected import why_nothing
 from ensembles.run.selection import Selection
@@ -123,7 +124,9 @@ def selection_of(shown: Shown, view: View) -> Selection:
 
 
 def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
-    """Return the durations of the marked calls, as ``ensio modes`` takes them with the copied filters.
+    """Return the durations of the marked calls, of the layer, operation and size with most time among them.
+
+    ``ensio modes`` with the copied filters takes those that moved most bytes, which are often the same.
 
     Parameters
     ----------
@@ -140,7 +143,8 @@ def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
     """
     if shown.is_large or shown.is_part:
         return calls.ensemble("MiB" if view.per_byte else "call")
-    return main_ensemble(shown.run, selection_of(shown, view), "MiB" if view.per_byte else "call")[1]
+    per: Per = "MiB" if view.per_byte else "call"
+    return main_ensemble(shown.run, selection_of(shown, view), per, by="time")[1]
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
@@ -155,5 +159,5 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
         return calls.reading or "There is no call."
     ensemble = ensemble_of(shown, calls, view)
     notes = [f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes]
-    tail = str(ensemble.tail(max(shown.run.tasks, 1)))
+    tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
     return "\n".join([*notes, str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])
