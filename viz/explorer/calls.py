@@ -53,11 +53,14 @@ class Calls(ABC):
         What is still missing, while calls are read in the background; empty: nothing.
     is_bound : bool
         More calls are counted than there are, because parts of bins and cells count as a whole.
+    none : str
+        Why there is no call, if that has been found out already.
     """
 
     tasks: int
     reading: str = ""
     is_bound: bool = False
+    none: str = ""
 
     @property
     @abstractmethod

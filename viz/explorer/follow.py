@@ -59,6 +59,7 @@ class Followed(Shown):
             self.events = self.progress.events
             self.version += 1
             self._filtered.cache_clear()
+            self._structured.cache_clear()
             self.__dict__.pop("causes", None)
         return news
 

@@ -18,16 +18,18 @@ from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
 from ensembles.viz.explorer.layout import HINTS, LINK_JS, arranged, button, copy_buttons, end_of, heading
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, WHOLE_RUN, modes_text_of
+from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, OF_FILTERS, modes_text_of
 from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.structure import Structure, about_causes
 from ensembles.viz.explorer.tables import (
     FINDINGS,
     ORDINALS,
@@ -124,6 +126,8 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
+        self._diagnosis: Diagnosis | None = None
+        self._structured, self._filters_of_causes = Structure(), view.filters
         self._causes_heading = heading("")
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
@@ -135,10 +139,12 @@ class Explorer:
             visible=False,
         )
         self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
+        self._fields = Fields(self)
         self.layout = column(
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
+            self._fields.layout,
             row(*self._buttons(), styles=_WRAP),
             self._more.layout,
             self._found,
@@ -345,15 +351,19 @@ class Explorer:
         panels[0].diagram.zoom(view)
         pictures = arranged(panels)
         self._pictures.children = pictures[:_FIRST_PICTURES] if self._later else pictures
-        if self._causes_of is not self.shown:
-            self._causes_of = self.shown
+        is_other = self._causes_of is not self.shown
+        if is_other:
+            self._causes_of, self._diagnosis = self.shown, None
             for table in (self._findings, self._phases, self._ordinals):
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
             self._findings.widget.visible = self._structure.visible = False
-            if self.shown.knows_causes:
-                self._fill_causes()
+        if is_other and self.shown.knows_causes:
+            self._fill_causes()
+        elif self._diagnosis is not None and self._filters_of_causes != view.filters:
+            self._fill_structure()
         self._examine.visible = not self.shown.knows_causes
+        self._filters_of_causes = view.filters
 
     def _show_window(self, from_page: bool) -> None:
         for panel in self._panels:
@@ -361,7 +371,12 @@ class Explorer:
         self._tell()
         if not from_page:
             self._panels[0].diagram.zoom(self.view)
+        self._linked()
+
+    def _linked(self) -> None:
+        """Write the view into the link and the fields of its ranges."""
         self._link.data = {"query": [self.view.query()]}
+        self._fields.fill(self.view)
 
     def _mark(self) -> None:
         """Show the marked calls in every picture and table."""
@@ -386,7 +401,7 @@ class Explorer:
         for what, table in self._tables.items():
             if not view.what.startswith(what):
                 table.choose_none()
-        self._link.data = {"query": [view.query()]}
+        self._linked()
         self._say("", self._notes())
 
     def _tell(self) -> None:
@@ -398,7 +413,7 @@ class Explorer:
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
-        of = f" (they are {WHOLE_RUN})" if view.filters else ""
+        of = f" ({OF_FILTERS})" if view.filters else ""
         self._causes_heading.text = (
             f"<strong>Choose a finding, a phase or a call index to mark its calls</strong>{of}"
         )
@@ -411,27 +426,29 @@ class Explorer:
                 self._doubts.text = "<p>The run is being examined for causes.</p>"
                 self._awaits_causes = True
                 return
-            causes = self.shown.causes
+            self._diagnosis = self.shown.causes.diagnosis
         except EnsioError as error:
             self._say(str(error))
             return
-        self._awaits_causes = False
-        found = causes.diagnosis.findings
+        found = self._diagnosis.findings
         self._findings.fill(finding_columns(found))
         self._findings.fit(_MOST_FINDINGS)
         self._findings.widget.visible = bool(found)
-        self._structure.visible = bool(causes.phases)
-        self._phases.fill(phase_columns(causes.phases))
-        self._ordinals.fill(calls_by_ordinal(causes.ordinals))
-        examined = len(causes.diagnosis.examined)
-        sentences = [] if found else [f"No finding: {examined} causes were examined."]
-        sentences += [f"{each[:1].upper()}{each[1:]}." for each in causes.diagnosis.undecided_sentences]
-        if causes.ordinals is not None:
-            sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
-        if len(self.runs) > 1:
-            sentences.insert(0, f"Findings, phases and call indices are those of {self.shown.run.path}.")
-        self._doubts.text = f"<p>{html.escape(' '.join([*sentences, *causes.reasons]))}</p>"
         self._examine.visible = False
+        self._fill_structure()
+
+    def _fill_structure(self) -> None:
+        """Fill the tables of phases and call indices, of the calls that the filters select."""
+        assert self._diagnosis is not None
+        found = self.shown.structure(self.view)
+        self._awaits_causes = found is None
+        self._structured = found or Structure()
+        self._structure.visible = bool(self._structured.phases)
+        self._phases.fill(phase_columns(self._structured.phases))
+        self._ordinals.fill(calls_by_ordinal(self._structured.ordinals))
+        of_run = self.shown.run.path if len(self.runs) > 1 else ""
+        about = about_causes(self._diagnosis, found, of_run, bool(self.view.filters))
+        self._doubts.text = f"<p>{html.escape(about)}</p>"
 
     def _mark_finding(self, number: int) -> None:
         finding = self.shown.causes.diagnosis.findings[number]
@@ -439,11 +456,11 @@ class Explorer:
         self._look(lambda view: mark_finding(view, finding, number + 1))
 
     def _mark_phase(self, number: int) -> None:
-        phase = self.shown.causes.phases[number].phase
+        phase = self._structured.phases[number].phase
         self._look(lambda view: view.marking(marks={"phase": str(phase)}, what=f"phase {phase}"))
 
     def _mark_ordinal(self, number: int) -> None:
-        ordinals = self.shown.causes.ordinals
+        ordinals = self._structured.ordinals
         if ordinals is None:
             return
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
@@ -458,16 +475,8 @@ class Explorer:
 
     def _zoom_to_call(self, number: int) -> None:
         row = {name: column[number] for name, column in self._slowest.source.data.items()}
-        start, took, rank = float(row["start_s"]), max(float(row["duration_s"]), 1e-8), int(row["rank"])
-        last = self.shown.run.tasks - 0.5
-        around = max(-0.5, rank - 2.5), min(last, rank + 2.5)
-        self._look(
-            lambda view: replace(
-                view,
-                zoom_s=(round(max(0.0, start - took / 2), 9), round(start + 1.5 * took, 9)),
-                zoom_ranks=around,
-            )
-        )
+        start_s, duration_s, rank = float(row["start_s"]), float(row["duration_s"]), int(row["rank"])
+        self._look(lambda view: view.around_call(rank, start_s, duration_s, self.shown.run.tasks))
 
     def _zoom_to_marked(self) -> None:
         calls = self._panels[0].of_marked
