@@ -55,11 +55,14 @@ class Calls(ABC):
         What is still missing, while calls are read in the background; empty: nothing.
     is_bound : bool
         More calls are counted than there are, because parts of bins and cells count as a whole.
+    none : str
+        Why there is no call, if that has been found out already.
     """
 
     tasks: int
     reading: str = ""
     is_bound: bool = False
+    none: str = ""
 
     @property
     @abstractmethod
@@ -95,7 +98,7 @@ class Calls(ABC):
 
     @abstractmethod
     def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
-        """Return the bytes of a file, or of the busiest one, by offset, and its path; None: no bytes moved."""
+        """Return the bytes of a file, or of the busiest one, by offset, with its path; None: none moved."""
 
     def moves_bytes_in(self, file: int) -> bool:
         """Whether a call may move bytes in a file, which is given by its index."""

@@ -79,6 +79,7 @@ class Followed(Shown):
             self.events = self._with_derived(self.progress.events)
             self.version += 1
             self._filtered.cache_clear()
+            self._structured.cache_clear()
             self.__dict__.pop("causes", None)
             if self.progress.has_ended:
                 self.find_causes()

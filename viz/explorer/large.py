@@ -22,6 +22,7 @@ from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.nothing_selected import why_nothing
 from ensembles.run.rasters import whole_raster
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -30,7 +31,6 @@ from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
 from ensembles.summaries.from_cells import histogram_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap
-from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
@@ -41,17 +41,18 @@ from ensembles.viz.explorer.calls import (
     ROWS,
     Calls,
     by_class,
-    rank_columns,
     slowest_columns,
     window_of_map,
 )
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.shown import MOST_EVENTS, QUIET_S, Shown
+from ensembles.viz.explorer.structure import Structure, StructuresRead
 from ensembles.viz.explorer.summed import (
     FileBytes,
     MapOf,
     SummedCalls,
     WindowShown,
+    columns_of,
     not_kept,
     of_cube,
     of_group,
@@ -135,6 +136,7 @@ class LargeRun(Shown):
             self._failed, self._in_background, self._answers, self._background
         )
         self._causes_in_background = Background(self._failed, self._in_background)
+        self._structures = StructuresRead(run, self._causes_in_background, self._news)
         self._lock = Lock()
         self._found: OrderedDict[Hashable, Any] = OrderedDict()
         self._cube: DurationCube | None = None
@@ -161,8 +163,16 @@ class LargeRun(Shown):
 
     def _find_causes(self) -> Iterator[None]:
         assert self.causes is not None
-        self.version += 1
+        self._news()
         yield
+
+    def _news(self) -> None:
+        self.version += 1
+
+    def structure(self, view: View) -> Structure | None:
+        """Return phases and call indices of the calls that the filters select; None: they are being read."""
+        selection = self._selection(dict(view.filters))
+        return self.causes.structure if selection.selects_all else self._structures.of(selection)
 
     def calls(self, view: View) -> Calls:
         """Return the calls that the filters of a view select, as far as they have been read."""
@@ -238,7 +248,7 @@ class LargeRun(Shown):
         )
         bins = by_class(histogram)
         used = np.flatnonzero(bins.any(axis=0))
-        table, columns = run.reading.ranks, _columns_of(run.reading.ranks)
+        table, columns = run.reading.ranks, columns_of(run.reading.ranks)
         ranks = np.unique(table.rank)
         least = int(bin_low_ns()[used[0]]) if len(used) else 0
         return SummedCalls(
@@ -378,6 +388,8 @@ class LargeRun(Shown):
                 "durations_of": partial(self._ensemble, selection),
                 "reading": _reading(share, "calls"),
             }
+            if share == 1 and not group["ranks"].calls.any():
+                others["none"] = why_nothing(self.run, selection)
             before: SummedCalls | None = self._found.get(selection)
             # What the cube showed is of the whole run: parts of it would be a step back.
             if share == 1 or before is None or not before.is_bound:
@@ -565,23 +577,6 @@ def _within(ranges: Any, first: int, last: int) -> tuple[tuple[int, int], ...]:
         return ((first, last),)
     cut = [(max(low, first), min(high, last)) for low, high in ranges]
     return tuple(ascending_ranges([(low, high) for low, high in cut if low <= high]))
-
-
-def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
-    """Return the table of ranks from the sums of the run by rank and function.
-
-    The sums do not know which calls are inside others: of whole runs, the longest of all is an outermost one,
-    because a call lasts at least as long as one inside it.
-    """
-    is_io = np.array([not call.waits_for_tasks for call in table.calls], bool)[table.call]
-    mine = np.flatnonzero(is_io) if is_io.any() else np.arange(len(table.rank))
-    if not len(mine):
-        return rank_columns(*(np.zeros(0, np.int64),) * 4)
-    rank = table.rank[mine]
-    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
-    sums = [np.add.reduceat(values[mine], first) for values in (table.count, table.time_ns - table.inner_ns)]
-    slowest_ns = np.minimum(np.maximum.reduceat(table.max_ns[mine], first), sums[1])
-    return rank_columns(rank[first], sums[0], sums[1], slowest_ns)
 
 
 def can_be_summed(run: Run) -> bool:

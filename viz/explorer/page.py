@@ -18,11 +18,10 @@ from bokeh.models.widgets import Button, Div, Select, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
-from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.viz.explorer.large import LargeRun, can_be_summed
+from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.layout import (
     LINK_JS,
     arranged,
@@ -35,8 +34,9 @@ from ensembles.viz.explorer.layout import (
 )
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, WHOLE_RUN, modes_text_of
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, OF_FILTERS, modes_text_of
+from ensembles.viz.explorer.shown import Shown, beyond_finding, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.structure import Structure, about_causes
 from ensembles.viz.explorer.tables import (
     FINDINGS,
     ORDINALS,
@@ -99,7 +99,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._in_page, self._working = in_page, Working()
+        self._in_page, self._awaits_structure, self._working = in_page, False, Working()
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
@@ -126,6 +126,8 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
+        self._diagnosis: Diagnosis | None = None
+        self._structured, self._filters_of_causes = Structure(), view.filters
         self._causes_heading = heading("")
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
@@ -137,11 +139,13 @@ class Explorer:
             visible=False,
         )
         self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
+        self._fields = Fields(self)
         self.layout = column(
             self._working.sign,
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
+            self._fields.layout,
             row(*self._buttons(), styles=_WRAP),
             self._more.layout,
             self._found,
@@ -275,7 +279,9 @@ class Explorer:
         if version == self._version:
             return
         self._version = version
-        if self._examine.visible and (self.shown.knows_causes or self.shown.examines):
+        if self._awaits_structure or (
+            self._examine.visible and (self.shown.knows_causes or self.shown.examines)
+        ):
             self._fill_causes()
         self._examine.visible = not self.shown.knows_causes
         try:
@@ -346,15 +352,19 @@ class Explorer:
         panels[0].diagram.zoom(view)
         pictures = arranged(panels)
         self._pictures.children = pictures[:_FIRST_PICTURES] if self._later else pictures
-        if self._causes_of is not self.shown:
-            self._causes_of = self.shown
+        is_other = self._causes_of is not self.shown
+        if is_other:
+            self._causes_of, self._diagnosis = self.shown, None
             for table in (self._findings, self._phases, self._ordinals):
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
             self._findings.widget.visible = self._structure.visible = False
-            if self.shown.knows_causes or self.shown.examines:
-                self._fill_causes()
+        if is_other and (self.shown.knows_causes or self.shown.examines):
+            self._fill_causes()
+        elif self._diagnosis is not None and self._filters_of_causes != view.filters:
+            self._fill_structure()
         self._examine.visible = not self.shown.knows_causes
+        self._filters_of_causes = view.filters
 
     def _show_window(self, from_page: bool) -> None:
         for panel in self._panels:
@@ -362,7 +372,12 @@ class Explorer:
         self._tell()
         if not from_page:
             self._panels[0].diagram.zoom(self.view)
+        self._linked()
+
+    def _linked(self) -> None:
+        """Write the view into the link and the fields of its ranges."""
         self._link.data = {"query": [self.view.query()]}
+        self._fields.fill(self.view)
 
     def _mark(self) -> None:
         """Show the marked calls in every picture and table."""
@@ -372,7 +387,8 @@ class Explorer:
             "command": ["\n".join(map(view.command, paths))],
             "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
-        if any([panel.mark(view) for panel in self._panels]) and not self._later:
+        others = [panel.mark(view) for panel in self._panels]
+        if any(others) and not self._later:
             self._pictures.children = arranged(self._panels)
         for panel in self._panels:
             self._working.watch_figures(panel.figures, [panel.diagram.window])
@@ -388,7 +404,7 @@ class Explorer:
         for what, table in self._tables.items():
             if not view.what.startswith(what):
                 table.choose_none()
-        self._link.data = {"query": [view.query()]}
+        self._linked()
         self._say("", self._notes())
 
     def _tell(self) -> None:
@@ -405,7 +421,7 @@ class Explorer:
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
-        of = f" (they are {WHOLE_RUN})" if view.filters else ""
+        of = f" ({OF_FILTERS})" if view.filters else ""
         self._causes_heading.text = (
             f"<strong>Choose a finding, a phase or a call index to mark its calls</strong>{of}"
         )
@@ -417,27 +433,29 @@ class Explorer:
             if not self.shown.knows_causes:
                 self._doubts.text = "<p>The run is being examined for causes.</p>"
                 return
-            causes = self.shown.causes
+            self._diagnosis = self.shown.causes.diagnosis
         except EnsioError as error:
             self._say(str(error))
             return
-        diagnosis = causes.diagnosis
-        found = diagnosis.findings
-        self._findings.fill(finding_columns(diagnosis))
+        found = self._diagnosis.findings
+        self._findings.fill(finding_columns(self._diagnosis))
         self._findings.fit(_MOST_FINDINGS)
         self._findings.widget.visible = bool(found)
-        self._structure.visible = bool(causes.phases)
-        self._phases.fill(phase_columns(causes.phases))
-        self._ordinals.fill(calls_by_ordinal(causes.ordinals))
-        sentences = [] if found else [f"No finding: {len(diagnosis.examined)} causes were examined."]
-        said = [*diagnosis.undecided_sentences, diagnosis.left_text, diagnosis.most_time_text]
-        sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
-        if causes.ordinals is not None:
-            sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
-        if len(self.runs) > 1:
-            sentences.insert(0, f"Findings, phases and call indices are those of {self.shown.run.path}.")
-        self._doubts.text = f"<p>{html.escape(' '.join([*sentences, *causes.reasons]))}</p>"
         self._examine.visible = False
+        self._fill_structure()
+
+    def _fill_structure(self) -> None:
+        """Fill the tables of phases and call indices, of the calls that the filters select."""
+        assert self._diagnosis is not None
+        found = self.shown.structure(self.view)
+        self._awaits_structure = found is None
+        self._structured = found or Structure()
+        self._structure.visible = bool(self._structured.phases)
+        self._phases.fill(phase_columns(self._structured.phases))
+        self._ordinals.fill(calls_by_ordinal(self._structured.ordinals))
+        of_run = self.shown.run.path if len(self.runs) > 1 else ""
+        about = about_causes(self._diagnosis, found, of_run, bool(self.view.filters))
+        self._doubts.text = f"<p>{html.escape(about)}</p>"
 
     def _mark_finding(self, number: int) -> None:
         finding = self.shown.causes.diagnosis.findings[number]
@@ -445,11 +463,11 @@ class Explorer:
         self._look(lambda view: mark_finding(view, finding, number + 1))
 
     def _mark_phase(self, number: int) -> None:
-        phase = self.shown.causes.phases[number].phase
+        phase = self._structured.phases[number].phase
         self._look(lambda view: view.marking(marks={"phase": str(phase)}, what=f"phase {phase}"))
 
     def _mark_ordinal(self, number: int) -> None:
-        ordinals = self.shown.causes.ordinals
+        ordinals = self._structured.ordinals
         if ordinals is None:
             return
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
@@ -464,16 +482,8 @@ class Explorer:
 
     def _zoom_to_call(self, number: int) -> None:
         row = {name: column[number] for name, column in self._slowest.source.data.items()}
-        start, took, rank = float(row["start_s"]), max(float(row["duration_s"]), 1e-8), int(row["rank"])
-        last = self.shown.run.tasks - 0.5
-        around = max(-0.5, rank - 2.5), min(last, rank + 2.5)
-        self._look(
-            lambda view: replace(
-                view,
-                zoom_s=(round(max(0.0, start - took / 2), 9), round(start + 1.5 * took, 9)),
-                zoom_ranks=around,
-            )
-        )
+        start_s, duration_s, rank = float(row["start_s"]), float(row["duration_s"]), int(row["rank"])
+        self._look(lambda view: view.around_call(rank, start_s, duration_s, self.shown.run.tasks))
 
     def _zoom_to_marked(self) -> None:
         calls = self._panels[0].of_marked
@@ -570,25 +580,6 @@ def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:
     view = View.from_query(query, len(runs))
     is_open = "run" not in query and "beside" not in query and len(runs) == 2
     return replace(view, beside=1) if is_open else view
-
-
-def shown_runs(runs: Run | Sequence[Run]) -> list[Shown]:
-    """Read the calls of one or several runs; what takes long, when it is asked for."""
-    return [shown_run(run, in_background=False) for run in ([runs] if isinstance(runs, Run) else runs)]
-
-
-def shown_run(run: Run, *, in_background: bool = True) -> Shown:
-    """Return what the explorer shows of a run: its calls, or summaries if there are too many.
-
-    Parameters
-    ----------
-    run : Run
-    in_background : bool
-        As for `LargeRun`.
-    """
-    if run.reading.most_events > MOST_EVENTS and can_be_summed(run):
-        return LargeRun(run, in_background=in_background)
-    return Shown(run)
 
 
 def _whole(view: View) -> View:

@@ -13,6 +13,7 @@ from bokeh.plotting import figure
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
+from ensembles.viz.explorer.keys import take_keys
 from ensembles.viz.explorer.narrow import fit_when_narrow
 from ensembles.viz.explorer.offsets import Offsets
 from ensembles.viz.explorer.rates import Rates
@@ -74,6 +75,10 @@ class Panel:
         for fig in (self.diagram.figure, *self.rates.figures.values(), self.durations.figure):
             fit_when_narrow(fig)
             fig.on_event(Reset, lambda _: self._look(_reset))
+        take_keys(self.diagram.figure, "time", "ranks")
+        take_keys(self.durations.figure, "durations", "calls")
+        for fig in self.rates.figures.values():
+            take_keys(fig, "time")
 
     def _draw_offsets(self, file: str | None = None) -> None:
         self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}", file)
@@ -82,6 +87,7 @@ class Panel:
             self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
+            take_keys(self.offsets.figure, "time", "offsets")
 
     @property
     def of_marked(self) -> Calls:

@@ -21,7 +21,7 @@ from ensembles.viz.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
 NO_MARK = "No call is marked: the window has all calls that the filters select."
-WHOLE_RUN = "of the whole run, whatever the filters"
+OF_FILTERS = "findings are of the whole run, phases and call indices of the calls that the filters select"
 
 
 def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, several: bool = False) -> str:
@@ -46,7 +46,7 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
     what = "marked" if view.is_marked else "shown" if window is None else "selected"
     what += f" of {shown.run.path}" if several else ""
     if not calls.count:
-        return calls.reading or _nothing(shown, view, what)
+        return calls.reading or _nothing(shown, calls, view, what)
     ranks = calls.ranks[0]
     low, middle, high = (end * 1e-9 for end in calls.durations_ns)
     start, end = (end * 1e-9 for end in calls.extent_ns)
@@ -102,10 +102,10 @@ def _times(window_s: Interval) -> str:
     return f"{low:z,.{digits}f} to {high:z,.{digits}f} s"
 
 
-def _nothing(shown: Shown, view: View, what: str) -> str:
-    if shown.is_growing:  # calls may still come
+def _nothing(shown: Shown, calls: Calls, view: View, what: str) -> str:
+    if shown.is_growing and not calls.none:  # calls may still come
         return f"No call is {what}."
-    return f"No call is {what}: {why_nothing(shown.run, selection_of(shown, view))}."
+    return f"No call is {what}: {calls.none or why_nothing(shown.run, selection_of(shown, view))}."
 
 
 def selection_of(shown: Shown, view: View) -> Selection:

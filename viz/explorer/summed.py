@@ -21,6 +21,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.histogram_per_mib import LogHistogramPerMib
 from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.offset_map import OffsetMap
+from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
@@ -255,7 +256,7 @@ class SummedCalls(Calls):
         Gives the bytes by offset in a window, as `rates_in`.
     durations_of : callable
         Gives the ensemble.
-    reading, is_bound
+    reading, is_bound, none
         As in `Calls`.
     bins_per_mib : ndarray of int64, shape (classes, BIN_COUNT), or None
         Numbers of calls by class and duration per MiB; None: they were not counted.
@@ -280,6 +281,7 @@ class SummedCalls(Calls):
     reading: str = ""
     is_bound: bool = False
     bins_per_mib: np.ndarray | None = None
+    none: str = ""
     _counted: dict[bool, Counted] = field(default_factory=dict, repr=False)
 
     @property
@@ -388,6 +390,23 @@ def table_of(sums: RankSums) -> dict[str, np.ndarray]:
     ranks = np.flatnonzero(sums.calls[kind])
     columns: Sequence[np.ndarray] = [sums.calls[kind], sums.time_ns[kind], sums.slowest_ns[kind]]
     return rank_columns(ranks, *(column[ranks] for column in columns))
+
+
+def columns_of(table: RankTable) -> dict[str, np.ndarray]:
+    """Return the table of ranks from the sums of the run by rank and function.
+
+    The sums do not know which calls are inside others: of whole runs, the longest of all is an outermost one,
+    because a call lasts at least as long as one inside it.
+    """
+    is_io = np.array([not call.waits_for_tasks for call in table.calls], bool)[table.call]
+    mine = np.flatnonzero(is_io) if is_io.any() else np.arange(len(table.rank))
+    if not len(mine):
+        return rank_columns(*(np.zeros(0, np.int64),) * 4)
+    rank = table.rank[mine]
+    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    sums = [np.add.reduceat(values[mine], first) for values in (table.count, table.time_ns - table.inner_ns)]
+    slowest_ns = np.minimum(np.maximum.reduceat(table.max_ns[mine], first), sums[1])
+    return rank_columns(rank[first], sums[0], sums[1], slowest_ns)
 
 
 def of_cube(

@@ -109,6 +109,12 @@ class View:
         }
         return replace(self, **(cleared | marks))
 
+    def around_call(self, rank: int, start_s: float, duration_s: float, tasks: int) -> View:
+        """Return this view with a window around a call: twice its duration, and two ranks on each side."""
+        took_s = max(duration_s, 1e-8)
+        times = round(max(0.0, start_s - took_s / 2), 9), round(start_s + 1.5 * took_s, 9)
+        return replace(self, zoom_s=times, zoom_ranks=(max(-0.5, rank - 2.5), min(tasks - 0.5, rank + 2.5)))
+
     @classmethod
     def from_query(cls, query: Mapping[str, str], runs: int = 1) -> View:
         """Read a view from the parameters of a link.
@@ -166,7 +172,7 @@ class View:
             ("shown-ranks", self.zoom_ranks),
         ):
             if interval is not None:
-                parts[name] = _text(*interval)
+                parts[name] = range_text(*interval)
         return urlencode(parts)
 
     def selecting(self) -> dict[str, str]:
@@ -192,7 +198,7 @@ class View:
             ("offset", self.offsets),
         ):
             if interval is not None:
-                own = _text(*interval)
+                own = range_text(*interval)
                 filters[name] = _both(name, filters[name], own) if name in filters else own
         return filters
 
@@ -230,7 +236,7 @@ class View:
         return "\n".join(lines)
 
 
-def _text(low: float, high: float) -> str:
+def range_text(low: float, high: float) -> str:
     """Return an interval as filters have it; times have ns, which sums of numbers hide."""
     return "..".join(repr(end if isinstance(end, int) else round(end, 9)) for end in (low, high))
 

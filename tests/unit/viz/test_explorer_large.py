@@ -16,7 +16,8 @@ from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.raster import CLASSES, class_of_calls
 from ensembles.viz.explorer import large
 from ensembles.viz.explorer.large import LargeRun
-from ensembles.viz.explorer.page import add_explorer, shown_run
+from ensembles.viz.explorer.page import add_explorer
+from ensembles.viz.explorer.runs import shown_run
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.summed import FileBytes
 from ensembles.viz.explorer.view import View
@@ -214,7 +215,21 @@ def test_a_page_shows_what_has_been_read(trace: Path, held: Shown) -> None:
     explorer._fill_causes()
     shown.wait()
     explorer.renew()
-    assert len(document.select_one({"name": "phases"}).source.data["phase"]) == len(held.causes.phases)
+    # Of the run first, then of the calls that the filter selects.
+    assert "being read" in document.select_one({"name": "reasons"}).text
+    shown.wait()
+    explorer.renew()
+    reads = held.structure(View(filters={"op": "read"}))
+    phases = document.select_one({"name": "phases"}).source.data
+    assert phases["calls"] == [phase.calls for phase in reads.phases]
+    assert 0 < sum(phases["calls"]) < sum(phase.calls for phase in held.causes.structure.phases)
+    indices = document.select_one({"name": "ordinals"}).source.data
+    assert indices["calls"] == [each.n for each in reads.ordinals.totals]
+    explorer.look(View(filters={"rank": "5000"}))
+    shown.wait()
+    explorer.renew()
+    assert f"the run has calls of ranks 0 to {TASKS - 1}" in found.text
+    assert document.select_one({"name": "phases"}).source.data["calls"] == []
 
 
 def test_a_cube_counts_each_call_and_its_time() -> None:

@@ -201,14 +201,38 @@ def test_filters_that_match_nothing_say_what_the_run_has(shown: Shown) -> None:
     assert "the run has calls of ranks 0 to 1" in text_of(document, "found")
 
 
-def test_tables_of_the_whole_run_say_that_filters_do_not_change_them(shown: Shown) -> None:
+@pytest.mark.parametrize("filters", [{}, {"op": "write"}, {"rank": "1"}, {"phase": "1", "op": "open"}])
+def test_phases_and_call_indices_are_those_of_the_commands_with_the_filters(
+    shown: Shown, filters: dict[str, str], capsys
+) -> None:
     document, explorer = explore(shown)
-    headings = [each.text for each in document.select({"type": Div}) if "Choose a finding" in each.text]
-    assert "whole run" not in headings[0]
-    explorer.look(View(filters={"op": "write"}))
-    assert "of the whole run, whatever the filters" in explorer._causes_heading.text
+    explorer.look(View(filters=filters))
+    options = [word for name, text in filters.items() for word in (f"--{name}", text)]
+
+    def rows(command: str) -> list[dict]:
+        assert main([command, shown.run.path, *options, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)[command]
+
+    phases = document.select_one({"name": "phases"}).source.data
+    for field, key in (("calls", "calls"), ("start_s", "start_s"), ("time_s", "time_s")):
+        assert phases[field] == [phase[key] for phase in rows("phases")]
+    indices = document.select_one({"name": "ordinals"}).source.data
+    assert indices["calls"] == [row["n"] for row in rows("ordinals")]
+    assert indices["median_s"] == [row["median_s"] for row in rows("ordinals")]
+    assert ("of the calls that the filters select" in explorer._causes_heading.text) == bool(filters)
+    # A row marks its calls among those of the filters.
+    document.select_one({"name": "ordinals"}).source.selected.indices = [0]
+    assert len(shown.marked(explorer.view)) == indices["calls"][0]
+
+
+def test_without_a_call_there_are_no_phases(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    explorer.look(View(filters={"op": "open", "time": "5.."}))
+    assert document.select_one({"name": "phases"}).source.data["calls"] == []
+    assert document.select_one({"name": "ordinals"}).source.data["calls"] == []
+    assert "The filters select no call of a phase." in text_of(document, "reasons")
     explorer.look(View())
-    assert "whole run" not in explorer._causes_heading.text
+    assert document.select_one({"name": "phases"}).source.data["calls"] == [2, 2, 2]
 
 
 @pytest.fixture(scope="module")
