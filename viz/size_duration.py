@@ -30,6 +30,8 @@ _PER_OCTAVE = 4
 _LEAST_S = 0.5e-9
 _RATES = tuple(float(1 << (10 * power)) for power in range(5))
 _HEIGHT = 300
+_DARKEST = 90
+"""First colour of the palette that is used: a single call is seen on a dark page too."""
 
 
 @of_several
@@ -86,7 +88,7 @@ def size_duration(data: Any, *, title: str | None = None) -> Column:
     x_range = Range1d(start=float(joined["left"].min()) / 1.5, end=float(joined["right"].max()) * 1.5)
     y_range = Range1d(start=float(joined["bottom"].min()) / 1.5, end=float(joined["top"].max()) * 1.5)
     mapper = LogColorMapper(
-        palette=list(reversed(cividis(256)[16:])),
+        palette=list(reversed(cividis(256)[_DARKEST:])),
         low=1,
         high=max(int(joined["calls"].max()), 2),
         tags=[TURNED],
