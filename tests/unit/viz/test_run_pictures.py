@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import Legend, LogColorMapper, Title
+from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Title
 from bokeh.plotting import figure
 from colour_vision import lab
 from made_runs import run_of
@@ -97,7 +97,9 @@ def test_many_ranks_share_bars(tmp_path: Path) -> None:
     assert len(bars["io"]) == 500
     np.testing.assert_allclose(bars["io"], 2e-3)
     np.testing.assert_allclose(bars["most"], 3e-3)
-    assert bars["name"][0] == "ranks 0–2"
+    assert (bars["name"][0], bars["name"][-1]) == ("ranks 0–2", "ranks 1497–1499")
+    glyphs = [each.glyph for fig in picture.children for each in fig.renderers]
+    assert all(each.line_color == each.fill_color for each in glyphs if isinstance(each, Quad))
     assert "mean of 3 ranks" in sentences(picture)
 
 
@@ -221,6 +223,9 @@ def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
     of_events = viz.size_duration(synthetic.select(op="write"))
     assert [fig.name for fig in of_events.children] == ["size_duration_write"]
     palette = of_events.select_one({"type": LogColorMapper}).palette
+    (bar,) = of_events.select({"type": ColorBar})
+    assert bar.ticker.ticks == [1.0, 2.0, 5.0, 10.0, 20.0]
+    assert bar.formatter.format == "0,0"
     # A cell of one call has the last colour on a dark page.
     assert lab(palette[-1])[0] - lab(DARK["#ffffff"])[0] > 20
 
