@@ -179,7 +179,7 @@ IS_SHOWN = """(wanted) => {
 
 @contextlib.contextmanager
 def held(page, server):
-    """Stop the server during a gesture: the page shows the sign of work without it, until there is an answer."""
+    """Stop the server during a gesture: the page shows the sign without it, until there is an answer."""
     page.wait_for_function(IS_SHOWN, arg="hidden")
     server.send_signal(signal.SIGSTOP)
     try:
