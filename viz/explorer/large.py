@@ -185,7 +185,7 @@ class LargeRun(Shown):
         if not view.is_marked:
             return None
         selection = self._marked(view)
-        of_cube_only = not view.filters and not view.marks and view.offsets is None
+        of_cube_only = not view.filters and not view.marks and view.offsets is None and view.rates is None
         first = self._from_cube(view, selection) if of_cube_only else None
         return self._of(selection, first)
 
@@ -235,7 +235,7 @@ class LargeRun(Shown):
 
     def _ensemble(self, selection: Selection) -> Ensemble:
         self._may_be_held(selection)
-        return main_ensemble(self.run, selection)[1]
+        return main_ensemble(self.run, selection, "MiB" if selection.per_byte else "call")[1]
 
     def _selection(self, filters: dict[str, Any]) -> Selection:
         given = {
@@ -385,7 +385,7 @@ class LargeRun(Shown):
         return found
 
     def _read_some(self, selection: Selection) -> Iterator[None]:
-        requests = requests_of(self.run.tasks, self._map)
+        requests = requests_of(self.run.tasks, self._map, per_mib=selection.per_byte)
         for share, group in self._portions(requests, selection, self._background):
             if group is None:
                 yield
@@ -407,7 +407,7 @@ class LargeRun(Shown):
             yield
 
     def _nothing_yet(self, selection: Selection) -> SummedCalls:
-        requests = requests_of(self.run.tasks, self._map)
+        requests = requests_of(self.run.tasks, self._map, per_mib=selection.per_byte)
         empty = {name: request.make(self.run) for name, request in requests.items()}
         return of_group(
             empty,

@@ -14,7 +14,7 @@ from typing import Any
 from bokeh.document import Document
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
+from bokeh.models.widgets import Button, Div, Select, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
@@ -24,7 +24,16 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.large import LargeRun, can_be_summed
-from ensembles.viz.explorer.layout import HINTS, LINK_JS, arranged, button, copy_buttons, end_of, heading
+from ensembles.viz.explorer.layout import (
+    LINK_JS,
+    arranged,
+    button,
+    copy_buttons,
+    end_of,
+    filter_fields,
+    heading,
+    wide,
+)
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, OF_FILTERS, modes_text_of
@@ -40,18 +49,20 @@ from ensembles.viz.explorer.tables import (
     finding_columns,
     phase_columns,
 )
-from ensembles.viz.explorer.view import FILTERS, View
+from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.working import Working
 from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3
-_FIRST_PARTS, _FIRST_PICTURES = 3, 1
-"""Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
+_FIRST_PARTS, _FIRST_PICTURES = 4, 1
+"""A page shows sign, filters, messages and pictures first, and of these the trace diagram."""
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
-_WRAP = {"flex-wrap": "wrap"}
+_WRAP, _AS_PAGE = {"flex-wrap": "wrap"}, {"max-width": "100%"}
+_LINES = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
 
 # The keys of the view that a zoom changes: tables and texts stay.
 _ZOOM = ("zoom_s", "zoom_ranks")
@@ -90,7 +101,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._in_page, self._awaits_causes = in_page, False
+        self._in_page, self._working = in_page, Working()
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
@@ -102,16 +113,7 @@ class Explorer:
         self.painted = ColumnDataSource({"views": []}, name="painted")
         self.painted.on_change("data", lambda attribute, old, new: self.complete())
         self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
-        self._inputs = {
-            name: TextInput(
-                title=name,
-                value=view.filters.get(name, ""),
-                placeholder=HINTS[name],
-                width=110,
-                name=f"filter_{name}",
-            )
-            for name in FILTERS
-        }
+        self._inputs = filter_fields(view)
         for name, field in self._inputs.items():
             field.on_change("value", self._filter(name))
         self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
@@ -128,12 +130,13 @@ class Explorer:
         self._causes_of: Shown | None = None
         self._diagnosis: Diagnosis | None = None
         self._structured, self._filters_of_causes = Structure(), view.filters
+        self._awaits_structure = False
         self._causes_heading = heading("")
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
-            column(self._phases.widget, min_width=560, sizing_mode="stretch_width"),
-            column(self._ordinals.widget, width=370),
+            wide(560, self._phases.widget),
+            column(self._ordinals.widget, width=370, styles=_AS_PAGE),
             sizing_mode="stretch_width",
             styles=_WRAP,
             visible=False,
@@ -141,6 +144,7 @@ class Explorer:
         self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
         self._fields = Fields(self)
         self.layout = column(
+            self._working.sign,
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
@@ -159,16 +163,12 @@ class Explorer:
             self._findings.widget,
             self._structure,
             row(
-                column(
-                    heading("Slowest calls: choose one to zoom to it"),
-                    self._slowest.widget,
-                    min_width=640,
-                    sizing_mode="stretch_width",
-                ),
+                wide(640, heading("Slowest calls: choose one to zoom to it"), self._slowest.widget),
                 column(
                     heading("Ranks by I/O time, without waiting: choose one to mark its calls"),
                     self._ranks.widget,
                     width=350,
+                    styles=_AS_PAGE,
                 ),
                 sizing_mode="stretch_width",
                 styles=_WRAP,
@@ -179,6 +179,7 @@ class Explorer:
         for widget in self.layout.select({"type": Widget}):
             if isinstance(widget, Widget) and not isinstance(widget, Div):
                 widget.stylesheets = [*widget.stylesheets, _FILTER]
+        self._working.watch_widgets(self.layout, [*self._tables.values(), self._slowest])
         self._later = self.layout.children[_FIRST_PARTS:] if in_stages else []
         if in_stages:
             self.layout.children = [*self.layout.children[:_FIRST_PARTS], Div(text=_FOLLOWS)]
@@ -281,8 +282,10 @@ class Explorer:
         if version == self._version:
             return
         self._version = version
-        if self._awaits_causes and self.shown.knows_causes:
+        is_due = self._examine.visible or self._awaits_structure
+        if is_due and (self.shown.knows_causes or self.shown.examines):
             self._fill_causes()
+        self._examine.visible = not self.shown.knows_causes
         try:
             with self.shown.answering(quiet_s=0.0):
                 self._renew()
@@ -358,7 +361,7 @@ class Explorer:
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
             self._findings.widget.visible = self._structure.visible = False
-        if is_other and self.shown.knows_causes:
+        if is_other and (self.shown.knows_causes or self.shown.examines):
             self._fill_causes()
         elif self._diagnosis is not None and self._filters_of_causes != view.filters:
             self._fill_structure()
@@ -386,17 +389,18 @@ class Explorer:
             "command": ["\n".join(map(view.command, paths))],
             "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
+        if any([panel.mark(view) for panel in self._panels]) and not self._later:
+            self._pictures.children = arranged(self._panels)
         for panel in self._panels:
-            panel.mark(view)
+            self._working.watch_figures(panel.figures, [panel.diagram.window])
         calls = self._panels[0].of_marked
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
         self._tell()
         self._answer.text = ""
         self.texts.data = texts
-        style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
         self._call.text = "".join(
-            f'<pre style="{style}">{html.escape(text[0])}</pre>' for text in texts.values()
+            f'<pre style="{_LINES}">{html.escape(text[0])}</pre>' for text in texts.values()
         )
         for what, table in self._tables.items():
             if not view.what.startswith(what):
@@ -408,8 +412,13 @@ class Explorer:
         """Say what is marked, selected and in view."""
         view, calls = self.view, self._panels[0].of_marked
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
-        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
-            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
+        if self._marks_of is not None and self._marks_of[0] == view.what:
+            finding = self._marks_of[1]
+            about += (
+                f"<p>Where: {html.escape(str(finding.where))}. Advice: {html.escape(finding.advice)}.</p>"
+            )
+            if not calls.reading:
+                about += f"<p>{html.escape(beyond_finding(finding, calls.count))}</p>"
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
@@ -422,16 +431,15 @@ class Explorer:
         """Fill the tables of findings, phases and call indices."""
         try:
             self.shown.find_causes()
-            if not self.shown.knows_causes and self.shown.is_large:
+            if not self.shown.knows_causes:
                 self._doubts.text = "<p>The run is being examined for causes.</p>"
-                self._awaits_causes = True
                 return
             self._diagnosis = self.shown.causes.diagnosis
         except EnsioError as error:
             self._say(str(error))
             return
         found = self._diagnosis.findings
-        self._findings.fill(finding_columns(found))
+        self._findings.fill(finding_columns(self._diagnosis))
         self._findings.fit(_MOST_FINDINGS)
         self._findings.widget.visible = bool(found)
         self._examine.visible = False
@@ -441,7 +449,7 @@ class Explorer:
         """Fill the tables of phases and call indices, of the calls that the filters select."""
         assert self._diagnosis is not None
         found = self.shown.structure(self.view)
-        self._awaits_causes = found is None
+        self._awaits_structure = found is None
         self._structured = found or Structure()
         self._structure.visible = bool(self._structured.phases)
         self._phases.fill(phase_columns(self._structured.phases))
@@ -482,15 +490,8 @@ class Explorer:
         calls = self._panels[0].of_marked
         if not calls.count:
             return
-        low, high = (end * 1e-9 for end in calls.extent_ns)
-        more = max(0.02 * (high - low), 1e-8)
         _, first, last = calls.ranks
-        rows = first - 0.5, last + 0.5
-        self._look(
-            lambda view: replace(
-                view, zoom_s=(round(max(0.0, low - more), 9), round(high + more, 9)), zoom_ranks=rows
-            )
-        )
+        self._look(lambda view: view.around_calls(calls.extent_ns, first, last))
         if not self.view.is_marked:
             self._answer.text = f"<p>{NO_MARK}</p>"
 
@@ -520,7 +521,7 @@ class Explorer:
 
     def _answer_with(self, text: Callable[[], str]) -> None:
         try:
-            self._answer.text = f"<pre>{html.escape(text())}</pre>"
+            self._answer.text = f'<pre style="{_LINES}">{html.escape(text())}</pre>'
         except (EnsioError, ValueError) as error:
             self._answer.text = f"<p>{html.escape(str(error))}</p>"
 

@@ -35,6 +35,7 @@ from ensembles.viz.theme import legend_keys_script, theme_script
 # that are left out, the larger half of Bokeh; the tables are loaded when the first picture has been painted.
 _PAGE = """
 {% block js_resources %}
+<meta name="viewport" content="width=device-width, initial-scale=1">
 {% set later = [] %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}
 {% if "bokeh-tables" in line and 'src="' in line %}

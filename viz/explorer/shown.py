@@ -16,6 +16,7 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.filters import within_rates
 from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -75,6 +76,8 @@ class Shown:
         When a reader last asked, by `time.monotonic`.
     is_part : bool
         Whether calls of some ranks only, or those so far, are held.
+    examines : bool
+        Whether causes are being examined without being asked for.
     is_large : bool
         Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
@@ -84,7 +87,7 @@ class Shown:
         The run was recorded without events, or cannot be read.
     """
 
-    is_growing = is_large = is_part = False
+    is_growing = is_large = is_part = examines = False
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
@@ -258,6 +261,8 @@ class Shown:
         if view.durations_s is not None:
             low, high = (round(end * 1e9) for end in view.durations_s)
             chosen &= (events.duration >= low) & (events.duration < high)
+        if view.rates is not None:
+            chosen &= within_rates(events.moved, events.duration, [view.rates])
         if view.offsets is not None:
             chosen &= (events.offset >= view.offsets[0]) & (events.offset < view.offsets[1])
         if view.marks:

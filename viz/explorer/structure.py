@@ -72,7 +72,8 @@ def structure_of(run: Run, selection: Selection) -> Structure:
         return Structure()  # the sentence about the selected calls says why
     phases = with_known_idle(run, run.phases, phases)
     try:
-        return Structure(phases, durations_by_ordinal(run, selection))
+        # The columns of the table are times, also where the histogram is of times per MiB.
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
     except EnsioError as error:
         return Structure(phases, None, [f"No call indices: {error}."])
 
@@ -126,7 +127,8 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
     sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
     if not diagnosis.findings:
         sentences.append(f"No finding: {len(diagnosis.examined)} causes were examined.")
-    sentences += [f"{each[:1].upper()}{each[1:]}." for each in diagnosis.undecided_sentences]
+    said = [*diagnosis.undecided_sentences, diagnosis.left_text, diagnosis.most_time_text]
+    sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
     if structure is None:
         sentences.append("Phases and call indices of the calls that the filters select are being read.")
         return " ".join(sentences)
