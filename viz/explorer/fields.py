@@ -12,7 +12,7 @@ from bokeh.layouts import column, row
 from bokeh.models.widgets import Div, TextInput
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import parse_durations, parse_numbers, parse_offsets, parse_times
+from ensembles.model.filters import parse_durations, parse_numbers, parse_offsets, parse_rates, parse_times
 from ensembles.viz.explorer.layout import button
 from ensembles.viz.explorer.view import Interval, Ranks, View, range_text
 
@@ -28,6 +28,7 @@ FIELDS = {
     "time_s": ("marked time (s)", "10..20"),
     "ranks": ("marked ranks", "0-63"),
     "durations_s": ("marked durations (s)", "10ms..2"),
+    "rates": ("marked rates (bytes/s)", "100MiB..1GiB"),
     "offsets": ("marked offsets (bytes)", "1GiB..2GiB"),
     "zoom_s": ("time in view (s)", "10..20"),
     "zoom_ranks": ("ranks in view", "0-63"),
@@ -38,6 +39,7 @@ _OF_LINK = {
     "time_s": "marked-time",
     "ranks": "marked-ranks",
     "durations_s": "marked-durations",
+    "rates": "marked-rates",
     "offsets": "marked-offsets",
     "zoom_s": "shown-time",
     "zoom_ranks": "shown-ranks",
@@ -86,6 +88,7 @@ class Fields:
         try:
             for name, field in self._inputs.items():
                 field.value = self._text(view, name)
+            self._inputs["rates"].visible = view.per_byte or view.rates is not None
         finally:
             self._is_filling = False
 
@@ -137,6 +140,8 @@ class Fields:
         if name == "offsets":
             first, last = parse_offsets(text)
             return first, min(last, (1 << 62) - 1) + 1
+        if name == "rates":
+            return parse_rates(text)
         if name == "durations_s":
             least, most = parse_durations(text)
             longest = calls.durations_ns[2] if calls.count else 0

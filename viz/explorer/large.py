@@ -16,11 +16,11 @@ import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.main_ensemble import main_ensemble
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
-from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import why_nothing
 from ensembles.run.rasters import whole_raster
@@ -44,6 +44,7 @@ from ensembles.viz.explorer.calls import (
     slowest_columns,
     window_of_map,
 )
+from ensembles.viz.explorer.in_view import calls_in_view, ranks_within
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.shown import MOST_EVENTS, QUIET_S, Shown
 from ensembles.viz.explorer.structure import Structure, StructuresRead
@@ -199,6 +200,14 @@ class LargeRun(Shown):
         selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
         return self._events_of(selection)
 
+    def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
+        """Return the marked calls, or those of a window if they are too many or have not been read."""
+        calls = self.marked_calls(view) or self.calls(view)
+        if not calls.reading and calls.count <= MOST_EVENTS:
+            return self.marked(view), False
+        selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
+        return calls_in_view(self.run, selection, window, MOST_EVENTS), True
+
     def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
         """Let what is read in the background rest while a page is being answered."""
         at_once = super().answering(quiet_s=quiet_s)
@@ -347,7 +356,7 @@ class LargeRun(Shown):
         requests = requests | _in_turn(background)
         count = min(-(-run.reading.most_events // PORTION), _MOST_PORTIONS, max(run.tasks, 1))
         edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
-        spans = [_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
+        spans = [ranks_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
         portions: list[Any] = [span for span in spans if span] or [((edges[-1], edges[-1]),)]
         group: Any = None
         for number, ranks in enumerate(portions, start=1):
@@ -481,7 +490,8 @@ class LargeRun(Shown):
         around = self._around(key)
         if around is not None and len(around.events):
             mine = around.events[calls_inside(around.events, window)]
-            exact = WindowShown(raster_of_window(mine, window, ROWS, 2 * CELLS), window.first, mine)
+            raster = raster_of_window(among_themselves(mine), window, ROWS, 2 * CELLS)
+            exact = WindowShown(raster, window.first, mine)
             self._remember(key, exact)
             return exact
         expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
@@ -531,7 +541,8 @@ class LargeRun(Shown):
         row = np.arange(self.run.tasks)
         some = replace(
             selection,
-            ranks=_within(selection.ranks, window.first, window.last) or ((self.run.tasks, self.run.tasks),),
+            ranks=ranks_within(selection.ranks, window.first, window.last)
+            or ((self.run.tasks, self.run.tasks),),
         )
         raster, events = read_window(self.run, window, row, some, not_kept, _in_turn(self._background))
         nothing = Events.empty(self.run.calls, self.run.files)
@@ -569,14 +580,6 @@ def _reading(share: float, what: str) -> str:
 
 def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> DurationCube:
     return DurationCube(tasks, (low_ns, high_ns), np.array(used, np.int64))
-
-
-def _within(ranges: Any, first: int, last: int) -> tuple[tuple[int, int], ...]:
-    """Intersect ranges of ranks with one; None: all ranks."""
-    if ranges is None:
-        return ((first, last),)
-    cut = [(max(low, first), min(high, last)) for low, high in ranges]
-    return tuple(ascending_ranges([(low, high) for low, high in cut if low <= high]))
 
 
 def can_be_summed(run: Run) -> bool:

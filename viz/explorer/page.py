@@ -128,6 +128,7 @@ class Explorer:
         self._causes_of: Shown | None = None
         self._diagnosis: Diagnosis | None = None
         self._structured, self._filters_of_causes = Structure(), view.filters
+        self._awaits_structure = False
         self._causes_heading = heading("")
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
@@ -279,9 +280,8 @@ class Explorer:
         if version == self._version:
             return
         self._version = version
-        if self._awaits_structure or (
-            self._examine.visible and (self.shown.knows_causes or self.shown.examines)
-        ):
+        is_due = self._examine.visible or self._awaits_structure
+        if is_due and (self.shown.knows_causes or self.shown.examines):
             self._fill_causes()
         self._examine.visible = not self.shown.knows_causes
         try:
@@ -489,15 +489,8 @@ class Explorer:
         calls = self._panels[0].of_marked
         if not calls.count:
             return
-        low, high = (end * 1e-9 for end in calls.extent_ns)
-        more = max(0.02 * (high - low), 1e-8)
         _, first, last = calls.ranks
-        rows = first - 0.5, last + 0.5
-        self._look(
-            lambda view: replace(
-                view, zoom_s=(round(max(0.0, low - more), 9), round(high + more, 9)), zoom_ranks=rows
-            )
-        )
+        self._look(lambda view: view.around_calls(calls.extent_ns, first, last))
         if not self.view.is_marked:
             self._answer.text = f"<p>{NO_MARK}</p>"
 

@@ -24,6 +24,7 @@ from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.explorer.calls import Calls, HeldCalls
 from ensembles.viz.explorer.structure import Structure, structure_of
 from ensembles.viz.explorer.view import View
+from ensembles.viz.single_calls import Window
 
 MOST_EVENTS = 4_000_000
 """Runs with more events are shown in part: all calls of some ranks."""
@@ -223,6 +224,22 @@ class Shown:
         """
         marked = self.marked_places(view)
         return self.filtered(view) if marked is None else self.filtered(view)[marked]
+
+    def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
+        """Return the marked calls for a picture of them, and whether they are those of a window only.
+
+        Parameters
+        ----------
+        view : View
+        window : Window or None
+            What the trace diagram shows; None: all.
+
+        Raises
+        ------
+        EnsioError
+            They are too many.
+        """
+        return self.marked(view), False
 
     def marked_places(self, view: View) -> np.ndarray | None:
         """Return the indices of the marked calls among those that the filters select; None: no mark.

@@ -72,7 +72,8 @@ def structure_of(run: Run, selection: Selection) -> Structure:
         return Structure()  # the sentence about the selected calls says why
     phases = with_known_idle(run, run.phases, phases)
     try:
-        return Structure(phases, durations_by_ordinal(run, selection))
+        # The columns of the table are times, also where the histogram is of times per MiB.
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
     except EnsioError as error:
         return Structure(phases, None, [f"No call indices: {error}."])
 

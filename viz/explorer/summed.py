@@ -37,6 +37,7 @@ from ensembles.viz.explorer.calls import (
     slowest_columns,
 )
 from ensembles.viz.single_calls import Window
+from ensembles.viz.task_order import ChosenRaster
 
 _NONE = np.iinfo(np.int64).max
 
@@ -199,7 +200,7 @@ def requests_of(tasks: int, offsets: MapOf | None, *, per_mib: bool = False) -> 
         Count durations per MiB too.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
-        "raster": not_kept(partial(Raster, tasks, ROWS, CELLS)),
+        "raster": not_kept(partial(ChosenRaster, tasks, ROWS, CELLS)),
         "curve": not_kept(RateCurve),
         "histogram": not_kept(LogHistogram),
         "ranks": not_kept(partial(RankSums, tasks)),

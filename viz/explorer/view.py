@@ -115,6 +115,13 @@ class View:
         times = round(max(0.0, start_s - took_s / 2), 9), round(start_s + 1.5 * took_s, 9)
         return replace(self, zoom_s=times, zoom_ranks=(max(-0.5, rank - 2.5), min(tasks - 0.5, rank + 2.5)))
 
+    def around_calls(self, extent_ns: tuple[int, int], first: int, last: int) -> View:
+        """Return this view with a window around all calls of a time and of ranks, both of these included."""
+        low, high = (end * 1e-9 for end in extent_ns)
+        more = max(0.02 * (high - low), 1e-8)
+        times = round(max(0.0, low - more), 9), round(high + more, 9)
+        return replace(self, zoom_s=times, zoom_ranks=(first - 0.5, last + 0.5))
+
     @classmethod
     def from_query(cls, query: Mapping[str, str], runs: int = 1) -> View:
         """Read a view from the parameters of a link.

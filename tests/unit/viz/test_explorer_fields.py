@@ -15,7 +15,7 @@ from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
 
 NAMES = (
-    *("marked-time", "marked-ranks", "marked-durations", "marked-offsets"),
+    *("marked-time", "marked-ranks", "marked-durations", "marked-rates", "marked-offsets"),
     *("shown-time", "shown-ranks"),
 )
 
@@ -62,6 +62,7 @@ def test_fields_show_what_a_rectangle_marks_and_change_it(opened) -> None:
         ("marked-ranks", "1-63", View(ranks=(1, 1))),
         ("marked-durations", "15ms..0.1", View(durations_s=(0.015, 0.1))),
         ("marked-durations", "0.015..", View(durations_s=(0.015, 0.500000001))),
+        ("marked-rates", "1kB/s..2kB/s", View(rates=(1000, 2000))),
         ("marked-offsets", "1KiB..1MiB", View(offsets=(1 << 10, 1 << 20))),
         ("shown-time", "0.2..0.3", View(zoom_s=(0.2, 0.3))),
         ("shown-ranks", "1", View(zoom_ranks=(0.5, 1.5))),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bokeh.document import Document
+from bokeh.events import ButtonClick
+from bokeh.models import Plot
 
 import ensembles as en
 from ensembles.run.collect import collect
@@ -25,6 +28,7 @@ from ensembles.viz.single_calls import Window
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000
+RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 
 
 @pytest.fixture(scope="module")
@@ -307,3 +311,64 @@ def test_runs_that_cannot_be_summed_say_what_to_do(tmp_path: Path, monkeypatch: 
     assert f"ensio collect {tmp_path / 'run'}" in shown.notes[0]
     collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))
     assert isinstance(shown_run(en.open(tmp_path / "run.h5"), in_background=False), LargeRun)
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run of h5py: most calls of POSIX are inside calls of HDF5, and some are not."""
+    folder = tmp_path_factory.mktemp("layered")
+    with tarfile.open(RUNS / "h5py.tar.xz") as archive:
+        archive.extractall(folder)
+    collect(str(folder / "h5py"), str(folder / "run.h5"))
+    return folder / "run.h5"
+
+
+def test_a_filter_by_layer_draws_the_calls_of_the_command(layered: Path) -> None:
+    shown = LargeRun(en.open(layered), in_background=False)
+    events = shown.run.select(layer="posix")
+    assert 0 < np.count_nonzero(events.depth) < len(events)
+    classes = class_of_calls(events.calls)[events.call]
+
+    def time_ns(parts: np.ndarray) -> dict[str, int]:
+        """Time by class: no call of POSIX is inside another one of POSIX."""
+        sums = np.bincount(classes, parts, len(CLASSES)).astype(int).tolist()
+        return {name: time for name, time in zip(CLASSES, sums, strict=True) if time}
+
+    calls = shown.calls(View(filters={"layer": "posix"}))
+    assert calls.count == len(events)
+    assert times_by_class(calls) == time_ns(events.duration)
+    low, high = (int(place) for place in np.quantile(events.start, [0.3, 0.9]))
+    raster, _ = calls.window(Window(low, high, 0, 0))
+    parts = np.clip(np.minimum(events.end, high) - np.maximum(events.start, low), 0, None)
+    assert dict(zip(CLASSES, raster.time_ns.sum(axis=(1, 2)).tolist(), strict=True)).items() >= (
+        time_ns(parts).items()
+    )
+    # A window inside of one that was read is cut from its calls.
+    raster, _ = calls.window(Window(low + 1, high - 1, 0, 0))
+    parts = np.clip(np.minimum(events.end, high - 1) - np.maximum(events.start, low + 1), 0, None)
+    assert raster.time_ns.sum() == parts.sum()
+
+
+def test_layers_of_too_many_calls_are_drawn_after_a_zoom(
+    layered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = LargeRun(en.open(layered), in_background=False)
+    monkeypatch.setattr(large, "MOST_EVENTS", 150)
+    document = Document()
+    explorer = add_explorer(document, [shown], {})
+
+    def click(name: str) -> str:
+        button = document.select_one({"name": f"draw_{name}"})
+        button._trigger_event(ButtonClick(button))
+        return document.select_one({"name": "about_more"}).text
+
+    assert "these calls are more than 150" in click("by_layer")
+    assert "zoom in, or mark fewer" in click("targets")
+    low, high = np.quantile(held_starts := shown.run.events.start * 1e-9, [0.5, 0.8]).round(9).tolist()
+    assert 0 < np.count_nonzero((held_starts >= low) & (held_starts < high)) < 150
+    explorer.look(View(zoom_s=(low, high)))
+    events = shown.run.events
+    inside = np.count_nonzero((events.start < high * 1e9) & (events.end > low * 1e9))
+    assert f"Of {inside} shown calls in view:" in click("by_layer")
+    assert document.select_one({"name": "more_pictures"}).children[0].select({"type": Plot})
+    assert "zoom in" not in click("targets")  # which says that no layout is known
