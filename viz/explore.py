@@ -27,8 +27,8 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     Returns
     -------
     ExplorerValue
-        The value of a cell. ``marked`` are the calls that are marked with the mouse (all that are shown, if none is), ``view`` is what is
-        shown.
+        The value of a cell. ``marked`` are the calls that are marked with the mouse (all that are shown, if
+        none is), ``view`` is what is shown.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     >>> len(explorer.marked) == len(run.select(op="write"))
     True
     """
-    from ensembles.viz.explorer.page import shown_runs
+    from ensembles.viz.explorer.runs import shown_runs
     from ensembles.viz.explorer.view import FILTERS, PER_BYTE, View
 
     kind = _kind_of_widget()

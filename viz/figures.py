@@ -335,8 +335,11 @@ def plain(text: str) -> str:
     return re.sub(r"[^\w .,:;()%+/=×<–-]", "?", text)
 
 
-def annotate_empty(fig: figure, sentence: str) -> None:
-    """Write in the middle of an empty figure, whose ranges are set, why it is empty."""
+def annotate_empty(fig: figure, sentence: str, *, x_axis: bool = False) -> None:
+    """Write in the middle of an empty figure, whose ranges are set, why it is empty.
+
+    Its axes are hidden; `x_axis` keeps that of a figure which shares it with others.
+    """
     middle = [
         (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2
         for (start, end), scale in ((ends(fig.x_range), fig.x_scale), (ends(fig.y_range), fig.y_scale))
@@ -352,6 +355,7 @@ def annotate_empty(fig: figure, sentence: str) -> None:
     )
     fig.grid.visible = False
     fig.yaxis.visible = False
+    fig.xaxis.visible = x_axis
 
 
 def cells_of_time(edges_ns: np.ndarray) -> dict[str, np.ndarray]:

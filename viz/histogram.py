@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.models import (
+    AdaptiveTicker,
     BasicTicker,
     ColumnDataSource,
     CustomJSHover,
@@ -153,9 +154,10 @@ class _Look(NamedTuple):
 def _overlaid(ensembles: Mapping[str, Ensemble]) -> LogHistogram:
     """Count the durations of each ensemble as those of a function with its label."""
     histogram = LogHistogram()
+    units = {ensemble.per for ensemble in ensembles.values()}  # the axis names one
     for label, ensemble in ensembles.items():
         if len(ensemble):
-            name = label if ensemble.per == "call" else f"{label} per MiB"
+            name = f"{label} per MiB" if len(units) > 1 and ensemble.per == "MiB" else label
             histogram.counts[Call(name, "", ensemble.op or "meta")] = ensemble.sample.counts.copy()
     return histogram
 
@@ -189,6 +191,7 @@ def _linear(
         name="histogram_linear",
     )
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
+    fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     label_duration_axis(fig)
     if look.per_mib:

@@ -28,7 +28,7 @@ from ensembles.viz.figures import (
     subtitle,
 )
 from ensembles.viz.label_places import label_places, label_width
-from ensembles.viz.rejected_modes import Rejected, draw_rejected, rejected_modes, mode_label
+from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, rejected_modes
 from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 

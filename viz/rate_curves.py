@@ -51,7 +51,7 @@ def say_nothing_moved(fig: figure) -> None:
     """Complete a figure without a curve."""
     fig.y_range = Range1d(start=0, end=1)
     label_rates(fig, "MiB")
-    annotate_empty(fig, "no bytes were read or written")
+    annotate_empty(fig, "no bytes were read or written", x_axis=True)
 
 
 def label_rates(fig: figure, unit: str, name: str = "aggregate rate") -> None:

@@ -382,14 +382,17 @@ def report_html(
         pictures |= counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
-    drawn = summaries.durations_known + 2 * (summaries.events != 0) + bool(len(samples))
+    recorded = bool(summaries.table.totals)
+    durations_known = summaries.durations_known and recorded
+    single_calls = summaries.events != 0 and recorded
+    drawn = durations_known + 2 * single_calls + bool(len(samples))
     with announced("drawing", run.path, drawn, "pictures"):
-        if summaries.durations_known:
+        if durations_known:
             pictures["histogram"] = histogram(summaries.histogram)
             advance(1)
         for number, ensemble in enumerate(shown):
             pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
-        if summaries.events != 0:
+        if single_calls:
             pictures["trace"] = trace_diagram(
                 summaries.raster,
                 calls=summaries.outlined,
@@ -400,6 +403,8 @@ def report_html(
             advance(1)
         if len(samples):
             pictures["surroundings"] = surroundings(samples, x_range=x_range)
+            if pictures["surroundings"].select_one({"name": "empty"}):  # too few samples for a line
+                del pictures["surroundings"]
             advance(1)
     found = PhasesFound() if information is None else find_phases(run)
     folded = _folded(run, summaries, found)
@@ -424,11 +429,11 @@ def report_html(
             information=_script_text(information),
             counted=counted,
             counted_names=counted_names,
-            durations_known=summaries.durations_known,
+            durations_known=durations_known,
             calls=call_table(summaries),
             waits=wait_table(summaries),
             missing=missing(run, summaries),
-            single_calls=summaries.events != 0,
+            single_calls=single_calls,
             diagnosis=diagnosis,
             requests=request_table(run, summaries.requests),
             sites=site_table(run, summaries.sites),

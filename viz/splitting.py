@@ -201,7 +201,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         subtitle(fig, f"No prediction: {sentence}.")
     if not found.splits:
         fig.yaxis.visible = False
-        annotate_empty(fig, "no prediction")
+        annotate_empty(fig, "no prediction", x_axis=True)
         return fig
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {number: str(one.calls) for number, one in enumerate(found.splits)}

@@ -156,8 +156,8 @@ NUMBERS_JS = """
     }
 """
 """JavaScript functions that write numbers as `ensembles.model.units` does: ``time_text`` and ``bytes_text``
-with three digits, also where the last are zeros. ``moment_text`` writes a moment, which needs more digits; ``instant_text`` writes those of a column in seconds,
-to a microsecond."""
+with three digits, also where the last are zeros. ``moment_text`` writes a moment, which needs more digits;
+``instant_text`` those of a column, all in seconds, to a microsecond."""
 
 _TICK_JS = """
     const size = Math.abs(tick);

@@ -324,7 +324,7 @@ def _diagram(
     if shown.rows is not None and shown.rows.label != "rank":
         fig.yaxis.formatter = CustomJSTickFormatter(
             args={"ranks": shown.rows.ranks.tolist()},
-            code="return ranks[tick] === undefined ? '' : ranks[tick].toLocaleString('en-US');",
+            code="return ranks[tick] === undefined ? '' : String(ranks[tick]);",
         )
     fig.xaxis.visible = False
     fig.grid.visible = False

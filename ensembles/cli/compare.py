@@ -114,7 +114,7 @@ def failure(text: str) -> float:
 
 
 def why_it_fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> list[str]:
-    """Return why the comparisons fail, a sentence each: `fail_on` is 0 for any difference, else a least factor.
+    """Return why the comparisons fail, a sentence each; `fail_on` is 0 for any difference, else a factor.
 
     Slower is also, unless filters select some of the I/O, a group whose runs certainly spend more time in
     I/O, summed over tasks or on the critical path (where this is certainly shorter, the sum does not count),

@@ -297,8 +297,8 @@ def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
 def _where_most_time_is(taken: list[CallGroup], left: list[CallGroup], time_ns: int) -> str:
     """Name what was left out and took more time than the calls taken, with filters that choose it.
 
-    That is a function, whose filters choose its main size. Of the operation that is taken anyhow it is a size:
-    the filters of the function would lead back to what is taken.
+    That is a function, whose filters choose its main size. Of the operation that is taken anyhow it is a
+    size: the filters of the function would lead back to what is taken.
     """
     kinds = {(group.layer, group.op) for group in taken}
     sums: dict[str, list[int]] = {}

@@ -42,7 +42,9 @@ def run_facts_html(run: Run) -> str:
     most = sorted(times_s, key=lambda name: -times_s[name])[:_MOST_CALLS]
     whole_s = sum(times_s.values())
     if whole_s > 0:
-        facts.append(("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most)))
+        facts.append(
+            ("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most))
+        )
     try:
         ensemble = run.ensemble()
     except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.

@@ -172,8 +172,9 @@ def test_the_page_waits_for_the_run_and_shows_new_calls(recorder, tmp_path) -> N
         page.wait_for_function(
             """() => {
                 const named = (name) => Bokeh.documents[0].get_model_by_name(name);
+                const rows = Object.values(named('phases').source.data)[0];
                 const ended = named('message').text.includes('The run has ended: 1 task made 6,24');
-                return ended && Object.values(named("phases").source.data)[0]?.length > 0 && !named('examine').visible;
+                return ended && rows?.length > 0 && !named('examine').visible;
             }""",
             timeout=60_000,
         )

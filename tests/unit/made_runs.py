@@ -20,8 +20,8 @@ Call = (
     | tuple[str, float, float, int, int]
     | tuple[str, float, float, int, int, int]
 )
-"""Name, start in s, duration in s, bytes moved, the offset if it is known (else -1), and the number of the file
-from 1 on."""
+"""Name, start in s, duration in s, bytes moved, the offset if it is known (else -1), and the number of the
+file from 1 on."""
 
 
 def run_of(

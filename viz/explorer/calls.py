@@ -98,7 +98,7 @@ class Calls(ABC):
 
     @abstractmethod
     def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
-        """Return the bytes of a file, or of the busiest one, by offset, and its path; None: no bytes moved."""
+        """Return the bytes of a file, or of the busiest one, by offset, with its path; None: none moved."""
 
     def moves_bytes_in(self, file: int) -> bool:
         """Whether a call may move bytes in a file, which is given by its index."""

@@ -20,10 +20,8 @@ from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
 from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
-from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.viz.explorer.fields import Fields
-from ensembles.viz.explorer.large import LargeRun, can_be_summed
 from ensembles.viz.explorer.layout import (
     LINK_JS,
     arranged,
@@ -37,7 +35,7 @@ from ensembles.viz.explorer.layout import (
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
 from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, OF_FILTERS, modes_text_of
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.shown import Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.structure import Structure, about_causes
 from ensembles.viz.explorer.tables import (
     FINDINGS,
@@ -101,7 +99,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._in_page, self._working = in_page, Working()
+        self._in_page, self._awaits_structure, self._working = in_page, False, Working()
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
@@ -390,7 +388,8 @@ class Explorer:
             "command": ["\n".join(map(view.command, paths))],
             "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
-        if any([panel.mark(view) for panel in self._panels]) and not self._later:
+        others = [panel.mark(view) for panel in self._panels]
+        if any(others) and not self._later:
             self._pictures.children = arranged(self._panels)
         for panel in self._panels:
             self._working.watch_figures(panel.figures, [panel.diagram.window])
@@ -575,25 +574,6 @@ def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:
     view = View.from_query(query, len(runs))
     is_open = "run" not in query and "beside" not in query and len(runs) == 2
     return replace(view, beside=1) if is_open else view
-
-
-def shown_runs(runs: Run | Sequence[Run]) -> list[Shown]:
-    """Read the calls of one or several runs; what takes long, when it is asked for."""
-    return [shown_run(run, in_background=False) for run in ([runs] if isinstance(runs, Run) else runs)]
-
-
-def shown_run(run: Run, *, in_background: bool = True) -> Shown:
-    """Return what the explorer shows of a run: its calls, or summaries if there are too many.
-
-    Parameters
-    ----------
-    run : Run
-    in_background : bool
-        As for `LargeRun`.
-    """
-    if run.reading.most_events > MOST_EVENTS and can_be_summed(run):
-        return LargeRun(run, in_background=in_background)
-    return Shown(run)
 
 
 def _whole(view: View) -> View:

@@ -281,8 +281,8 @@ class SummedCalls(Calls):
     durations_of: Callable[[], Ensemble]
     reading: str = ""
     is_bound: bool = False
-    none: str = ""
     bins_per_mib: np.ndarray | None = None
+    none: str = ""
     _counted: dict[bool, Counted] = field(default_factory=dict, repr=False)
 
     @property

@@ -191,7 +191,8 @@ class Spread:
     def __str__(self) -> str:
         return (
             f"spread: {share_text(self.share, 1)} of the calls{time_text(self.time_share)} lie between "
-            f"{seconds_text(self.low_s)} and {seconds_text(self.high_s)} without a peak (their density in log time is {self.shape})"
+            f"{seconds_text(self.low_s)} and {seconds_text(self.high_s)} without a peak (their density in "
+            f"log time is {self.shape})"
         )
 
 

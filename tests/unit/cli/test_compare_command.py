@@ -160,7 +160,7 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
 
 
 def test_larger_calls_that_take_longer_are_not_slower(tmp_path):
-    """A repair: 8 large writes instead of 512 small ones. Each takes longer, and all of them together less."""
+    """A repair: 8 large writes instead of 512 small ones. Each takes longer, all together less."""
     for name, (calls, size, factor) in {"small": (512, 4096, 1.0), "large": (8, 1 << 18, 20.0)}.items():
         for number in range(3):
             events = made_events(calls, seed=number)

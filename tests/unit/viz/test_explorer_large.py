@@ -19,7 +19,8 @@ from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.raster import CLASSES, class_of_calls
 from ensembles.viz.explorer import large
 from ensembles.viz.explorer.large import LargeRun
-from ensembles.viz.explorer.page import add_explorer, shown_run
+from ensembles.viz.explorer.page import add_explorer
+from ensembles.viz.explorer.runs import shown_run
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.summed import FileBytes
 from ensembles.viz.explorer.view import View
@@ -66,7 +67,15 @@ def some_views(held: Shown) -> dict[str, View]:
         "phase": View(marks={"phase": "2"}),
         "call index": View(marks={"op": "read", "ordinal": "3-9"}),
         "rank": View(filters={"rank": "5"}),
+        "per MiB": View(filters={"per_byte": "yes", "rank": "1-4"}),
+        "rates": View(filters={"per_byte": "yes"}, rates=_middle_rates(held)),
     }
+
+
+def _middle_rates(held: Shown) -> tuple[int, int]:
+    moving = held.events[held.events.moved > 0]
+    low, high = np.quantile(moving.moved * 1e9 / moving.duration, [0.3, 0.8])
+    return int(low), int(high)
 
 
 NAMES = ("all", "durations", "rectangle", "both", "offsets", "filtered", "marked in filtered", "phase")
@@ -85,7 +94,16 @@ def times_by_class(calls) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", [*NAMES, "call index", "rank"])
+def test_seconds_per_mib_are_counted_in_the_bins_of_durations(held: Shown) -> None:
+    view = View(filters={"per_byte": "yes", "op": "write"})
+    events = held.filtered(view)
+    per_mib_s = events.duration * 1e-9 / (events.moved / (1 << 20))
+    ((edges_s, counts),) = held.calls(view).durations(True).values()
+    assert counts.sum() == len(events) > 0
+    np.testing.assert_array_equal(counts, np.histogram(np.rint(per_mib_s * 1e9) * 1e-9, edges_s - 5e-10)[0])
+
+
+@pytest.mark.parametrize("name", [*NAMES, "call index", "rank", "per MiB", "rates"])
 def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: LargeRun, name: str) -> None:
     view = some_views(held)[name]
     expected, found = shown_by(held, view), shown_by(summed, view)
@@ -94,10 +112,12 @@ def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: LargeRun, na
     assert found.count == expected.count > 0
     assert found.ranks == expected.ranks
     assert times_by_class(found) == times_by_class(expected)
-    for key, (edges, counts) in expected.durations().items():
-        np.testing.assert_array_equal(found.durations()[key][0], edges)
-        np.testing.assert_array_equal(found.durations()[key][1], counts)
-    assert set(found.durations()) == set(expected.durations())
+    for per_mib in {False, view.per_byte}:
+        counted = found.durations(per_mib)
+        for key, (edges, counts) in expected.durations(per_mib).items():
+            np.testing.assert_array_equal(counted[key][0], edges)
+            np.testing.assert_array_equal(counted[key][1], counts)
+        assert set(counted) == set(expected.durations(per_mib))
     for table in ("by_rank", "slowest"):
         mine, others = getattr(found, table)(), getattr(expected, table)()
         assert list(mine) == list(others)

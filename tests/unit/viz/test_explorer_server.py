@@ -179,7 +179,7 @@ IS_SHOWN = """(wanted) => {
 
 @contextlib.contextmanager
 def held(page, server):
-    """Stop the server during a gesture: the page shows the sign of work without it, until there is an answer."""
+    """Stop the server during a gesture: the page shows the sign of work without it."""
     page.wait_for_function(IS_SHOWN, arg="hidden")
     server.send_signal(signal.SIGSTOP)
     try:
@@ -305,7 +305,8 @@ def test_a_connection_without_a_page_before_it_is_closed(link: str, with_token: 
         try:
             connection = await websocket_connect(request, subprotocols=["bokeh", session])
         except HTTPClientError as error:
-            assert error.code == 403 and not with_token
+            if error.code != 403 or with_token:
+                raise
             return None
         try:
             return await asyncio.wait_for(connection.read_message(), 30)

@@ -49,7 +49,7 @@ def test_what_stands_out_in_a_cluster_of_few_phases_is_named(at_tick: int) -> No
 
 
 def test_few_long_calls_are_known_by_their_share_of_the_time() -> None:
-    """3 % of the calls take 95 % of the time: their mode, their cluster and the label of the picture say so."""
+    """3 % of the calls take 95 % of the time: their mode and the label of the picture say so."""
     random = np.random.default_rng(2)
     short_s, long_s = 8e-5 * random.lognormal(0.0, 0.1, 970), 0.05 * random.lognormal(0.0, 0.3, 30)
     ensemble = en.Ensemble(np.append(short_s, long_s), name="open")
