@@ -306,7 +306,8 @@ class Explorer:
             self._pictures.children = pictures
 
     def _notes(self) -> list[str]:
-        return [note for each in self._panels for note in (*each.shown.notes, *each.shown.run.notes)]
+        several = len(self._panels) > 1
+        return [note for panel in self._panels for note in panel.notes(self.view, several)]
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""

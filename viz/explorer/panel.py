@@ -199,6 +199,13 @@ class Panel:
         window = self.diagram.window_in(self._own(view))
         return sentence_of(self.shown, self.of_marked, view, window, several)
 
+    def notes(self, view: View, several: bool) -> list[str]:
+        """Return what the page says first: what is missing, and why there is nothing to see."""
+        found = [*self.shown.notes, *self.shown.run.notes]
+        if not self.calls.count and not self.calls.reading:
+            found.append(self.sentence(view, several))
+        return found
+
     def _mark_rectangle(self, event: Event) -> None:
         box = _rectangle(event)
         if box is None:
