@@ -19,6 +19,7 @@ from bokeh.models import (
     Plot,
     Range,
     Range1d,
+    SaveTool,
     WheelZoomTool,
 )
 from bokeh.models.annotations import Legend, LegendItem, Title
@@ -87,6 +88,8 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         min_border_right=RIGHT_BORDER,
         **options,
     )
+    for save in fig.select({"type": SaveTool}):
+        save.filename = f"ensio-{options.get('name', 'picture')}"
     wheel = WheelZoomTool(modifiers={"ctrl": True})
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel

@@ -196,7 +196,7 @@ def _linear(
     label_duration_axis(fig)
     if look.per_mib:
         fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")
-        _add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
+        add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
     items = []
     for call, colour in look.colours.items():
         counts = histogram.rebinned(call, edges_s)
@@ -237,7 +237,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.xaxis.axis_label = f"{'duration per MiB' if look.per_mib else 'call duration'} (unit at each tick)"
     fig.xaxis.formatter = time_ticks()
     if look.per_mib and coarse:
-        _add_rate_axis(fig, LogAxis())
+        add_rate_axis(fig, LogAxis())
     fig.yaxis.axis_label = "calls per bin (9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
@@ -254,7 +254,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     return fig
 
 
-def _add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
+def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
     """Add an axis of rates above: a duration per MiB is the inverse of a rate."""
     code = "return tick > 0 ? (1 / tick).toLocaleString('en-US', {maximumSignificantDigits: 3}) : '';"
     axis.update(

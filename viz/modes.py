@@ -28,7 +28,7 @@ from ensembles.viz.figures import (
     subtitle,
 )
 from ensembles.viz.label_places import label_places, label_width
-from ensembles.viz.rejected_modes import Rejected, draw_rejected, rejected_modes
+from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, rejected_modes
 from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
@@ -165,7 +165,7 @@ def _places_of_labels(
 
 
 def _label(mode: Mode) -> str:
-    return f"{seconds_text(mode.t_s)}, {share_text(mode.weight, None)}"
+    return mode_label(seconds_text(mode.t_s), share_text(mode.weight, None), mode.weight, mode.time_share)
 
 
 def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -238,6 +238,7 @@ def _draw_modes(
 ) -> list[LegendItem]:
     level = f"{100 * found.level:g} %"
     count = len(found)
+    has_times = any(mode.time_share is not None for mode in found.modes)
     curve = fig.multi_line(
         xs="xs",
         ys="ys",
@@ -267,6 +268,7 @@ def _draw_modes(
                 f"{share_text(mode.weight_high, 1)})"
                 for mode in found.modes
             ],
+            "time": ["" if mode.time_share is None else share_text(mode.time_share) for mode in found.modes],
             "width": [f"{mode.width:.3g} (standard deviation of log duration)" for mode in found.modes],
             "fit": [
                 f"does not fit: {share_text(misfit)} of the calls lie elsewhere" if misfit else "fits"
@@ -313,6 +315,7 @@ def _draw_modes(
                 ("mode", "@t{0}"),
                 (f"{level} confidence interval", "@low{0} – @high{0}"),
                 ("share of calls", "@share"),
+                *([("share of the time", "@time")] if has_times else []),
                 ("width", "@width"),
                 ("log-normal", "@fit"),
             ],

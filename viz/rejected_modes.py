@@ -10,6 +10,7 @@ from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.model.units import share_text
+from ensembles.statistics.modes.kinds import time_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import LABEL_GROUND, legend_item
 from ensembles.viz.style import NEUTRAL, time_hover
@@ -41,38 +42,57 @@ class Rejected(NamedTuple):
     has_peak: bool
 
 
-def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> list[Rejected]:
-    """Return the clusters of few phases, the calls without a peak, and the shoulders.
+_MUCH_TIME, _MORE_THAN_CALLS = 0.1, 2.0
 
-    Parameters
-    ----------
-    found : Modes
-    edges_s : ndarray, shape (bins + 1,)
-        Edges of the histogram that is drawn, s.
-    amounts : ndarray, shape (bins,)
-        Calls in each bin.
+
+def mode_label(name: str, share: str, weight: float, time_share: float | None) -> str:
+    """Return the label of a mode, with its share of the time where that is large and the other is small.
 
     Examples
     --------
-    >>> from ensembles.statistics.modes.kinds import Bump
-    >>> from ensembles.statistics.modes.modes import Modes
-    >>> from ensembles.viz.rejected_modes import rejected_modes
-    >>> bump = Bump(2.0, 8.0, 0.3, 13, 1.0)
-    >>> edges_s, amounts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([7, 1, 2])
-    >>> (one,) = rejected_modes(Modes(10, (), bumps=(bump,)), edges_s, amounts)
-    >>> round(one.t_s, 1), one.calls, one.label
-    (5.7, 2.0, 'no mode, 30.0 %')
+    >>> from ensembles.viz.rejected_modes import mode_label
+    >>> mode_label("31.6 ms", "3 %", 0.03, 0.64)
+    '31.6 ms, 3 % (64 % of the time)'
+    >>> mode_label("77.5 µs", "54 %", 0.54, 0.04)
+    '77.5 µs, 54 %'
+    """
+    much = time_share is not None and time_share >= max(_MUCH_TIME, _MORE_THAN_CALLS * weight)
+    return f"{name}, {share}{time_text(time_share) if much else ''}"
+
+
+def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> list[Rejected]:
+    """Return the clusters of few phases, the calls without a peak, and the shoulders.
+
+        Parameters
+        ----------
+        found : Modes
+        edges_s : ndarray, shape (bins + 1,)
+            Edges of the histogram that is drawn, s.
+        amounts : ndarray, shape (bins,)
+            Calls in each bin.
+
+        Examples
+        --------
+        >>> from ensembles.statistics.modes.kinds import Bump
+        >>> from ensembles.statistics.modes.kinds import time_text
+    from ensembles.statistics.modes.modes import Modes
+        >>> from ensembles.viz.rejected_modes import rejected_modes
+        >>> bump = Bump(2.0, 8.0, 0.3, 13, 1.0)
+        >>> edges_s, amounts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([7, 1, 2])
+        >>> (one,) = rejected_modes(Modes(10, (), bumps=(bump,)), edges_s, amounts)
+        >>> round(one.t_s, 1), one.calls, one.label
+        (5.7, 2.0, 'no mode, 30.0 %')
     """
     rejected = []
     for bump in found.bumps:
         t_s = bump.peak_s or _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
-        label = f"no mode, {share_text(bump.share, 1)}"
+        label = mode_label("no mode", share_text(bump.share, 1), bump.share, bump.time_share)
         rejected.append(
             Rejected(t_s, bump.low_s, bump.high_s, _at(edges_s, amounts, t_s), label, _sentence(bump), True)
         )
     for part in found.spread:
         t_s = (max(part.low_s, float(edges_s[0])) * part.high_s) ** 0.5
-        label = f"no peak, {share_text(part.share, 1)}"
+        label = mode_label("no peak", share_text(part.share, 1), part.share, part.time_share)
         rejected.append(
             Rejected(t_s, part.low_s, part.high_s, _at(edges_s, amounts, t_s), label, _sentence(part), False)
         )

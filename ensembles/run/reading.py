@@ -262,6 +262,8 @@ class RunReading:
             needed = {*columns, *selection.columns, "rank", "start"}
             columns = None if is_ordered else tuple(name for name in COLUMNS if name in needed)
         chosen = self.joined(self._chunks_for(selection, None, is_ordered, columns)).sorted()
+        if is_ordered and self.source.row_unit is not None and _nested_start_together(chosen):
+            return selection.apply(self._run.events)
 
         def ask(name: str) -> np.ndarray | None:
             if name == "phase":
@@ -364,3 +366,9 @@ class RunReading:
             Filled with all events of this run.
         """
         self.__dict__["ranks"] = ranks
+
+
+def _nested_start_together(events: Events) -> bool:
+    """Whether a call and one inside start at the same time: rows may have these in another order."""
+    together = (events.rank[1:] == events.rank[:-1]) & (events.start[1:] == events.start[:-1])
+    return bool((together & (events.depth[1:] != events.depth[:-1])).any())

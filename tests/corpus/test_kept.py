@@ -62,9 +62,10 @@ def test_kept_answers_are_those_of_a_pass(run: Declared, keeping) -> None:
     except NotThereError as error:
         pytest.skip(str(error))
     fresh = passes(expected)
-    first = answers(wanted)
-    assert first == expected
-    assert passes(first) <= fresh
+    json_lines = [line for line in wanted if line.endswith(" --json")]  # these make what texts are made of
+    first = answers(json_lines)
+    assert first == {line: expected[line] for line in json_lines}
+    assert passes(first) <= passes({line: expected[line] for line in json_lines})
     again = answers(wanted)
     assert again == expected
     may_record = not ANSWERS.opened(run.name).reading.is_final

@@ -33,16 +33,17 @@ def test_no_system_call(recorder, binary, tmp_path, call):
     assert own <= more < own + (MANY - FEW) / 20  # windows of events are mapped now and then
 
 
-@pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize("call", CALLS)
-def test_few_instructions(recorder, binary, mode, call):
-    def instructions(execute, calls):
+def test_few_instructions(recorder, binary, call):
+    def each(execute, mode):
+        few, many = (instructions(execute, mode, calls) for calls in (FEW, MANY))
+        return (many - few) / (MANY - FEW)
+
+    def instructions(execute, mode, calls):
         environment = EVERYTHING | {"ENSIO_MODE": mode}
         done = execute(*CALLGRIND, binary, call, calls, environment=environment, check=True)
         return int(re.search(rb"Collected : (\d+)", done.stderr)[1])
 
-    recorded, untraced = (
-        (instructions(execute, MANY) - instructions(execute, FEW)) / (MANY - FEW)
-        for execute in (recorder.execute, recorder.untraced)
-    )
-    assert 100 < recorded - untraced < CALLS[call][1]
+    untraced = each(recorder.untraced, "trace")
+    for mode in ("trace", "profile"):
+        assert 100 < each(recorder.execute, mode) - untraced < CALLS[call][1]

@@ -87,6 +87,7 @@ def test_libraries_that_come_and_go(recorder, tmp_path):
     assert run.notes == []
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("what", ["finalised", "profiling", "unfinished", "abort"])
 @pytest.mark.parametrize("flavour", ["openmpi", "mpich"])
 def test_mpi_programs_that_end_otherwise(recorder, tmp_path, flavour, what):

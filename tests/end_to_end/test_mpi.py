@@ -161,6 +161,7 @@ def test_every_call_in_which_tasks_wait_is_recorded_once(recorder, flavour):
 MESSAGES = {"MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Recv", "MPI_Sendrecv", "MPI_Probe"}
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["trace", "profile"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_waits_for_messages_are_summed_and_not_events(recorder, flavour, mode):

@@ -13,7 +13,7 @@ import pytest
 import ensembles
 from ensembles.model.errors import EnsioError
 
-SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 8 else ()) for seed in range(60)]
+SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed >= 4 else ()) for seed in range(60)]
 CALLS = 3000
 ONCE = 1
 MANY = 1_000_000

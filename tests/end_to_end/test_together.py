@@ -47,11 +47,18 @@ def way(request) -> str:
     return request.param
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("ending", ["MPI_Finalize", "PMPI_Finalize"])
-@pytest.mark.parametrize("which", SOME.values(), ids=SOME.keys())
+@pytest.mark.parametrize(
+    ("which", "ending"),
+    [
+        *((each, "MPI_Finalize") for each in SOME),
+        *((each, "PMPI_Finalize") for each in ("all", "first")),
+        *(pytest.param(each, "PMPI_Finalize", marks=pytest.mark.long) for each in list(SOME)[2:]),
+    ],
+)
 def test_no_rank_waits_for_one_that_is_not_recorded(relinked, tmp_path, flavour, way, which, ending):
-    job = Job(flavour, way, tmp_path)
+    job, which = Job(flavour, way, tmp_path), SOME[which]
     done = job.launch(relinked.environment(), which, ending)
     assert (done.returncode, done.stdout) == (0, "6\n"), done.stderr
     # All together write the job file; where some are not recorded, no task waits for them there either.

@@ -28,7 +28,7 @@ lint() {
     if [[ " ${checks[*]} " == *" cppcheck "* || " ${checks[*]} " == *" clang-tidy "* ]]; then
         set_up_tests "$all_test_extras,lint" "${test_packages[@]}" "${quick_lint_packages[@]}" "${lint_packages[@]}"
     else
-        in_turn make_python "$all_test_extras,lint" "${quick_lint_packages[@]}"
+        set_up_quick_lint
     fi
     cd "$top"
     for name in "${checks[@]}"; do
@@ -38,6 +38,8 @@ lint() {
     ((${#failed[@]} == 0)) || fail "lint: these checks failed: ${failed[*]}"
     say "lint: every check passed"
 }
+
+set_up_quick_lint() { in_turn make_python "$all_test_extras,lint" "${quick_lint_packages[@]}"; }
 
 check_ruff() { ruff check "${python_sources[@]}"; }
 

@@ -10,7 +10,7 @@ from bokeh.models import ColumnDataSource, CustomJSHover, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.explorer.calls import Calls
@@ -59,7 +59,7 @@ class Rates:
     """
 
     def __init__(self, calls: Calls, times: Range1d, name: str = "explorer_rates") -> None:
-        self._calls = calls
+        self._calls, self._name = calls, ""
         curve = calls.curve()
         self._present = directions_of(curve)
         self.figures: dict[str, figure] = {}
@@ -68,7 +68,7 @@ class Rates:
         self._pale: list[tuple[Any, Any]] = []
         self._hovers: dict[str, CustomJSHover] = {}
         if not self._present:
-            fig = self.figures[""] = rate_figure("Rate of all tasks", _HEIGHT, times, name)
+            fig = self.figures[""] = rate_figure(_title("", curve), _HEIGHT, times, name)
             zoom_time_by_wheel(fig, times)
             say_nothing_moved(fig)
         for direction in self._present:
@@ -78,7 +78,7 @@ class Rates:
         is_one, is_last = len(self._present) == 1, direction == self._present[-1]
         height = _HEIGHT if is_one else _HEIGHT_OF_TWO + (_TIME_AXIS if is_last else 0)
         more = "" if direction == self._present[0] else f"_{direction}"
-        fig = rate_figure(_title(direction), height, times, f"{name}{more}")
+        fig = rate_figure(_title(direction, curve), height, times, f"{name}{more}")
         self.figures[direction] = fig
         if not is_last:  # the one below has it
             fig.xaxis.axis_label = None
@@ -102,8 +102,9 @@ class Rates:
 
     def name_run(self, name: str) -> None:
         """Name the run in the titles, where pictures of several runs are on a page."""
+        self._name = name
         for direction, fig in self.figures.items():
-            retitle(fig, f"{_title(direction)} of {name}")
+            retitle(fig, _title(direction, self._calls.curve(), name))
 
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on; `show` draws them.
@@ -145,6 +146,8 @@ class Rates:
             for column in (direction, f"marked_{direction}", f"top_{direction}"):
                 columns[column] = columns[column] / unit_bytes
         self.source.data = columns
+        for direction, fig in self.figures.items():
+            retitle(fig, _title(direction, whole if len(whole.edges_ns) > 1 else None, self._name))
         for direction, item in self._items.items():
             item.label = value(_label(whole, some, direction, marked, window_s))
         for area, line in self._pale:
@@ -152,10 +155,14 @@ class Rates:
             line.glyph.line_alpha = 1.0 if marked is None else 0.3
 
 
-def _title(direction: str) -> str:
-    return {"write": "Write rate of all tasks", "read": "Read rate of all tasks"}.get(
-        direction, "Rate of all tasks"
-    )
+def _title(direction: str, curve: RateCurve | None, run: str = "") -> str:
+    """Return the title of a picture: what a value is the mean of (None: nothing moved), and of which run."""
+    whose = f"of all tasks{f' of {run}' if run else ''}"
+    if not direction:
+        return f"Rate {whose}"
+    # In short times between two edges the rate may be higher.
+    width = "no bytes in this time" if curve is None else f"mean of each {seconds_text(curve.cell_ns * 1e-9)}"
+    return f"{direction.capitalize()} rate {whose}, {width}"
 
 
 def _nothing(window_s: Interval, present: list[str]) -> dict[str, Any]:
@@ -183,7 +190,7 @@ def _label(
 ) -> str:
     if marked is None and window_s is None:
         return legend_label(whole, direction)
-    where = "" if window_s is None else " in view"
+    where = "" if window_s is None else " in this time"
     of_all = f"{bytes_text(_bytes_in(whole, direction, window_s))}{where}"
     if marked is None:
         return f"{direction}: {of_all}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import re
 import shlex
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from made_runs import run_of
+
+from ensembles.cli.main import main
 
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
@@ -34,12 +37,11 @@ TASKS = [
 
 VIEWS = {
     "all": lambda page: None,
-    "filters": lambda page: [fill(page, "op", "write,read"), fill(page, "size", "1MiB..4MiB")],
     "a peak": lambda page: drag(page, "explorer_histogram", (0.3, 1.0), (0.9, 1.5)),
-    "a rectangle": lambda page: drag(page, "explorer_trace", (0.2, -0.4), (0.6, 1.4)),
-    "a filter and a rectangle": lambda page: [
-        fill(page, "op", "write"),
-        drag(page, "explorer_trace", (0.2, -0.4), (0.9, 2.4)),
+    "filters and a rectangle": lambda page: [
+        fill(page, "op", "write,read"),
+        fill(page, "size", "1MiB..4MiB"),
+        drag(page, "explorer_trace", (0.2, -0.4), (0.9, 1.4)),
     ],
     "a phase": lambda page: choose(page, "phases", 0),
     "a call index": lambda page: choose(page, "ordinals", 0),
@@ -109,6 +111,26 @@ def opened(context, link: str):
     return page
 
 
+@pytest.fixture(scope="module")
+def page(context, link: str):
+    """A page for all views."""
+    return opened(context, link)
+
+
+CHOSEN = "/[?&](op|size|marked-|shown-)/.test(location.search)"
+
+
+def begin(page) -> None:
+    """Forget what a view before has chosen."""
+    for name in ("op", "size"):
+        fill(page, name, "")
+    for name in ("Clear the marked calls", "Whole run"):
+        page.get_by_role("button", name=name).click()
+    page.wait_for_function(f"() => !{CHOSEN}")
+    found(page, "8 calls are shown")
+    settled(page)
+
+
 def copied(page, button: str) -> str:
     page.evaluate("() => navigator.clipboard.writeText('')")
     page.get_by_role("button", name=button).click()
@@ -116,15 +138,23 @@ def copied(page, button: str) -> str:
     return page.evaluate("() => navigator.clipboard.readText()")
 
 
+def printed(action: Callable[[], object]) -> str:
+    """What an action prints; a command must succeed."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        assert not action()
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them(
-    context, link: str, name: str, tmp_path: Path
+    context, page, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = opened(context, link)
-    found(page, "8 calls are shown")
+    monkeypatch.chdir(tmp_path)
+    begin(page)
     VIEWS[name](page)
     if name != "all":
-        page.wait_for_function("() => /[?&](op|size|marked-|shown-)/.test(location.search)")
+        page.wait_for_function(f"() => {CHOSEN}")
     state = settled(page)
     count = int(re.search(r"([\d,]+) calls? (?:is|are) ", state["found"])[1])
     assert 0 < count < 8 or name in ("all", "a zoom", "a phase")
@@ -132,27 +162,19 @@ def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them
     command = copied(page, "Copy as command")
     assert command.startswith("ensio events ")
     words = shlex.split(command)
-    listed = subprocess.run(
-        [sys.executable, "-m", "ensembles.cli.main", *words[1:], "--format", "jsonl"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    listed = printed(lambda: main([*words[1:], "--format", "jsonl"])).splitlines()
     assert len(listed) == count
 
     program = copied(page, "Copy as Python")
     tell = "print(list(zip(calls.rank.tolist(), calls.start.tolist())))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}\n{tell}"], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    assert eval(done.stdout) == [(row["rank"], row["start"]) for row in map(json.loads, listed)]
+    told = printed(lambda: exec(f"{program}\n{tell}", {"__name__": "__main__"}))
+    assert eval(told) == [(row["rank"], row["start"]) for row in map(json.loads, listed)]
 
     # The address of the page, token included, is the link.
     again = opened(context, page.evaluate("() => location.href"))
     restored = settled(again)
     assert restored.pop("axes") == pytest.approx(state.pop("axes"))
     assert restored == state
-    page.close()
     again.close()
 
 

@@ -10,7 +10,8 @@ from made_runs import run_of
 
 import ensembles as en
 from ensembles import viz
-from ensembles.viz.explorer.page import Explorer, shown_runs
+from ensembles.viz.explorer.page import Explorer
+from ensembles.viz.explorer.runs import shown_runs
 from ensembles.viz.explorer.view import View
 from ensembles.viz.report_drawing import embed_pictures, library_for
 

@@ -26,6 +26,21 @@ PICTURES = {
 }
 """Names of the figures of each notebook, by its title."""
 
+LESS = {
+    "a_month_of_nights": {"28, 22": "14, 11"},
+    "paper_benchio": {"192, 384, 768, 1536)": "192)"},
+    "paper_collective_io": {"range(1, 6)": "range(1, 4)"},
+    "paper_ensembles": {
+        '"--seed", str(seed), "-o"': '*([] if pattern == "gcrm" else ["--tasks", "256"]), '
+        '"--seed", str(seed), "-o"',
+    },
+    "paper_tapioca": {
+        'case for _, _, case in paper.sweep("mira", 4096)': "paper.gains()[:2]",
+        'case for _, _, case in paper.sweep("theta", 2048)': "paper.gains()[2:4]",
+    },
+}
+"""What ``./dev test`` writes for a text of a notebook: fewer tasks, nights and cases, in the same cells."""
+
 if importlib.util.find_spec("nbconvert") is None or importlib.util.find_spec("ipykernel") is None:
     pytest.skip("nbconvert or ipykernel is not installed: notebooks are not run", allow_module_level=True)
 
@@ -40,7 +55,7 @@ pytestmark = [
 ]
 
 
-def executed(path: Path, folder: Path):
+def executed(path: Path, folder: Path, less: dict[str, str]):
     """The notebook with its outputs, as if executed in its folder; an error in a cell is an error here."""
     import nbformat
     from nbconvert.preprocessors import ExecutePreprocessor
@@ -50,11 +65,26 @@ def executed(path: Path, folder: Path):
     (here / "runs").symlink_to(path.parent / "runs")
     (folder / "testbed").symlink_to(ROOT / "testbed")
     notebook = nbformat.read(path, as_version=4)
+    for text, other in less.items():
+        cells = [cell for cell in notebook.cells if cell.cell_type == "code" and text in cell.source]
+        assert cells, f"{path.name} has no {text}"
+        for cell in cells:
+            cell.source = cell.source.replace(text, other)
     ExecutePreprocessor(timeout=1200).preprocess(notebook, {"metadata": {"path": str(here)}})
     return notebook
 
 
-@pytest.fixture(scope="module", params=NOTEBOOKS, ids=lambda path: path.stem)
+WHOLE = [
+    pytest.param((path, {}), id=f"{path.stem}-whole", marks=pytest.mark.long)
+    for path in NOTEBOOKS
+    if path.stem in LESS
+]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[*(pytest.param((path, LESS.get(path.stem, {})), id=path.stem) for path in NOTEBOOKS), *WHOLE],
+)
 def notebook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
     before = {name: os.environ.get(name) for name in ("PATH", "TMPDIR")}
     # The command that belongs to this Python, wherever the tests were started from.
@@ -62,7 +92,7 @@ def notebook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     temporary = tmp_path_factory.mktemp("temporary")
     os.environ["TMPDIR"] = str(temporary)
     try:
-        notebook = executed(request.param, tmp_path_factory.mktemp("notebook"))
+        notebook = executed(request.param[0], tmp_path_factory.mktemp("notebook"), request.param[1])
         notebook.metadata["left"] = sorted(path.name for path in temporary.glob("ensio-*"))
         return notebook
     finally:
