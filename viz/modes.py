@@ -28,7 +28,7 @@ from ensembles.viz.figures import (
     subtitle,
 )
 from ensembles.viz.label_places import label_places, label_width
-from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, rejected_modes
+from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, reasons, rejected_modes
 from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
@@ -132,7 +132,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if rejected:
         after = len(found)
         items.append(draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
-        subtitle(fig, " ".join(each.why for each in rejected))
+        subtitle(fig, reasons(rejected))
     if found.harmonics is not None:
         items.append(_draw_harmonics(fig, found, top))
     horizontal_legend(fig, items)
