@@ -24,6 +24,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    say_what_is_left_out,
     steps,
     subtitle,
 )
@@ -108,6 +109,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if empty:
         annotate_empty(fig, "no calls")
         return fig
+    say_what_is_left_out(fig, ensemble)
     if found.refused:
         subtitle(fig, str(found))
     colour = op_colour(ensemble.op)
