@@ -68,8 +68,23 @@ function explorerKeys(Bokeh, root) {
         Home: whole,
     };
 
+    // A table moves its cell, and chooses the row, with the tabulator key too: whoever walks through the page would
+    // mark calls. The key goes on to what is behind the table, and an arrow enters it.
+    const inTable = (event) => {
+        const path = event.composedPath();
+        const [view] = Bokeh.index.query((each) => each.grid?.setActiveCell && path.includes(each.el));
+        if (!view || !path.includes(root)) return false;
+        if (event.key === "Tab") event.stopImmediatePropagation();
+        else if (/Arrow(Up|Down)/.test(event.key) && !view.grid.getActiveCell() && view.grid.getDataLength() > 0) {
+            event.preventDefault();
+            event.stopImmediatePropagation();
+            view.grid.setActiveCell(0, 0);
+        }
+        return true;
+    };
+
     const pressed = (event) => {
-        if (event.ctrlKey || event.metaKey || event.altKey) return;
+        if (event.ctrlKey || event.metaKey || event.altKey || inTable(event)) return;
         const view = focused();
         if (!view) return;
         const name = event.shiftKey && event.key.startsWith("Arrow") ? `Shift+${event.key}` : event.key;

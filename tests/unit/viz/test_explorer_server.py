@@ -458,6 +458,12 @@ _DURATIONS = """() => {
 }"""
 
 
+_FOCUSED_TABLE = """() => {
+    const [view] = Bokeh.index.query((each) => each.grid?.setActiveCell && each.el.shadowRoot.activeElement);
+    return view?.model.name ?? '';
+}"""
+
+
 def _picture_by_tab(page, title: str) -> str:
     """Go on by the tabulator key to a picture, and return the help that it shows."""
     for _ in range(60):
@@ -495,3 +501,14 @@ def test_a_reader_without_a_mouse_zooms_moves_and_marks(opened) -> None:
     page.keyboard.press("Enter")
     found(page, "2 calls are marked")
     page.wait_for_function("() => location.search.includes('marked-time=0.1..0.6')")
+    # The tabulator key goes through the tables and chooses no row; an arrow does.
+    link, tables = page.evaluate("() => location.search"), []
+    while not tables or tables[-1] != "by_rank":
+        page.keyboard.press("Tab")
+        tables.append(page.evaluate(_FOCUSED_TABLE))
+        assert len(tables) < 120, tables
+    assert "slowest" in tables
+    page.wait_for_timeout(300)
+    assert page.evaluate("() => location.search") == link
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => location.search.includes('marked-ranks=')")
