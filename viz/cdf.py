@@ -16,6 +16,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    sentence_of,
     subtitle,
 )
 from ensembles.viz.labelled import labelled_ensembles
@@ -93,7 +94,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     horizontal_legend(fig, items)
     for label, ensemble in ensembles.items():
         for note in ensemble.left_out:
-            subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else f"{note[0].upper()}{note[1:]}.")
+            subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else sentence_of(note))
     fig.add_tools(
         HoverTool(
             tooltips=[("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")],

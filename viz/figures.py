@@ -290,6 +290,24 @@ def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     speak_title(fig)
 
 
+def sentence_of(note: str) -> str:
+    """Return a note as a sentence.
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import sentence_of
+    >>> sentence_of("taken are writes of 1 MiB")
+    'Taken are writes of 1 MiB.'
+    """
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."
+
+
+def say_what_is_left_out(fig: figure, ensemble: Ensemble) -> None:
+    """Say below the title of a figure which calls of a run are not in the ensemble that it shows."""
+    for note in ensemble.left_out:
+        subtitle(fig, sentence_of(note))
+
+
 def speak_title(fig: figure) -> None:
     """Give a figure its titles as the label for screen readers, wherever it is shown.
 

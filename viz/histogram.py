@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -38,6 +37,7 @@ from ensembles.viz.figures import (
     horizontal_legend,
     label_duration_axis,
     new_figure,
+    plain,
     retitle,
     steps,
     subtitle,
@@ -309,7 +309,7 @@ def _draw(
             renderers=[target],
             visible=False,
             tooltips=[
-                ("call", _plain(call.name)),
+                ("call", plain(call.name)),
                 ("duration", "@left{0} – @right{0}"),
                 ("calls in the bin", "@n{0}"),
             ],
@@ -348,12 +348,7 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
 def _label(histogram: LogHistogram, call: Call) -> str:
     names = [other.name for other in histogram.counts]
     name = call.name if names.count(call.name) == 1 else f"{call.layer} {call.name}"
-    return f"{_plain(name)} (n = {histogram.n(call):,})"
-
-
-def _plain(name: str) -> str:
-    """Replace characters of a name that Bokeh would interpret as mathematics."""
-    return re.sub(r"[^\w .:+–-]", "?", name)
+    return f"{plain(name)} (n = {histogram.n(call):,})"
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:

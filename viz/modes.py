@@ -24,11 +24,12 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    say_what_is_left_out,
     steps,
     subtitle,
 )
 from ensembles.viz.label_places import label_places, label_width
-from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, rejected_modes
+from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, reasons, rejected_modes
 from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
@@ -108,6 +109,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if empty:
         annotate_empty(fig, "no calls")
         return fig
+    say_what_is_left_out(fig, ensemble)
     if found.refused:
         subtitle(fig, str(found))
     colour = op_colour(ensemble.op)
@@ -132,7 +134,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if rejected:
         after = len(found)
         items.append(draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
-        subtitle(fig, " ".join(each.why for each in rejected))
+        subtitle(fig, reasons(rejected))
     if found.harmonics is not None:
         items.append(_draw_harmonics(fig, found, top))
     horizontal_legend(fig, items)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
-from ensembles.ensemble.main_ensemble import note_left_out, tasks_of
+from ensembles.ensemble.main_ensemble import tasks_of
 from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
@@ -19,6 +19,7 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.phasecounts import CountsOfSeveral
+from ensembles.viz.figures import sentence_of
 from ensembles.viz.modes import modes
 from ensembles.viz.tail import tail
 
@@ -126,7 +127,7 @@ def _ensembles(
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
     for ensemble, left_out in zip(found, notes, strict=True):
-        note_left_out(ensemble, left_out)
+        ensemble.notes[:0] = left_out  # below the pictures, not in each of them
     return list(found)
 
 
@@ -162,4 +163,4 @@ def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
 def _with_pictures(ensemble: Ensemble, name: str, key: str, pictures: dict[str, Any]) -> Shown:
     for kind, figure in pictures.items():
         figure.name = f"{kind}_{key}"  # names are unique on a page
-    return Shown(name, pictures, list(ensemble.notes))
+    return Shown(name, pictures, [sentence_of(note) for note in ensemble.notes])

@@ -303,7 +303,7 @@ def test_a_cube_counts_each_call_and_its_time() -> None:
 
 def test_runs_that_cannot_be_summed_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthetic_run(tmp_path / "run", 8, 100, seed=1)
-    monkeypatch.setattr("ensembles.viz.explorer.page.MOST_EVENTS", 300)
+    monkeypatch.setattr("ensembles.viz.explorer.runs.MOST_EVENTS", 300)
     monkeypatch.setattr(Shown.__init__, "__defaults__", (300,))
     shown = shown_run(en.open(tmp_path / "run"))
     assert not isinstance(shown, LargeRun)
