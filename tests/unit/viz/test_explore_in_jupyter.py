@@ -301,6 +301,8 @@ def legends_answer(lab: Lab, cell: int, figure: str) -> None:
         page.wait_for_function("() => jupyterapp.shell.currentWidget && " + IS_ZOOMED, timeout=60_000)
         assert page.evaluate(MODE) == mode
         assert page.locator(".jp-Dialog").count() == 0
+        page.keyboard.press("0")
+        page.wait_for_function(f"() => !({IS_ZOOMED})", timeout=60_000)
         entry_by_tab(page, "show or hide write")
     # Jupyter neither edits the cell nor runs it.
     assert page.evaluate(MODE) == mode
