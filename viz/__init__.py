@@ -104,7 +104,7 @@ class _Pictures(ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        """List the pictures: modules and imported names are no pictures."""
+        """List the pictures, without modules and imported names."""
         return sorted({*__all__, *(name for name in vars(self) if name.startswith("__"))})
 
 

@@ -88,8 +88,9 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         min_border_right=RIGHT_BORDER,
         **options,
     )
-    for save in fig.select({"type": SaveTool}):
-        save.filename = f"ensio-{options.get('name', 'picture')}"
+    for tool in fig.tools:
+        if isinstance(tool, SaveTool):
+            tool.filename = f"ensio-{options.get('name', 'picture')}"
     wheel = WheelZoomTool(modifiers={"ctrl": True})
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel

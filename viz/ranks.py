@@ -16,6 +16,7 @@ from bokeh.models import (
     Quad,
     Range1d,
 )
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
@@ -97,9 +98,9 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     for part in drawn[:-1]:
         part.xaxis.visible = False
     if count > _SEPARATE:
-        for glyph in (each.glyph for part in drawn for each in part.renderers):
-            if isinstance(glyph, Quad):  # else the page shines through between bars of less than a pixel
-                glyph.line_color = glyph.fill_color
+        for each in (each for part in drawn for each in part.renderers):
+            if isinstance(each, GlyphRenderer) and isinstance(each.glyph, Quad):
+                each.glyph.line_color = each.glyph.fill_color  # else the page shines through between bars
     drawn[-1].xaxis.axis_label = "rank"
     drawn[-1].xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
     drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0")

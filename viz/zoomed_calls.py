@@ -208,7 +208,7 @@ def add_zoomed_calls(
         )
     )
     if not kept.is_complete:  # both boxes are shown
-        for tool in fig.select(HoverTool):
+        for tool in (each for each in fig.tools if isinstance(each, HoverTool)):
             if set(images) & set(tool.renderers if isinstance(tool.renderers, list) else []):
                 tool.attachment = "below"
     bottom, top = ends(fig.y_range)

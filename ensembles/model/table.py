@@ -15,7 +15,7 @@ def table_text(
     Parameters
     ----------
     headers : sequence of str
-        May have several lines; the last ones are beside each other.
+        May have several lines; those of all columns end in the same line.
     rows : sequence of sequences
     left : int or collection of int
         Columns that are aligned to the left: the first ones, or those with these indices. The others are

@@ -27,7 +27,8 @@ MOST_KEPT = 1 << 20
 def duration_per_mib_ns(duration_ns: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """Return durations per MiB that calls moved, in whole ns: int64, shape (n,)."""
     per_mib = np.rint(duration_ns / (np.maximum(moved, 1) / MIB))
-    return np.minimum(per_mib, LARGEST_PER_MIB_NS).astype(np.int64)
+    whole: np.ndarray = np.minimum(per_mib, LARGEST_PER_MIB_NS).astype(np.int64)
+    return whole
 
 
 class PhaseCounts(Summary):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bokeh.models import CustomJS, Legend
+from bokeh.models import CustomJS
+from bokeh.models.annotations import Legend, Title
 from bokeh.plotting import figure
 
 # As `ensembles.viz.figures` does it for 700 pixels: pixels of a character of a title, and of a legend; room
@@ -60,5 +61,5 @@ def fit_when_narrow(fig: figure) -> None:
     legends = [each for each in fig.above if isinstance(each, Legend)]
     fit = CustomJS(args={"fig": fig, "legends": legends}, code=_FIT_JS)
     fig.js_on_change("outer_width", fit)
-    assert fig.title is not None
+    assert isinstance(fig.title, Title)
     fig.title.js_on_change("text", fit)

@@ -76,8 +76,6 @@ class Shown:
         When a reader last asked, by `time.monotonic`.
     is_part : bool
         Whether calls of some ranks only, or those so far, are held.
-    examines : bool
-        Whether causes are being examined without being asked for.
     is_large : bool
         Whether calls are read in the background when they are needed (`ensembles.viz.explorer.large`).
 
@@ -87,7 +85,7 @@ class Shown:
         The run was recorded without events, or cannot be read.
     """
 
-    is_growing = is_large = is_part = examines = False
+    is_growing = is_large = is_part = False
     answered = 0.0
 
     def __init__(self, run: Run, most_events: int = MOST_EVENTS) -> None:
@@ -148,6 +146,11 @@ class Shown:
     def _structure(self, filters: tuple[tuple[str, str], ...]) -> Structure:
         given: dict[str, Any] = dict(filters)
         return structure_of(self.run, Selection.parse(**given))
+
+    @property
+    def examines(self) -> bool:
+        """Whether causes are being examined without being asked for."""
+        return False
 
     @property
     def knows_causes(self) -> bool:

@@ -49,7 +49,8 @@ def time_shares(sample: CountedDurations, bounds: np.ndarray) -> np.ndarray:
     before_s = np.append(0.0, np.cumsum(sample.counts * middles_s))
     ends_s = np.interp(np.exp(bounds), edges_s, before_s)
     ends_s[[0, -1]] = 0.0, before_s[-1]
-    return np.diff(ends_s) / max(float(before_s[-1]), 1e-300)
+    shares: np.ndarray = np.diff(ends_s) / max(float(before_s[-1]), 1e-300)
+    return shares
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def test_work_that_takes_long_is_shown_until_it_is_done(opened, link) -> None:
         page.keyboard.press("Enter")
     found(page, "No call is marked")
     wait_for_pictures(page)
-    with held(page, link.server):  # the pictures are others now
+    with held(page, link.server):  # the pictures are new
         drag(page, "explorer_histogram", (0.4, 1.0), (0.6, 1.5))
     page.close()
 
