@@ -117,7 +117,7 @@ class TestInTheBrowser:
         page.emulate_media(color_scheme="dark")
         unfolded = page.evaluate(OPEN)
         paper = page.pdf(format="A4", margin={"left": "1cm", "right": "1cm"})
-        # 300 dots of an inch for 96 pixels: no part of the page is wider than the paper, which would shrink all.
+        # 300 dots of an inch for 96 pixels: a part wider than the paper would shrink all.
         assert b"3.125 0 0 3.125 " in streams(paper)
         printed = page.evaluate("window.printed")
         assert {"picture-trace", "picture-histogram", "picture-ordinals", "picture-ranks"} <= {
