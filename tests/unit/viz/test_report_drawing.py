@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,17 @@ REMEMBER_WHAT_IS_PRINTED = """(() => {
         });
     });
 })()"""
+
+
+def streams(paper: bytes) -> bytes:
+    """What a PDF draws."""
+    found = []
+    for packed in re.findall(rb"stream\r?\n(.*?)endstream", paper, re.DOTALL):
+        with suppress(zlib.error):
+            found.append(zlib.decompress(packed))
+    return b"".join(found)
+
+
 LEFT = "() => [...document.querySelectorAll('.undrawn')].filter((place) => place.checkVisibility()).length"
 
 
@@ -102,7 +116,9 @@ class TestInTheBrowser:
     def test_paper_has_all_pictures_at_its_width_in_light_colours(self, page: Page) -> None:
         page.emulate_media(color_scheme="dark")
         unfolded = page.evaluate(OPEN)
-        page.pdf(format="A4", margin={"left": "1cm", "right": "1cm"})
+        paper = page.pdf(format="A4", margin={"left": "1cm", "right": "1cm"})
+        # 300 dots of an inch for 96 pixels: a part wider than the paper would shrink all.
+        assert b"3.125 0 0 3.125 " in streams(paper)
         printed = page.evaluate("window.printed")
         assert {"picture-trace", "picture-histogram", "picture-ordinals", "picture-ranks"} <= {
             place for place, *_ in printed
