@@ -104,7 +104,8 @@ class _Pictures(ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*vars(self), *__all__})
+        """List the pictures, without modules and imported names."""
+        return sorted({*__all__, *(name for name in vars(self) if name.startswith("__"))})
 
 
 sys.modules[__name__].__class__ = _Pictures

@@ -18,7 +18,7 @@ from ensembles.run.run import Run
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.viz.figures import ends, legend_item, plain, subtitle
-from ensembles.viz.single_calls import add_calls, call_columns
+from ensembles.viz.single_calls import add_boxes, add_calls, call_columns
 from ensembles.viz.style import NEUTRAL
 
 BANDS = ("phases", "nodes")
@@ -28,6 +28,9 @@ _MOST_PHASES = 60
 _MOST_NODES = 64
 _LEAST_SHARE, _NAME_SHARE = 0.03, 0.12
 """Labels that are nearer than this part of the axis are left out, and names in less than this part."""
+
+_OUTLINED_ROWS = 100
+"""With more rows, each is lower than 5 pixels."""
 
 _LINE: dict[str, Any] = {
     "line_color": NEUTRAL["text"],
@@ -128,7 +131,9 @@ def _label(fig: figure, x: list[float], y: list[float], words: list[str], name: 
 
 
 def outline_calls(fig: figure, calls: Events, row: np.ndarray | None = None) -> LegendItem:
-    """Outline some calls in a trace diagram, with hover boxes.
+    """Mark some calls in a trace diagram, with hover boxes.
+
+    They are outlined; where rows are so low that outlines would cover them, they are circled.
 
     Parameters
     ----------
@@ -142,8 +147,22 @@ def outline_calls(fig: figure, calls: Events, row: np.ndarray | None = None) -> 
     -------
     LegendItem
     """
-    drawn = add_calls(fig, ColumnDataSource(call_columns(calls, 0.0, row)))
-    drawn.name = "outlined_calls"
-    drawn.glyph.update(line_color=NEUTRAL["text"], line_alpha=0.9, line_width=0.7)
+    columns = call_columns(calls, 0.0, row)
+    bottom, top = ends(fig.y_range)
     many = "slowest call" if len(calls) == 1 else count_text(len(calls), "slowest call")
-    return legend_item(f"outlined: the {many}", drawn)
+    look: dict[str, Any] = {"line_color": NEUTRAL["text"], "line_alpha": 0.9}
+    if abs(bottom - top) <= _OUTLINED_ROWS:
+        drawn = add_calls(fig, ColumnDataSource(columns))
+        drawn.name = "outlined_calls"
+        drawn.glyph.update(line_width=0.7, **look)
+        return legend_item(f"outlined: the {many}", drawn)
+    middles = {"x": ("left", "right"), "y": ("bottom", "top")}
+    columns |= {
+        axis: (np.asarray(columns[low]) + np.asarray(columns[high])) / 2
+        for axis, (low, high) in middles.items()
+    }
+    circles = fig.scatter(
+        "x", "y", size=7, fill_alpha=0, source=ColumnDataSource(columns), name="outlined_calls", **look
+    )
+    add_boxes(fig, circles)
+    return legend_item(f"circled: the {many}", circles)

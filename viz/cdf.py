@@ -16,6 +16,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    sentence_of,
     subtitle,
 )
 from ensembles.viz.labelled import labelled_ensembles
@@ -93,7 +94,7 @@ def cdf(data: Any, *, title: str | None = None) -> figure:
     horizontal_legend(fig, items)
     for label, ensemble in ensembles.items():
         for note in ensemble.left_out:
-            subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else f"{note[0].upper()}{note[1:]}.")
+            subtitle(fig, f"{label}: {note}." if len(ensembles) > 1 else sentence_of(note))
     fig.add_tools(
         HoverTool(
             tooltips=[("", "@label"), ("up to", "@time_s{0}"), ("calls", "@share{0.0 %}")],
@@ -109,5 +110,6 @@ def _points(ensemble: Ensemble) -> dict[str, np.ndarray]:
     counts = np.bincount(atoms.atom, weights=atoms.count, minlength=len(atoms.value_s))
     share = np.cumsum(counts) / counts.sum()
     places = np.unique(np.linspace(0, len(share) - 1, min(len(share), _MOST_POINTS)).astype(int))
-    time_s = np.maximum(atoms.value_s[places], _LEAST_S)
-    return {"time_s": np.append(time_s[:1], time_s), "share": np.append(0.0, share[places])}
+    # A bin is counted at its end: its value is moved for the mean of the ensemble, and may be 0.
+    first_s, time_s = np.maximum(atoms.low_s[:1], _LEAST_S), np.maximum(atoms.high_s[places], _LEAST_S)
+    return {"time_s": np.append(first_s, time_s), "share": np.append(0.0, share[places])}

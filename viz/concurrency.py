@@ -53,7 +53,7 @@ def tasks_inside(raster: Raster | DrawnRaster, present: list[str], x_range: Rang
     label_time_axis(fig)
     if not present:
         fig.y_range = Range1d(start=0, end=max(raster.tasks, 1))
-        annotate_empty(fig, "")
+        annotate_empty(fig, "", x_axis=True)
         return fig
     inside = {name: raster.tasks_inside(name) for name in present}
     # Areas and values share the edges, which are most of the data.

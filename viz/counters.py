@@ -117,6 +117,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     unit_s, unit = time_unit(float(np.nanmax([longest, *columns["slowest"]])))
     fig.xaxis.axis_label = f"time ({unit})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
+    fig.x_range = Range1d(start=0, end=1.06 * float(np.nanmax([longest, *columns["slowest"], 1e-9])))
     return _with_legend(fig)
 
 

@@ -12,22 +12,23 @@ if TYPE_CHECKING:
     from ensembles.viz.explorer.value import ExplorerValue
 
 
-def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerValue:
+def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     """Explore one or several runs in a notebook: linked pictures and tables, as in ``ensio serve``.
 
     Parameters
     ----------
     runs : Run or sequence of Run
         Two runs are shown on one time axis.
-    **filters : str
-        What is shown first: ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``, ``phase``,
-        ``ordinal``, written as on the command line.
+    **filters : str or bool
+        What is shown first: ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``,
+        ``duration``, ``offset``, ``rate``, ``region``, ``site``, ``phase``,
+        ``ordinal``, written as on the command line, and ``per_byte=True``.
 
     Returns
     -------
     ExplorerValue
-        The value of a cell. ``marked`` are the calls that are marked with the mouse, ``view`` is what is
-        shown.
+        The value of a cell. ``marked`` are the calls that are marked with the mouse (all that are shown, if
+        none is), ``view`` is what is shown.
 
     Raises
     ------
@@ -43,15 +44,16 @@ def explore(runs: Run | Sequence[Run], **filters: str) -> ExplorerValue:
     >>> len(explorer.marked) == len(run.select(op="write"))
     True
     """
-    from ensembles.viz.explorer.page import shown_runs
-    from ensembles.viz.explorer.view import FILTERS, View
+    from ensembles.viz.explorer.runs import shown_runs
+    from ensembles.viz.explorer.view import FILTERS, PER_BYTE, View
 
     kind = _kind_of_widget()
     unknown = sorted(set(filters) - set(FILTERS))
     if unknown:
         raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
     shown = shown_runs(runs)
-    return kind(shown, View(filters=filters, beside=1 if len(shown) == 2 else None))
+    texts = {name: PER_BYTE if name == "per_byte" else str(text) for name, text in filters.items() if text}
+    return kind(shown, View(filters=texts, beside=1 if len(shown) == 2 else None))
 
 
 def _kind_of_widget() -> Callable[..., ExplorerValue]:

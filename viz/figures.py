@@ -19,6 +19,7 @@ from bokeh.models import (
     Plot,
     Range,
     Range1d,
+    SaveTool,
     WheelZoomTool,
 )
 from bokeh.models.annotations import Legend, LegendItem, Title
@@ -87,6 +88,9 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         min_border_right=RIGHT_BORDER,
         **options,
     )
+    for tool in fig.tools:
+        if isinstance(tool, SaveTool):
+            tool.filename = f"ensio-{options.get('name', 'picture')}"
     wheel = WheelZoomTool(modifiers={"ctrl": True})
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel
@@ -287,6 +291,24 @@ def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     speak_title(fig)
 
 
+def sentence_of(note: str) -> str:
+    """Return a note as a sentence.
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import sentence_of
+    >>> sentence_of("taken are writes of 1 MiB")
+    'Taken are writes of 1 MiB.'
+    """
+    return f"{note[:1].upper()}{note[1:].rstrip('.')}."
+
+
+def say_what_is_left_out(fig: figure, ensemble: Ensemble) -> None:
+    """Say below the title of a figure which calls of a run are not in the ensemble that it shows."""
+    for note in ensemble.left_out:
+        subtitle(fig, sentence_of(note))
+
+
 def speak_title(fig: figure) -> None:
     """Give a figure its titles as the label for screen readers, wherever it is shown.
 
@@ -332,8 +354,11 @@ def plain(text: str) -> str:
     return re.sub(r"[^\w .,:;()%+/=×<–-]", "?", text)
 
 
-def annotate_empty(fig: figure, sentence: str) -> None:
-    """Write in the middle of an empty figure, whose ranges are set, why it is empty."""
+def annotate_empty(fig: figure, sentence: str, *, x_axis: bool = False) -> None:
+    """Write in the middle of an empty figure, whose ranges are set, why it is empty.
+
+    Its axes are hidden; `x_axis` keeps that of a figure which shares it with others.
+    """
     middle = [
         (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2
         for (start, end), scale in ((ends(fig.x_range), fig.x_scale), (ends(fig.y_range), fig.y_scale))
@@ -349,6 +374,7 @@ def annotate_empty(fig: figure, sentence: str) -> None:
     )
     fig.grid.visible = False
     fig.yaxis.visible = False
+    fig.xaxis.visible = x_axis
 
 
 def cells_of_time(edges_ns: np.ndarray) -> dict[str, np.ndarray]:

@@ -100,7 +100,7 @@ _Row = tuple[FileTotals, dict[str, float], str]
 def _time_rows(totals: Sequence[FileTotals]) -> list[_Row]:
     shown = sorted(totals, key=lambda row: (-row.io_time_s, row.path))
     return [
-        (row, {"time": row.io_time_s}, f"{seconds_text(row.io_time_s)}, {share_text(row.share)}")
+        (row, {"time": row.io_time_s}, f"{seconds_text(row.io_time_s)}, {share_text(row.share, None)}")
         for row in shown
         if row.io_time_s
     ]

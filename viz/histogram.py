@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from bokeh.models import (
+    AdaptiveTicker,
     BasicTicker,
     ColumnDataSource,
     CustomJSHover,
@@ -37,6 +37,7 @@ from ensembles.viz.figures import (
     horizontal_legend,
     label_duration_axis,
     new_figure,
+    plain,
     retitle,
     steps,
     subtitle,
@@ -153,9 +154,10 @@ class _Look(NamedTuple):
 def _overlaid(ensembles: Mapping[str, Ensemble]) -> LogHistogram:
     """Count the durations of each ensemble as those of a function with its label."""
     histogram = LogHistogram()
+    units = {ensemble.per for ensemble in ensembles.values()}  # the axis names one
     for label, ensemble in ensembles.items():
         if len(ensemble):
-            name = label if ensemble.per == "call" else f"{label} per MiB"
+            name = f"{label} per MiB" if len(units) > 1 and ensemble.per == "MiB" else label
             histogram.counts[Call(name, "", ensemble.op or "meta")] = ensemble.sample.counts.copy()
     return histogram
 
@@ -189,11 +191,12 @@ def _linear(
         name="histogram_linear",
     )
     fig.yaxis.axis_label = f"calls per bin of {seconds_text(edges_s[1])}"
+    fig.yaxis.ticker = AdaptiveTicker(mantissas=[1, 2, 5], min_interval=1)  # calls are whole
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     label_duration_axis(fig)
     if look.per_mib:
         fig.xaxis.axis_label = str(fig.xaxis.axis_label).replace("call duration", "duration per MiB")
-        _add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
+        add_rate_axis(fig, LinearAxis(ticker=BasicTicker(desired_num_ticks=8)))
     items = []
     for call, colour in look.colours.items():
         counts = histogram.rebinned(call, edges_s)
@@ -234,7 +237,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.xaxis.axis_label = f"{'duration per MiB' if look.per_mib else 'call duration'} (unit at each tick)"
     fig.xaxis.formatter = time_ticks()
     if look.per_mib and coarse:
-        _add_rate_axis(fig, LogAxis())
+        add_rate_axis(fig, LogAxis())
     fig.yaxis.axis_label = "calls per bin (9 % wide)"
     fig.yaxis.formatter = NumeralTickFormatter(format="0,0")
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
@@ -251,7 +254,7 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     return fig
 
 
-def _add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
+def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
     """Add an axis of rates above: a duration per MiB is the inverse of a rate."""
     code = "return tick > 0 ? (1 / tick).toLocaleString('en-US', {maximumSignificantDigits: 3}) : '';"
     axis.update(
@@ -306,7 +309,7 @@ def _draw(
             renderers=[target],
             visible=False,
             tooltips=[
-                ("call", _plain(call.name)),
+                ("call", plain(call.name)),
                 ("duration", "@left{0} – @right{0}"),
                 ("calls in the bin", "@n{0}"),
             ],
@@ -345,12 +348,7 @@ def _finish(fig: figure, histogram: LogHistogram, items: list[LegendItem]) -> No
 def _label(histogram: LogHistogram, call: Call) -> str:
     names = [other.name for other in histogram.counts]
     name = call.name if names.count(call.name) == 1 else f"{call.layer} {call.name}"
-    return f"{_plain(name)} (n = {histogram.n(call):,})"
-
-
-def _plain(name: str) -> str:
-    """Replace characters of a name that Bokeh would interpret as mathematics."""
-    return re.sub(r"[^\w .:+–-]", "?", name)
+    return f"{plain(name)} (n = {histogram.n(call):,})"
 
 
 def _colours(histogram: LogHistogram) -> dict[Call, str]:

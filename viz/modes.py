@@ -24,11 +24,12 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    say_what_is_left_out,
     steps,
     subtitle,
 )
 from ensembles.viz.label_places import label_places, label_width
-from ensembles.viz.rejected_modes import Rejected, draw_rejected, rejected_modes
+from ensembles.viz.rejected_modes import Rejected, draw_rejected, mode_label, reasons, rejected_modes
 from ensembles.viz.several import of_several
 from ensembles.viz.style import NEUTRAL, op_colour, time_hover
 
@@ -108,6 +109,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if empty:
         annotate_empty(fig, "no calls")
         return fig
+    say_what_is_left_out(fig, ensemble)
     if found.refused:
         subtitle(fig, str(found))
     colour = op_colour(ensemble.op)
@@ -132,7 +134,7 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
     if rejected:
         after = len(found)
         items.append(draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
-        subtitle(fig, " ".join(each.why for each in rejected))
+        subtitle(fig, reasons(rejected))
     if found.harmonics is not None:
         items.append(_draw_harmonics(fig, found, top))
     horizontal_legend(fig, items)
@@ -165,7 +167,7 @@ def _places_of_labels(
 
 
 def _label(mode: Mode) -> str:
-    return f"{seconds_text(mode.t_s)}, {share_text(mode.weight, None)}"
+    return mode_label(seconds_text(mode.t_s), share_text(mode.weight, None), mode.weight, mode.time_share)
 
 
 def _log_normal(mode: Mode, calls: int, bin_width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -238,6 +240,7 @@ def _draw_modes(
 ) -> list[LegendItem]:
     level = f"{100 * found.level:g} %"
     count = len(found)
+    has_times = any(mode.time_share is not None for mode in found.modes)
     curve = fig.multi_line(
         xs="xs",
         ys="ys",
@@ -267,6 +270,7 @@ def _draw_modes(
                 f"{share_text(mode.weight_high, 1)})"
                 for mode in found.modes
             ],
+            "time": ["" if mode.time_share is None else share_text(mode.time_share) for mode in found.modes],
             "width": [f"{mode.width:.3g} (standard deviation of log duration)" for mode in found.modes],
             "fit": [
                 f"does not fit: {share_text(misfit)} of the calls lie elsewhere" if misfit else "fits"
@@ -313,6 +317,7 @@ def _draw_modes(
                 ("mode", "@t{0}"),
                 (f"{level} confidence interval", "@low{0} – @high{0}"),
                 ("share of calls", "@share"),
+                *([("share of the time", "@time")] if has_times else []),
                 ("width", "@width"),
                 ("log-normal", "@fit"),
             ],

@@ -221,7 +221,7 @@ def _predictions(
         more = others if len(refused) > 1 else ""
         subtitle(fig, f"No prediction for the slowest of {first:,}: {refused[first]}{more}.")
     if not known:
-        annotate_empty(fig, "no prediction")
+        annotate_empty(fig, "no prediction", x_axis=True)
         return [fig]
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {place: f"{number:,}" for place, number in enumerate(known)}

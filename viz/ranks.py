@@ -7,7 +7,16 @@ from typing import Any, Unpack
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import BasicTicker, Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
+from bokeh.models import (
+    BasicTicker,
+    Column,
+    ColumnDataSource,
+    HoverTool,
+    NumeralTickFormatter,
+    Quad,
+    Range1d,
+)
+from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
 from ensembles.model.events import Events
@@ -27,6 +36,8 @@ from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_ticks, time_hover, time_unit
 
 _MOST_BARS = 512
+_SEPARATE = 64
+"""Up to this number of ranks, there is a gap between bars."""
 _TITLE = "Time in I/O of each rank"
 
 
@@ -86,6 +97,10 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     drawn = [part for part in parts if part is not None]
     for part in drawn[:-1]:
         part.xaxis.visible = False
+    if count > _SEPARATE:
+        for each in (each for part in drawn for each in part.renderers):
+            if isinstance(each, GlyphRenderer) and isinstance(each.glyph, Quad):
+                each.glyph.line_color = each.glyph.fill_color  # else the page shines through between bars
     drawn[-1].xaxis.axis_label = "rank"
     drawn[-1].xaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
     drawn[-1].xaxis.formatter = NumeralTickFormatter(format="0")
@@ -115,10 +130,10 @@ def _bars(count: int, per_bar: int) -> ColumnDataSource:
     first = np.arange(0, count, per_bar)
     last = np.minimum(first + per_bar, count) - 1
     names = [
-        f"rank {low:,}" if low == high else f"ranks {low:,}–{high:,}"
+        f"rank {low}" if low == high else f"ranks {low}–{high}"
         for low, high in zip(first.tolist(), last.tolist(), strict=True)
     ]
-    gap = 0.1 if count <= 64 else 0.0
+    gap = 0.1 if count <= _SEPARATE else 0.0
     return ColumnDataSource({"left": first - 0.5 + gap, "right": last + 0.5 - gap, "name": names})
 
 

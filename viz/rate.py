@@ -106,8 +106,9 @@ def rate(
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
     shared = x_range or time_range(low_ns, high_ns)
     # In short times between two edges the rate may be higher: the width says what a value is the mean of.
-    step = f"mean of each {seconds_text(curve.cell_ns * 1e-9)}" if present else "no bytes moved"
-    words = title or f"Aggregate rate of all tasks, {step}; the area under a curve is the bytes moved"
+    step = f"mean of each {seconds_text(curve.cell_ns * 1e-9)}" if present else ""
+    what = f", {step}; the area under a curve is the bytes moved" if present else ": no bytes moved"
+    words = title or f"Aggregate rate of all tasks{what}"
     if not separate or len(present) < 2:
         fig = _rates(curve, present, words, shared, "rate")
         drawn = [fig]

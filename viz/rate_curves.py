@@ -51,12 +51,12 @@ def say_nothing_moved(fig: figure) -> None:
     """Complete a figure without a curve."""
     fig.y_range = Range1d(start=0, end=1)
     label_rates(fig, "MiB")
-    annotate_empty(fig, "no bytes were read or written")
+    annotate_empty(fig, "no bytes were read or written", x_axis=True)
 
 
-def label_rates(fig: figure, unit: str) -> None:
-    """Name the unit of the rates."""
-    fig.yaxis.axis_label = f"aggregate rate ({unit}/s)"
+def label_rates(fig: figure, unit: str, name: str = "aggregate rate") -> None:
+    """Name the unit of the rates; a low figure has room for a short name."""
+    fig.yaxis.axis_label = f"{name} ({unit}/s)"
 
 
 def add_curve(

@@ -10,9 +10,13 @@ from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.model.units import share_text
+from ensembles.statistics.modes.kinds import time_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import LABEL_GROUND, legend_item
 from ensembles.viz.style import NEUTRAL, time_hover
+
+_MOST_SENTENCES = 3
+"""Of more calls outside of modes, the two largest have sentences above the figure."""
 
 
 class Rejected(NamedTuple):
@@ -30,6 +34,8 @@ class Rejected(NamedTuple):
     why : str
         A sentence: that of ``ensio modes``.
     has_peak : bool
+    share : float
+        Of all calls, 0 to 1.
     """
 
     t_s: float
@@ -39,6 +45,25 @@ class Rejected(NamedTuple):
     label: str
     why: str
     has_peak: bool
+    share: float
+
+
+_MUCH_TIME, _MORE_THAN_CALLS = 0.1, 2.0
+
+
+def mode_label(name: str, share: str, weight: float, time_share: float | None) -> str:
+    """Return the label of a mode, with its share of the time where that is large and the other is small.
+
+    Examples
+    --------
+    >>> from ensembles.viz.rejected_modes import mode_label
+    >>> mode_label("31.6 ms", "3 %", 0.03, 0.64)
+    '31.6 ms, 3 % (64 % of the time)'
+    >>> mode_label("77.5 µs", "54 %", 0.54, 0.04)
+    '77.5 µs, 54 %'
+    """
+    much = time_share is not None and time_share >= max(_MUCH_TIME, _MORE_THAN_CALLS * weight)
+    return f"{name}, {share}{time_text(time_share) if much else ''}"
 
 
 def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> list[Rejected]:
@@ -66,20 +91,38 @@ def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> li
     rejected = []
     for bump in found.bumps:
         t_s = bump.peak_s or _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
-        label = f"no mode, {share_text(bump.share, 1)}"
-        rejected.append(
-            Rejected(t_s, bump.low_s, bump.high_s, _at(edges_s, amounts, t_s), label, _sentence(bump), True)
-        )
+        label = mode_label("no mode", share_text(bump.share, 1), bump.share, bump.time_share)
+        place = (t_s, bump.low_s, bump.high_s, _at(edges_s, amounts, t_s))
+        rejected.append(Rejected(*place, label, _sentence(bump), True, bump.share))
     for part in found.spread:
         t_s = (max(part.low_s, float(edges_s[0])) * part.high_s) ** 0.5
-        label = f"no peak, {share_text(part.share, 1)}"
-        rejected.append(
-            Rejected(t_s, part.low_s, part.high_s, _at(edges_s, amounts, t_s), label, _sentence(part), False)
-        )
+        label = mode_label("no peak", share_text(part.share, 1), part.share, part.time_share)
+        place = (t_s, part.low_s, part.high_s, _at(edges_s, amounts, t_s))
+        rejected.append(Rejected(*place, label, _sentence(part), False, part.share))
     for shoulder in found.shoulders:
         t_s, label = shoulder.t_s, f"shoulder, {share_text(shoulder.share)}"
-        rejected.append(Rejected(t_s, t_s, t_s, _at(edges_s, amounts, t_s), label, _sentence(shoulder), True))
+        place = (t_s, t_s, t_s, _at(edges_s, amounts, t_s))
+        rejected.append(Rejected(*place, label, _sentence(shoulder), True, shoulder.share))
     return rejected
+
+
+def reasons(rejected: list[Rejected]) -> str:
+    """Return the sentences above the figure: of many calls outside of modes, those of the two largest.
+
+    Examples
+    --------
+    >>> from ensembles.viz.rejected_modes import Rejected, reasons
+    >>> one = Rejected(1.0, 1.0, 1.0, 5.0, "no mode, 5.0 %", "Cluster of few phases.", True, 0.05)
+    >>> reasons([one] * 4)
+    'Cluster of few phases. Cluster of few phases. 2 others, 10 % of the calls: their boxes say why.'
+    """
+    if len(rejected) <= _MOST_SENTENCES:
+        return " ".join(each.why for each in rejected)
+    largest = sorted(rejected, key=lambda each: -each.share)
+    said, others = largest[: _MOST_SENTENCES - 1], largest[_MOST_SENTENCES - 1 :]
+    share = share_text(sum(each.share for each in others), None)
+    of_others = f"{len(others)} others, {share} of the calls: their boxes say why."
+    return " ".join([*(each.why for each in said), of_others])
 
 
 def _sentence(what: object) -> str:

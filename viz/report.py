@@ -36,7 +36,7 @@ from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
-from ensembles.summaries.longest_calls import LongestCalls, OutlinedCalls
+from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.raster_images import DrawnRaster
@@ -76,6 +76,7 @@ from ensembles.viz.report_tables import (
 )
 from ensembles.viz.surroundings import surroundings
 from ensembles.viz.trace_diagram import trace_diagram
+from ensembles.viz.zoomed_calls import calls_for_zooms
 
 _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "table": CallTable,
@@ -106,7 +107,7 @@ class ReportData:
         False if only the sums of the durations are known.
     sums : RunSums or None
         Totals of the whole run; None: these are some of its events.
-    sites, requests, longest, file, rank : BySite, Requests, LongestCalls and TotalsBy, or None
+    sites, requests, longest, file, rank : BySite, Requests, DiagramCalls and TotalsBy, or None
         None: not every call is an event.
     transfers : sequence of RequestTotals
         Reads and writes of each API; empty if these are some of the events.
@@ -125,7 +126,7 @@ class ReportData:
     sums: RunSums | None = None
     sites: BySite | None = None
     requests: Requests | None = None
-    longest: LongestCalls | None = None
+    longest: DiagramCalls | None = None
     file: TotalsBy | None = None
     rank: TotalsBy | None = None
     transfers: Sequence[RequestTotals] = ()
@@ -136,7 +137,7 @@ class ReportData:
         if self.longest is None:
             return None
         most = min(_OUTLINED, int(self.longest.io_calls * _OUTLINED_SHARE))
-        return self.longest.events.part(0, most) if most else None
+        return self.longest.longest(most) if most else None
 
     @classmethod
     def from_run(
@@ -219,15 +220,11 @@ def report_requests(run: Run) -> dict[str, SummaryRequest]:
         return _requests(_OVER_TIME)
     # The time in which bytes moved is part of the rate.
     others = {_PREFIX + name: request for name, request in sums_requests(run).items() if name != "active"}
-    others[_PREFIX + "longest"] = SummaryRequest(_longest_of)
+    others[_PREFIX + "longest"] = calls_for_zooms(run)
     others |= {
         _PREFIX + key: request for key, request in (folded_requests() | transfer_requests(run)).items()
     }
     return others | _requests(_OF_ALL_CALLS | _OVER_TIME | _OF_ALL_EVENTS)
-
-
-def _longest_of(run: Run) -> OutlinedCalls:
-    return OutlinedCalls(_OUTLINED, run.calls, run.files)
 
 
 def _requests(kinds: Mapping[str, type[Summary]]) -> dict[str, SummaryRequest]:
@@ -382,24 +379,30 @@ def report_html(
         pictures |= counter_pictures(run.counters)
     counted_names = list(pictures)
     samples = run.surroundings()
-    drawn = summaries.durations_known + 2 * (summaries.events != 0) + bool(len(samples))
+    recorded = bool(summaries.table.totals)
+    durations_known = summaries.durations_known and recorded
+    single_calls = summaries.events != 0 and recorded
+    drawn = durations_known + 2 * single_calls + bool(len(samples))
     with announced("drawing", run.path, drawn, "pictures"):
-        if summaries.durations_known:
+        if durations_known:
             pictures["histogram"] = histogram(summaries.histogram)
             advance(1)
         for number, ensemble in enumerate(shown):
             pictures |= {f"{name}_{number}": figure for name, figure in ensemble.pictures.items()}
-        if summaries.events != 0:
+        if single_calls:
             pictures["trace"] = trace_diagram(
                 summaries.raster,
                 calls=summaries.outlined,
                 x_range=x_range,
+                zoomed=summaries.longest,
             )
             advance(1)
             pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
             advance(1)
         if len(samples):
             pictures["surroundings"] = surroundings(samples, x_range=x_range)
+            if pictures["surroundings"].select_one({"name": "empty"}):  # too few samples for a line
+                del pictures["surroundings"]
             advance(1)
     found = PhasesFound() if information is None else find_phases(run)
     folded = _folded(run, summaries, found)
@@ -424,11 +427,11 @@ def report_html(
             information=_script_text(information),
             counted=counted,
             counted_names=counted_names,
-            durations_known=summaries.durations_known,
+            durations_known=durations_known,
             calls=call_table(summaries),
             waits=wait_table(summaries),
             missing=missing(run, summaries),
-            single_calls=summaries.events != 0,
+            single_calls=single_calls,
             diagnosis=diagnosis,
             requests=request_table(run, summaries.requests),
             sites=site_table(run, summaries.sites),

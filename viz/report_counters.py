@@ -210,7 +210,7 @@ def _access(counters: dict[str, Any]) -> MomentsTable:
                 *(_by_direction(module, what) for what in ("SEQ", "CONSEC")),
                 *(share_text(module[key + "_share"], None) if posix else "" for key in keys),
                 ", ".join(
-                    f"{size_text(entry['bytes'])} × {entry['count']:,}"
+                    f"{size_text(entry['bytes'])} × {entry['count']:,}".replace(" ", "\N{NO-BREAK SPACE}")
                     for entry in module["common_sizes"][:4]
                 ),
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensembles_from_run, is_long, request_of_counts
-from ensembles.ensemble.main_ensemble import note_left_out
+from ensembles.ensemble.main_ensemble import tasks_of
 from ensembles.ensemble.main_group import main_group
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
@@ -19,6 +19,7 @@ from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.phasecounts import CountsOfSeveral
+from ensembles.viz.figures import sentence_of
 from ensembles.viz.modes import modes
 from ensembles.viz.tail import tail
 
@@ -103,14 +104,14 @@ def _flights(run: Run) -> list[Shown]:
 
 
 def _selections(run: Run, calls: Sequence[Call]) -> tuple[list[Selection], list[list[str]]]:
-    """Return the selection of each function, of one size class as for commands, and what was left out."""
+    """Return the selection of each function, of the size class with most time, and what was left out."""
     selections, notes = [], []
     for call in calls:
         chosen = Selection.parse(call=call.name, layer=call.layer).for_run(run, from_summary=True)
         left_out: list[str] = []
         # Without the recorder's summary, a long run would be read once more for each function.
         if run.reading.has_summary or not is_long(run):
-            chosen, left_out = main_group(run, chosen)
+            chosen, left_out = main_group(run, chosen, by="time")
         selections.append(chosen)
         notes.append(left_out)
     return selections, notes
@@ -126,7 +127,7 @@ def _ensembles(
     except EnsioError:
         return [_ensemble(run, call) for call in calls]
     for ensemble, left_out in zip(found, notes, strict=True):
-        note_left_out(ensemble, left_out)
+        ensemble.notes[:0] = left_out  # below the pictures, not in each of them
     return list(found)
 
 
@@ -153,7 +154,7 @@ def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
     try:
         if isinstance(ensemble, EnsioError):
             raise ensemble
-        pictures = {"modes": modes(ensemble), "tail": tail(ensemble, run.tasks)}
+        pictures = {"modes": modes(ensemble), "tail": tail(ensemble, tasks_of(ensemble, run.tasks))}
     except EnsioError as error:
         return Shown(call.name, {}, [f"{error}."])
     return _with_pictures(ensemble, call.name, f"{call.layer}_{call.name}", pictures)
@@ -162,4 +163,4 @@ def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
 def _with_pictures(ensemble: Ensemble, name: str, key: str, pictures: dict[str, Any]) -> Shown:
     for kind, figure in pictures.items():
         figure.name = f"{kind}_{key}"  # names are unique on a page
-    return Shown(name, pictures, list(ensemble.notes))
+    return Shown(name, pictures, [sentence_of(note) for note in ensemble.notes])

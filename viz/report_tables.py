@@ -252,7 +252,12 @@ def call_colours(summaries: ReportData) -> dict[str, str]:
 
 
 def missing(run: Any, summaries: ReportData) -> str:
-    """Explain what the page cannot show because not all calls are events; ``""`` if all are."""
+    """Explain what the page cannot show, such as calls without events; ``""`` if it shows everything."""
+    if not summaries.table.totals and run.counters is None:
+        return (
+            "No call was recorded, and there is nothing to draw. Of a program that is linked statically, "
+            "calls are recorded if ensio-cc links it."
+        )
     if summaries.events is None:
         return ""
     if run.counters is not None:

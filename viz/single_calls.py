@@ -323,7 +323,6 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
     info : RunInfo, optional
         Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
     """
-    targets = [("storage targets", "@targets")] if knows_targets(info) else []
     drawn = fig.quad(
         left="left",
         right="right",
@@ -336,6 +335,21 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
         source=source,
         name="single_calls",
     )
+    add_boxes(fig, drawn, info)
+    return drawn
+
+
+def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = None) -> None:
+    """Add hover boxes of single calls, from the columns of `call_columns`.
+
+    Parameters
+    ----------
+    fig : figure
+    drawn : GlyphRenderer
+    info : RunInfo, optional
+        As for `add_calls`.
+    """
+    targets = [("storage targets", "@targets")] if knows_targets(info) else []
     fig.add_tools(
         HoverTool(
             renderers=[drawn],
@@ -354,4 +368,3 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
             ],
         )
     )
-    return drawn

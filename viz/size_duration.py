@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, HoverTool, LogColorMapper, LogTicker, Range1d
+from bokeh.models import (
+    Column,
+    ColumnDataSource,
+    HoverTool,
+    LogColorMapper,
+    NumeralTickFormatter,
+    Range1d,
+)
 from bokeh.models.annotations import ColorBar
 from bokeh.models.tickers import FixedTicker
 from bokeh.palettes import cividis
@@ -30,6 +37,10 @@ _PER_OCTAVE = 4
 _LEAST_S = 0.5e-9
 _RATES = tuple(float(1 << (10 * power)) for power in range(5))
 _HEIGHT = 300
+_FEW = 100
+"""With fewer calls in a cell, the colour bar has ticks between powers of ten."""
+_DARKEST = 90
+"""First colour of the palette that is used: a single call is seen on a dark page too."""
 
 
 @of_several
@@ -86,7 +97,7 @@ def size_duration(data: Any, *, title: str | None = None) -> Column:
     x_range = Range1d(start=float(joined["left"].min()) / 1.5, end=float(joined["right"].max()) * 1.5)
     y_range = Range1d(start=float(joined["bottom"].min()) / 1.5, end=float(joined["top"].max()) * 1.5)
     mapper = LogColorMapper(
-        palette=list(reversed(cividis(256)[16:])),
+        palette=list(reversed(cividis(256)[_DARKEST:])),
         low=1,
         high=max(int(joined["calls"].max()), 2),
         tags=[TURNED],
@@ -177,9 +188,18 @@ def _figure(
     _label_sizes(fig, ranges[0])
     fig.yaxis.axis_label = "call duration"
     fig.yaxis.formatter = time_ticks()
-    fig.add_layout(
-        ColorBar(color_mapper=mapper, ticker=LogTicker(), width=14, title="calls", padding=4), "right"
+    top = float(mapper.high)  # type: ignore[arg-type] # set by `size_duration`
+    steps = (1, 2, 5) if top < _FEW else (1,)
+    ticks = [float(step * 10**power) for power in range(19) for step in steps if step * 10**power <= top]
+    bar = ColorBar(
+        color_mapper=mapper,
+        ticker=FixedTicker(ticks=ticks),
+        formatter=NumeralTickFormatter(format="0,0"),
+        width=14,
+        title="calls",
+        padding=4,
     )
+    fig.add_layout(bar, "right")
     fig.add_tools(
         HoverTool(
             renderers=[cells],

@@ -16,6 +16,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    say_what_is_left_out,
 )
 from ensembles.viz.several import of_several
 from ensembles.viz.style import READS_AND_WRITES
@@ -66,6 +67,7 @@ def sizer(data: Any, *, title: str | None = None) -> figure:
     if found is None:
         annotate_empty(fig, "no calls")
         return fig
+    say_what_is_left_out(fig, ensemble)
     edges_s = np.exp(_edges(np.log(found.t_s)))
     edges = np.exp(_edges(np.log(found.bandwidth)))
     fig.y_scale = LogScale()

@@ -25,6 +25,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    say_what_is_left_out,
     subtitle,
 )
 from ensembles.viz.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_unit
@@ -103,6 +104,7 @@ def splitting(
     top_s += [split.high_s or 0.0 for split in found.splits]
     shared = Range1d(start=0.0, end=1.03 * max(top_s) or 1.0)
     first = _times(times, shared, head, ensemble.unit)
+    say_what_is_left_out(first, ensemble)
     second = _slowest(found, shared, ensemble.unit)
     first.xaxis.visible = False
     return column([first, second], sizing_mode="stretch_width", name="splitting")
@@ -201,7 +203,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         subtitle(fig, f"No prediction: {sentence}.")
     if not found.splits:
         fig.yaxis.visible = False
-        annotate_empty(fig, "no prediction")
+        annotate_empty(fig, "no prediction", x_axis=True)
         return fig
     fig.yaxis.ticker = list(range(rows))
     fig.yaxis.major_label_overrides = {number: str(one.calls) for number, one in enumerate(found.splits)}

@@ -144,6 +144,10 @@ NUMBERS_JS = """
         const digits = {minimumFractionDigits: 3, maximumFractionDigits: 3};
         return (s / unit).toLocaleString('en-US', digits) + ' ' + name;
     }
+    function instant_text(s) {
+        const digits = {minimumFractionDigits: 6, maximumFractionDigits: 6};
+        return s.toLocaleString('en-US', digits) + ' s';
+    }
     function bytes_text(count) {
         if (Math.abs(count) < 1024) return whole(count) + ' B';
         let power = 0;
@@ -152,7 +156,8 @@ NUMBERS_JS = """
     }
 """
 """JavaScript functions that write numbers as `ensembles.model.units` does: ``time_text`` and ``bytes_text``
-with three digits, also where the last are zeros. ``moment_text`` writes a moment, which needs more digits."""
+with three digits, also where the last are zeros. ``moment_text`` writes a moment, which needs more digits;
+``instant_text`` those of a column, all in seconds, to a microsecond."""
 
 _TICK_JS = """
     const size = Math.abs(tick);

@@ -23,6 +23,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     plain,
+    say_what_is_left_out,
     subtitle,
 )
 from ensembles.viz.several import of_several
@@ -104,6 +105,7 @@ def tail(
         return fig
     method = f"No prediction: {answer.refused}." if answer.refused else f"Method: {METHODS[answer.method]}."
     subtitle(fig, method)
+    say_what_is_left_out(fig, ensemble)
     items = _predicted(fig, curve, op_colour(ensemble.op))
     items += _equation1(fig, ensemble, answer)
     items += _observed(fig, ensemble, answer)

@@ -307,6 +307,25 @@ class WindowRaster(Raster):
         super().add(cut_to_window(chunk, self._window, self._row))
 
 
+class ChosenRaster(Raster):
+    """The raster of chosen calls: those whose enclosing calls were left out count as outermost.
+
+    Of calls that enclose others, the parts of a chunk that lie in one of another chunk count too.
+    """
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        super().add(among_themselves(chunk))
+
+
+class ChosenWindowRaster(WindowRaster):
+    """The raster of a window, of chosen calls (`ChosenRaster`)."""
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        super().add(among_themselves(chunk))
+
+
 def of_layer(chunk: Events, layer: str) -> Events:
     """Return the calls of a layer, with depths among themselves."""
     own = np.array([*(call.layer == layer for call in chunk.calls), False])
@@ -458,6 +477,8 @@ def read_window(
     """
     under_way = replace(selection, under_way_ns=(window.low_ns, window.high_ns))
     requests = _requests_of_window(window, row, factory) | dict(beside)
+    if not replace(selection, ranks=None).selects_all:
+        requests["raster"] = SummaryRequest(factory(partial(ChosenWindowRaster, window, row)))
     expected = expected_calls(run, window.low_ns, window.high_ns)
     if expected is not None and expected * window.tasks / max(len(row), 1) <= _LIKELY_FEW:
         group = run.summarize(requests, selection=under_way)

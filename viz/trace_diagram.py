@@ -33,9 +33,10 @@ from bokeh.plotting import figure
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import count_text, seconds_text
-from ensembles.run.rasters import drawn_raster
+from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
-from ensembles.summaries.raster import CLASSES, Raster
+from ensembles.summaries.longest_calls import DiagramCalls
+from ensembles.summaries.raster import CLASSES, Raster, raster_request
 from ensembles.summaries.raster_images import DrawnRaster, ShareImage, share_images
 from ensembles.viz.bands import BANDS, node_bands, outline_calls, phase_bands
 from ensembles.viz.concurrency import tasks_inside
@@ -64,6 +65,7 @@ from ensembles.viz.task_order import (
     window_of,
 )
 from ensembles.viz.theme import widget_colours
+from ensembles.viz.zoomed_calls import add_zoomed_calls, calls_for_zooms, calls_of
 
 _SEPARATED_TASKS = 48
 _HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
@@ -96,19 +98,22 @@ def trace_diagram(
     calls: Events | None = None,
     title: str | None = None,
     x_range: Range1d | None = None,
+    zoomed: DiagramCalls | None = None,
 ) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
     A pixel mixes the colours of the operations in proportion to the time spent in them, and nothing in
     proportion to the time outside of recorded calls. If calls are short, most of the diagram is blank; the
     enhanced colour scale makes them visible. In a window with at most 2,000 calls, each call is a rectangle,
-    and its hover box shows file, offset, size and duration.
+    and its hover box shows file, offset, size and duration. A zoom into the diagram of a whole run shows
+    such rectangles too: of all calls, or of the 8,000 longest, if there are more.
 
     Parameters
     ----------
     data : Run, Events or Raster
     window_s : (float, float), optional
-        Only this time, in seconds since the origin of the run. Calls that reach beyond are cut.
+        Only this time, in seconds since the origin of the run. Calls that reach beyond are cut. Of a run
+        only the calls in this time are read, or none if its ``trace.h5`` has sums that are fine enough.
     ranks : (int, int), optional
         Only these rows, both ends included. They are ranks, if tasks are ordered by rank.
     order : {"rank", "node", "slowness", "start"}
@@ -124,9 +129,8 @@ def trace_diagram(
     title : str, optional
     x_range : Range1d, optional
         Time axis in seconds, to share with another figure.
-    window_s : (float, float), optional
-        Show only this time, in seconds since the origin of the run, in finer cells. Of a run only the calls
-        in this time are read, or none if its ``trace.h5`` has sums that are fine enough.
+    zoomed : DiagramCalls, optional
+        Calls that a zoom shows one by one. Default: those of a run or of events; a raster has none.
 
     Returns
     -------
@@ -173,14 +177,18 @@ def trace_diagram(
     elif rows is not None and order != "rank":
         raster = ordered_raster(data, rows)
     else:
-        raster = _whole(data)
+        raster, calls_in_page = _whole_with_calls(data) if zoomed is None else (_whole(data), zoomed)
+        zoomed = calls_in_page
     shared = x_range or (
         time_range(*raster.extent_ns) if window_s is None else Range1d(start=window_s[0], end=window_s[1])
     )
     present = raster.present()
     mapper = _mapper(present)
     info = data.info if isinstance(data, Run) else None
-    shown = _Shown(raster, present, rows, 0 if part is None else part.first, single, calls, info)
+    if zoomed is None and part is None:
+        zoomed = calls_of(data)
+    first = 0 if part is None else part.first
+    shown = _Shown(raster, present, rows, first, single, calls, info, zoomed=None if part else zoomed)
     # A selection leaves calls out that the run has.
     blank = "no selected call" if isinstance(data, Events) else "no recorded call"
     words = title or (_title(raster, blank) if part is None else _title_of_part(part, single, blank))
@@ -252,6 +260,17 @@ def _whole(data: Any) -> Raster | DrawnRaster:
     return data_for(data, Raster) if drawn is None else drawn
 
 
+def _whole_with_calls(data: Any) -> tuple[Raster | DrawnRaster, DiagramCalls | None]:
+    """Return the raster and the calls for zooms: of a run that keeps no raster, from one pass."""
+    if not isinstance(data, Run) or not data.info.has_all_events:
+        return _whole(data), None
+    known = drawn_raster(data) or kept_raster(data)
+    if known is not None:
+        return known, None
+    found = data.summarize({"raster": raster_request(), "calls": calls_for_zooms(data)}).summaries
+    return found["raster"], found["calls"]
+
+
 def _part(
     data: Any, window_s: tuple[float, float] | None, ranks: tuple[int, int] | None, tasks: int
 ) -> Window:
@@ -289,6 +308,7 @@ class _Shown:
     outlined: Events | None
     info: RunInfo | None
     layer: str = ""
+    zoomed: DiagramCalls | None = None
 
 
 def _title(raster: Raster | DrawnRaster, blank: str) -> str:
@@ -324,7 +344,7 @@ def _diagram(
     if shown.rows is not None and shown.rows.label != "rank":
         fig.yaxis.formatter = CustomJSTickFormatter(
             args={"ranks": shown.rows.ranks.tolist()},
-            code="return ranks[tick] === undefined ? '' : ranks[tick].toLocaleString('en-US');",
+            code="return ranks[tick] === undefined ? '' : String(ranks[tick]);",
         )
     fig.xaxis.visible = False
     fig.grid.visible = False
@@ -341,9 +361,13 @@ def _diagram(
         images = raster.images if isinstance(raster, DrawnRaster) else share_images(raster, present)
         renderers = [_add_image(fig, raster, image, mapper, first) for image in images]
         if len(images) > 1:
-            _switch_by_zoom(fig, *renderers)
+            renderers[0].visible = False
+            if shown.zoomed is None:
+                _switch_by_zoom(fig, *renderers)
         for image, renderer in zip(images, renderers, strict=True):
             _add_hover(fig, shown, image, renderer)
+        if shown.zoomed is not None:
+            add_zoomed_calls(fig, shown.zoomed, renderers, row, shown.info)
         if raster.tasks <= _SEPARATED_TASKS:
             fig.hspan(
                 y=first + np.arange(1, raster.tasks) - 0.5,
@@ -378,7 +402,6 @@ def _add_image(
 
 def _switch_by_zoom(fig: figure, fine: GlyphRenderer[Any], coarse: GlyphRenderer[Any]) -> None:
     """Show the fine image when the zoom makes its pixels as large as those of the screen."""
-    fine.visible = False
     assert isinstance(fine.data_source, ColumnDataSource)
     image = fine.data_source.data
     ranges = (fig.x_range, fig.y_range)

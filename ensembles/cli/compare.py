@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -112,34 +113,47 @@ def failure(text: str) -> float:
     )
 
 
-def fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> bool:
-    """Return whether the comparisons fail: `fail_on` is 0 for any difference, else a least factor.
+def why_it_fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> list[str]:
+    """Return why the comparisons fail, a sentence each; `fail_on` is 0 for any difference, else a factor.
 
     Slower is also, unless filters select some of the I/O, a group whose runs certainly spend more time in
     I/O, summed over tasks or on the critical path (where this is certainly shorter, the sum does not count),
-    and a group in which fewer tasks do the I/O and the critical path is longer.
+    and a group in which fewer tasks do the I/O and the critical path is longer. Durations of calls of other
+    sizes do not count: longer calls that move more bytes are not slower.
     """
-    from ensembles.comparison.whole_runs import changes_of_runs, groups_of_fewer_tasks
+    from ensembles.comparison.whole_runs import RUN_LABELS, changes_of_runs, groups_of_fewer_tasks
 
     different = [comparison for comparison in found if comparison.verdict == "different"]
     if not fail_on:
-        return bool(different)
+        return [f"{_kind(each)} is different" for each in different]
     changes = changes_of_runs(found[0].run_tests, found[0].level) if of_whole_runs else []
     shorter = {one.group for one in changes if one.what == "critical_path_s" and one.ratio < 1}
-    if any(
-        change.what in ("io_time_s", "critical_path_s")
+    reasons = [
+        f"{RUN_LABELS[change.what]}: {change.group} takes {change.ratio:.3g} times as long"
+        for change in changes
+        if change.what in ("io_time_s", "critical_path_s")
         and change.group not in shorter
         and change.ratio > 1
         and change.ratio >= fail_on
-        for change in changes
-    ):
-        return True
-    if of_whole_runs and any(one.is_slower(fail_on) for one in groups_of_fewer_tasks(found[0])):
-        return True
-    return any(
-        comparison.direction != "faster" and comparison.slowdown > 1 and comparison.slowdown >= fail_on
-        for comparison in different
-    )
+    ]
+    if of_whole_runs:
+        reasons += [
+            f"fewer tasks do the I/O of {one.group}, and it is longer on the critical path"
+            for one in groups_of_fewer_tasks(found[0])
+            if one.is_slower(fail_on)
+        ]
+    return reasons + [
+        f"{_kind(each)} is slower, × {each.slowdown:.3g}"
+        for each in different
+        if each.direction != "faster"
+        and each.slowdown > 1
+        and each.slowdown >= fail_on
+        and not any(total.what == "mean_size_bytes" and total.differs for total in each.totals)
+    ]
+
+
+def _kind(found: Comparison) -> str:
+    return " ".join(name for name in (found.layer, found.op) if name) or "I/O"
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -163,7 +177,13 @@ def execute(args: argparse.Namespace) -> int:
         from ensembles.comparison.text import comparisons_text
 
         print_coloured(comparisons_text(found))
+    places = [{os.path.realpath(path) for path in group} for group in groups]
+    for path in sorted(set.intersection(places[0], set.union(*places[1:]))):
+        warn(f"note: {path} is in both groups: a run is the same as itself")
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
         warn(f"note: {note}")
     is_whole = selection == type(selection)()
-    return int(args.fail_on is not None and fails(found, args.fail_on, is_whole))
+    reasons = [] if args.fail_on is None else why_it_fails(found, args.fail_on, is_whole)
+    for reason in reasons:
+        warn(f"failed: {reason}")
+    return int(bool(reasons))

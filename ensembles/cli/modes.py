@@ -78,10 +78,12 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
 def _table(modes: Modes, per_mib: bool) -> str:
     rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
-    headers += ["rate"] * per_mib + ["share of calls", "width"]
+    has_times = modes.modes[0].time_share is not None
     has_phases = modes.modes[0].effective_phases is not None
-    headers += ["phases"] * has_phases
-    return folded_table_text(headers, rows, left=0, together=(len(headers) - 3 - has_phases, 2 + has_phases))
+    about_calls = ["share of calls", *["of time"] * has_times, "width", *["phases"] * has_phases]
+    headers += ["rate"] * per_mib
+    together = len(headers) - 1, len(about_calls)
+    return folded_table_text([*headers, *about_calls], rows, left=0, together=together)
 
 
 def _sizes_table(modes: Modes) -> str:
@@ -100,7 +102,9 @@ def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
         row.append(f"{bytes_text(_MIB / mode.t_s)}/s")
     low, high = 100 * mode.weight_low, 100 * mode.weight_high
     share = share_text(mode.weight, 1)
-    row.append(share if low == high else f"{share} ({low:.1f} % – {high:.1f} %)")
+    row.append(share if low == high else f"{share} ({low:.1f} – {high:.1f})")
+    if mode.time_share is not None:
+        row.append(share_text(mode.time_share, 1))
     row.append(f"± {share_text(mode.width)}" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
     if mode.effective_phases is not None:
         row.append(f"{mode.effective_phases:.0f}")

@@ -135,6 +135,7 @@ FILTERS = (
     "time",
     "duration",
     "offset",
+    "rate",
     "region",
     "site",
     "phase",
@@ -173,6 +174,11 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         "--offset",
         metavar="FROM..TO",
         help="place in its file where the call begins, in bytes, such as 1GiB..2GiB",
+    )
+    group.add_argument(
+        "--rate",
+        metavar="FROM..TO",
+        help="bytes that the call moved, per second of its duration, such as ..10MiB or 50MiB..1GiB",
     )
     group.add_argument(
         "--region",

@@ -107,7 +107,7 @@ def _of_history(args: argparse.Namespace) -> HistoryServer:
 
 def _of_runs(args: argparse.Namespace) -> ExplorerServer:
     from ensembles.viz.explorer.follow import wait_for_run
-    from ensembles.viz.explorer.page import shown_run
+    from ensembles.viz.explorer.runs import shown_run
     from ensembles.viz.explorer.server import ExplorerServer
 
     runs = [shown_run(open_run(args, path, runs=len(args.runs))) for path in args.runs]

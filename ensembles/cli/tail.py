@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ensembles.cli.options import (
     add_filter_arguments,
@@ -191,13 +191,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction, or the empirical coverage of such predictions."""
     from ensembles.cli.options import ensemble_from_args
+    from ensembles.ensemble.main_ensemble import tasks_of
 
     ensemble = ensemble_from_args(args)
     found: Backtest | Tail
     if args.backtest:
         found = ensemble.backtest(args.tasks, level=args.level)
     else:
-        found = ensemble.tail(args.tasks or _tasks_of(ensemble), level=args.level)
+        found = ensemble.tail(args.tasks or tasks_of(ensemble), level=args.level)
     if args.json:
         import json
 
@@ -207,9 +208,3 @@ def execute(args: argparse.Namespace) -> int:
         unit = "/MiB" if ensemble.per == "MiB" else ""
         print(backtest_text(found) if args.backtest else tail_text(found, unit))  # type: ignore[arg-type]
     return 0
-
-
-def _tasks_of(ensemble: Any) -> int:
-    import numpy as np
-
-    return 1 if ensemble.rank is None or not ensemble.n else len(np.unique(ensemble.rank))

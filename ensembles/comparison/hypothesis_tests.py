@@ -18,6 +18,12 @@ MOST_EXACT = 50
 """Groups of fewer values without ties have an exact Wilcoxon-Mann-Whitney test, as in R's wilcox.test."""
 
 
+_MOST_DIVISIONS = 20_000
+"""Divisions of the values into two groups: 8 and 8 have 12,870."""
+
+_SAME = 1e-9
+
+
 def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
     """Compute a rank test of groups that have values.
 
@@ -33,8 +39,9 @@ def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
     statistic : float
         U of the first group; H, corrected for ties. If all values are equal: half of the pairs; 0.
     p : float
-        Two-sided p-value, exact of two groups without ties and with fewer than `MOST_EXACT` values each; with
-        ties by the normal distribution with a correction for continuity. 1 if all values are equal.
+        Two-sided p-value, exact of two groups without ties and with fewer than `MOST_EXACT` values each, or
+        with ties and few enough values to divide them in all ways; else by the normal distribution with a
+        correction for continuity. 1 if all values are equal.
 
     Examples
     --------
@@ -48,11 +55,25 @@ def rank_statistic(values: Sequence[np.ndarray]) -> tuple[str, float, float]:
     if np.ptp(together) == 0:
         return method, len(values[0]) * len(values[1]) / 2 if len(values) == 2 else 0.0, 1.0
     if len(values) == 2:
-        is_exact = len(np.unique(together)) == len(together) and max(map(len, values)) < MOST_EXACT
+        has_ties = len(np.unique(together)) < len(together)
+        is_exact = not has_ties and max(map(len, values)) < MOST_EXACT
         test = mannwhitneyu(*values, alternative="two-sided", method="exact" if is_exact else "asymptotic")
+        if has_ties and comb(len(together), len(values[0])) <= _MOST_DIVISIONS:
+            return method, float(test.statistic), _exact_p_with_ties(*values)
     else:
         test = kruskal(*values)
     return method, float(test.statistic), float(test.pvalue)
+
+
+def _exact_p_with_ties(one: np.ndarray, other: np.ndarray) -> float:
+    """Compute the p-value of two groups from all divisions of their values: ties have their mean rank."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(np.concatenate([one, other]))
+    sums = ranks[np.array(list(combinations(range(len(ranks)), len(one))))].sum(axis=1)
+    seen = ranks[: len(one)].sum()
+    tail = min(np.count_nonzero(sums <= seen + _SAME), np.count_nonzero(sums >= seen - _SAME))
+    return min(2 * tail / len(sums), 1.0)
 
 
 def rank_test(values: Sequence[np.ndarray]) -> float:

@@ -373,6 +373,13 @@ class Diagnosis:
 
         return unexplained_text(self)
 
+    @property
+    def most_time_text(self) -> str:
+        """Which functions take most of the time in I/O calls; ``""`` if there is none."""
+        from ensembles.diagnosis.text import most_time_text
+
+        return most_time_text(self)
+
     def to_json(self) -> dict[str, Any]:
         """Return a dict as ``ensio diagnose --json`` prints it."""
         return {

@@ -7,6 +7,8 @@ Each of them belongs to one cause: where one or two tasks make them and the othe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ensembles.diagnosis.case import SMALL_CLASS, Case
@@ -29,6 +31,10 @@ _NO_ANSWER = 0.05
 """Part of the upper end of a gain up to which a best estimate below 2 % of the run leaves open what to do."""
 
 _OTHER_WAY = {"seek-heavy": "reads the same bytes in their order"}
+
+_MOST_SIZES = 3
+_MOSTLY, _ALIKE = 0.9, 0.1
+"""Calls are of one size if nine of ten are in its class, and their mean is that of all, within a tenth."""
 
 _DENSE = 0.7
 _FEW_TASKS = 2
@@ -124,14 +130,14 @@ def join_calls(
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests",
             most_s,
         )
-    total = int(rows_of["n"][rows].sum())
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
+    calls_text = _calls_by_size(rows_of, rows)
     each_s = float(np.average(fixed[1][rows], weights=rows_of["n"][rows])) * 1e-9
     if likely_s <= _NO_ANSWER * most_s and likely_s < FROM_SHARE["warning"] * case.run_s <= most_s:
         usual_s = float(np.average(mean_ns[rows], weights=rows_of["n"][rows])) * 1e-9
         raise NotApplicable(
-            f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {total:,} calls of "
-            f"{bytes_text(round(size))} take {seconds_text(usual_s)} each; {seconds_text(each_s)} of it is "
+            f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {calls_text} take "
+            f"{seconds_text(usual_s)} each; {seconds_text(each_s)} of it is "
             "a cost of each call, and the rest may be the disk's for the same bytes in any order or size: "
             f"record a run that {_OTHER_WAY.get(cause, 'makes larger requests')}",
             most_s,
@@ -143,12 +149,12 @@ def join_calls(
             f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
             "cost is there whatever the size",
         ),
-        Check("many", True, f"{total:,} calls of {bytes_text(round(size))} on average"),
+        Check("many", True, f"{calls_text}{' on average' * (not calls_text.endswith(')'))}"),
     )
     return Remedy(
         rows,
         saved,
-        f"{what}: {total:,} calls of {bytes_text(round(size))}, {seconds_text(each_s)} of fixed cost each",
+        f"{what}: {calls_text}, {seconds_text(each_s)} of fixed cost each",
         advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s},
@@ -156,6 +162,22 @@ def join_calls(
         high,
         fewer=np.where(rows, rows_of["n"] * (1 - case.of_cells(kept)), 0.0),
     )
+
+
+def _calls_by_size(table: Mapping[str, np.ndarray], rows: np.ndarray) -> str:
+    """Return how many calls of which size there are: of different sizes a mean is the size of none."""
+    _, of = np.unique(table["size"][rows], return_inverse=True)
+    calls, moved = (np.bincount(of, table[name][rows]) for name in ("n", "bytes"))
+    total, order = int(calls.sum()), np.argsort(-calls, kind="stable")
+    mean_bytes = moved.sum() / total
+    if calls[order[0]] > _MOSTLY * total and abs(moved[order[0]] / calls[order[0]] / mean_bytes - 1) < _ALIKE:
+        return f"{total:,} calls of {bytes_text(round(mean_bytes))}"
+    sizes = [
+        f"{int(calls[at]):,} of {bytes_text(round(moved[at] / calls[at]))}" for at in order[:_MOST_SIZES]
+    ]
+    if len(order) > _MOST_SIZES:
+        sizes.append(f"{int(calls[order[_MOST_SIZES:]].sum()):,} of other sizes")
+    return f"{total:,} calls ({', '.join(sizes)})" if len(sizes) > 1 else f"{total:,} calls of {sizes[0]}"
 
 
 def between_others(case: Case, uses: FileUses) -> np.ndarray:

@@ -25,7 +25,7 @@ def diagnosis_text(found: Diagnosis) -> str:
         parts.append(f"looked for and not found: {', '.join(clean)}")
     if waiting := unexplained_text(found):
         parts.append(waiting)
-    if most := _most_time(found):
+    if most := most_time_text(found):
         parts.append(most)
     if named := _denominator(found):
         parts.append(named)
@@ -49,7 +49,7 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
     if waiting := unexplained_text(found):
         lines.append(_wrapped(waiting))
-    if most := _most_time(found):
+    if most := most_time_text(found):
         lines.append(_wrapped(most))
     if named := _denominator(found):
         lines.append(_wrapped(named))
@@ -92,7 +92,8 @@ def unexplained_text(found: Diagnosis) -> str:
     left_s = found.unexplained_s
     if left_s is None or found.run_s is None or left_s < LEAST_UNEXPLAINED * found.run_s:
         return enters
-    text = f"waiting that no finding explains: {seconds_text(left_s)}"
+    beyond = " beyond what findings explain" if found.findings else ""
+    text = f"waiting for tasks that are late again and again{beyond}: {seconds_text(left_s)}"
     if late is not None:
         text += (
             f"; rank {late.rank} is late because it was {seconds_text(late.outside_s)} outside of I/O calls, "
@@ -101,8 +102,11 @@ def unexplained_text(found: Diagnosis) -> str:
     return f"{text}; {enters}" if enters else text
 
 
-def _most_time(found: Diagnosis) -> str:
-    """Say which functions take most of the time in I/O calls; ``""`` if there is none."""
+def most_time_text(found: Diagnosis) -> str:
+    """Return which functions take most of the time in I/O calls, or ``""`` if there is none.
+
+    Commands, reports and explorer say the same.
+    """
     calls = ", ".join(
         f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
         for each in found.most_time

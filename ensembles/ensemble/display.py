@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     Noted = TypeVar("Noted", Moments, Quantiles, Robust)
 
 _MOST_BARS = 40
-_COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#a68678"}
+_COLOURS = {"write": "#1f77b4", "read": "#d62728", "sync": "#a68678"} | dict.fromkeys(
+    ("open", "close", "seek", "meta"), "#ff7f0e"
+)
+"""As in pictures, by a part of the name."""
 
 
 def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
@@ -82,8 +85,10 @@ def durations_svg(ensemble: Ensemble) -> str:
     octaves = float(np.log2(ensemble.counted.max_s.max() / ensemble.counted.min_s.min()))
     found = ensemble.histogram(bins=int(np.clip(_MOST_BARS / octaves, 1, 32)))
     unit = "/MiB" if ensemble.per == "MiB" else ""
-    low, high = (f"{seconds_text(float(edge))}{unit}" for edge in (found.edges_s[0], found.edges_s[-1]))
+    ends_s = ensemble.counted.min_s.min(), ensemble.counted.max_s.max()
+    low, high = (f"{seconds_text(float(end_s))}{unit}" for end_s in ends_s)
     what = f"durations of {count_text(ensemble.n, 'call')}"
     title = f"{ensemble.name}: {what} (logarithmic)" if ensemble.name else f"{what} (logarithmic)"
-    colour = next((colour for op, colour in _COLOURS.items() if op in (ensemble.name or "")), "#7f7f7f")
+    kind = f"{ensemble.op} {ensemble.name or ''}"
+    colour = next((colour for op, colour in _COLOURS.items() if op in kind), "#7f7f7f")
     return bars_svg(found.amounts.tolist(), low, high, title, colour)

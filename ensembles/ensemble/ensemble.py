@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -430,7 +429,7 @@ class Ensemble:
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
         modes = fit_modes(self.sample, level, seed, step_s, size)
         if self.per == "MiB":
-            modes = replace(modes, far_calls=None)  # sums of times per MiB are not times
+            modes = modes.without_times()
         if self.per == "MiB" and self.durations_s is not None and self.bytes is not None and modes.modes:
             some = self.bytes > 0
             if some.any() and np.ptp(self.bytes[some]):

@@ -51,6 +51,7 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         (selection.times_s, "times"),
         (selection.durations_ns, "durations"),
         (selection.offsets, "offsets"),
+        (selection.rates, "rates"),
         (selection.regions, "regions"),
         (selection.sites, "call sites"),
         (selection.phases, "phases"),

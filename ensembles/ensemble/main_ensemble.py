@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from ensembles.ensemble.from_run import ensemble_from_run
 from ensembles.ensemble.main_group import main_group
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
 
 
-def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Selection, Ensemble]:
+def main_ensemble(
+    run: Run, selection: Selection, per: Per = "call", by: Literal["bytes", "time"] = "bytes"
+) -> tuple[Selection, Ensemble]:
     """Make the ensemble of the calls that `main_group` chooses.
 
     Parameters
@@ -26,6 +30,8 @@ def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Se
         For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
+    by : {"bytes", "time"}
+        As for `main_group`.
 
     Returns
     -------
@@ -34,12 +40,26 @@ def main_ensemble(run: Run, selection: Selection, per: Per = "call") -> tuple[Se
     Ensemble
         Its first note tells what was left out.
     """
-    chosen, notes = main_group(run, selection)
+    chosen, notes = main_group(run, selection, by)
     ensemble = ensemble_from_run(run, chosen, per)
     note_left_out(ensemble, notes)
     if per == "call" and chosen.quantity == "duration":
         ensemble._why_not_split = Reason(run, chosen)
     return chosen, ensemble
+
+
+def tasks_of(ensemble: Ensemble, otherwise: int = 1) -> int:
+    """Return the number of tasks that make the calls of an ensemble, one of each of which `tail` is about.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+    otherwise : int
+        If the tasks are not known.
+    """
+    if ensemble.rank is None or not ensemble.n:
+        return otherwise
+    return len(np.unique(ensemble.rank))
 
 
 def note_left_out(ensemble: Ensemble, notes: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -220,7 +220,9 @@ def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[Ca
     return _sorted_groups((summary.calls[call], *rest) for call, *rest in rows)
 
 
-def main_group(run: Run, selection: Selection) -> tuple[Selection, list[str]]:
+def main_group(
+    run: Run, selection: Selection, by: Literal["bytes", "time"] = "bytes"
+) -> tuple[Selection, list[str]]:
     """Choose the calls of an ensemble where the filters leave the choice open.
 
     Parameters
@@ -228,6 +230,8 @@ def main_group(run: Run, selection: Selection) -> tuple[Selection, list[str]]:
     run : Run
     selection : Selection
         For this run.
+    by : {"bytes", "time"}
+        Take the calls that moved most bytes, or those that took most time.
 
     Returns
     -------
@@ -248,7 +252,7 @@ def main_group(run: Run, selection: Selection) -> tuple[Selection, list[str]]:
     groups = call_groups(run, selection)
     if not groups:
         return selection, []
-    main = groups[0]
+    main = groups[0] if by == "bytes" else max(groups, key=lambda group: group.time_ns)
     taken: list[CallGroup] = []
     left: list[CallGroup] = []
     for group in groups:
@@ -291,16 +295,21 @@ def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
 
 
 def _where_most_time_is(taken: list[CallGroup], left: list[CallGroup], time_ns: int) -> str:
-    """Name the function among those left out that took more time than the calls taken; "": none did."""
-    sums: dict[tuple[str, str], list[int]] = {}
+    """Name what was left out and took more time than the calls taken, with filters that choose it.
+
+    That is a function, whose filters choose its main size. Of the operation that is taken anyhow it is a
+    size: the filters of the function would lead back to what is taken.
+    """
+    kinds = {(group.layer, group.op) for group in taken}
+    sums: dict[str, list[int]] = {}
     for group in left:
-        one = sums.setdefault((group.layer, group.longest_call), [0, 0])
-        one[0] += group.longest_ns
-        one[1] += group.longest_count
-    (layer, call), (most_ns, count) = max(sums.items(), key=lambda entry: entry[1][0])
+        is_size = (group.layer, group.op) in kinds
+        filters = group.filters if is_size else f"--layer {group.layer} --call {group.longest_call}"
+        one = sums.setdefault(filters, [0, 0])
+        one[0] += group.time_ns if is_size else group.longest_ns
+        one[1] += group.calls if is_size else group.longest_count
+    filters, (most_ns, count) = max(sums.items(), key=lambda entry: entry[1][0])
     if most_ns <= sum(group.time_ns for group in taken):
         return ""
-    return (
-        f". Most time is in {count:,} x {call}, {share_text(most_ns / time_ns, None)}: --layer {layer} "
-        f"--call {call}"
-    )
+    what = {group.filters: group.longest_call for group in left}.get(filters, filters.split()[-1])
+    return f". Most time is in {count:,} x {what}, {share_text(most_ns / time_ns, None)}: {filters}"

@@ -30,6 +30,9 @@ TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9
 """Seconds of each unit of durations."""
 
 _LONGEST_NS = 1 << 62
+NO_RATE = 1 << 63
+"""End of a range of rates that has none, in bytes per second."""
+
 _DURATION = re.compile(r"\s*((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([a-zµ]*)\s*")
 _SIZE = re.compile(r"\s*([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _NUMBERS = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?")
@@ -130,6 +133,8 @@ def parse_names(value: Text, what: str, known: Sequence[str] | None) -> tuple[st
     for name in chosen:
         if not name or (known is not None and name not in known):
             remedy = suggestion(name, known, "it is one of") if known else "give a name"
+            if what == "op" and remedy.startswith("it is one of"):
+                remedy += "; a function, such as fsync, is chosen by --call"
             raise EnsioError(f'there is no {what} "{name}": {remedy}')
     return chosen
 
@@ -342,6 +347,71 @@ def parse_offsets(text: str) -> tuple[int, int]:
     if low >= high:
         raise EnsioError(f'offset "{text}" is an empty range: write the smaller offset first')
     return low, high - 1
+
+
+def parse_rates(text: str) -> tuple[int, int]:
+    """Parse a range of rates; either end may be missing.
+
+    Parameters
+    ----------
+    text : str
+        Bytes per second: sizes as those of `parse_size`, also with ``/s`` behind them.
+
+    Returns
+    -------
+    low, high : int
+        Bytes per second; `high` is excluded. Without an end, it is above all rates.
+
+    Raises
+    ------
+    EnsioError
+        The text is not a range of rates.
+
+    Examples
+    --------
+    >>> from ensembles.model.filters import parse_rates
+    >>> parse_rates("50MiB..1GiB"), parse_rates("..1kB/s")
+    ((52428800, 1073741824), (0, 1000))
+    """
+    low_text, range_sign, high_text = (part.strip() for part in text.partition(".."))
+    try:
+        low, high, _ = _limits(f"{low_text.removesuffix('/s')}..{high_text.removesuffix('/s')}", NO_RATE)
+    except EnsioError:
+        range_sign, low, high = "", 0, 0
+    if not range_sign:
+        raise EnsioError(f'rate "{text}" is not a range of bytes per second: write it like 50MiB..1GiB')
+    if low >= high:
+        raise EnsioError(f'rate "{text}" is an empty range: write the lower rate first')
+    return low, high
+
+
+def within_rates(moved: np.ndarray, duration_ns: np.ndarray, ranges: Iterable[tuple[int, int]]) -> np.ndarray:
+    """Test which calls moved bytes at a rate of at least one range.
+
+    Parameters
+    ----------
+    moved, duration_ns : ndarray of int, shape (n,)
+        Bytes that each call moved, and its duration. A call of 0 ns is faster than every rate.
+    ranges : iterable of (int, int)
+        As `parse_rates` returns them.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ensembles.model.filters import within_rates
+    >>> within_rates(np.array([0, 100, 300]), np.array([1, 10**9, 10**9]), [(100, 300)])
+    array([False,  True, False])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = np.where(moved > 0, moved * 1e9 / duration_ns, -1.0)
+    mask = np.zeros(len(rates), bool)
+    for low, high in ranges:
+        mask |= (rates >= low) & ((rates < high) | (high >= NO_RATE))
+    return mask
 
 
 def checked_quantity(quantity: str) -> Quantity:

@@ -26,6 +26,13 @@ def escaped_lines(text: str) -> str:
     return "\n".join(escaped(line) for line in text.split("\n"))
 
 
+class Printed:
+    """A result that shows its text in notebooks, as ``print`` does."""
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space:pre-wrap">{escaped_lines(str(self))}</pre>'
+
+
 def facts_html(facts: Iterable[tuple[str, str]]) -> str:
     """Return a table with a row for each name and its value."""
     rows = "".join(f"<tr><th>{escaped(what)}</th><td>{escaped(text)}</td></tr>" for what, text in facts)
@@ -137,15 +144,17 @@ def events_html(events: Events) -> str:
     if not len(events):
         return title
     counts = np.bincount(events.call, minlength=len(events.calls))
+    time_ns = np.bincount(events.call, events.duration, len(events.calls))
+    present = np.flatnonzero(counts)
     facts = []
-    for number in np.argsort(-counts, kind="stable")[:_MOST_CALLS].tolist():
-        if counts[number]:
-            of_call = events.call == number
-            moved = int(np.maximum(events.moved[of_call], 0).sum())
-            size = f", {bytes_text(moved)}" if moved else ""
-            time_s = float(events.duration[of_call].sum()) * 1e-9
-            count = count_text(int(counts[number]), "call")
-            facts.append((events.calls[number].name, f"{count}{size}, {seconds_text(time_s)} of all tasks"))
+    for number in present[np.lexsort((-counts[present], -time_ns[present]))][:_MOST_CALLS].tolist():
+        moved = int(np.maximum(events.moved[events.call == number], 0).sum())
+        size = f", {bytes_text(moved)}" if moved else ""
+        time_s = float(time_ns[number]) * 1e-9
+        count = count_text(int(counts[number]), "call")
+        facts.append((events.calls[number].name, f"{count}{size}, {seconds_text(time_s)} of all tasks"))
+    if len(present) > _MOST_CALLS:
+        facts.append((f"and {count_text(len(present) - _MOST_CALLS, 'more function')}", "with less time"))
     low_s, high_s = (float(value) * 1e-9 for value in (events.duration.min(), events.duration.max()))
     picture = ""
     if 0 < low_s < high_s:

@@ -15,6 +15,7 @@ def table_text(
     Parameters
     ----------
     headers : sequence of str
+        May have several lines; those of all columns end in the same line.
     rows : sequence of sequences
     left : int or collection of int
         Columns that are aligned to the left: the first ones, or those with these indices. The others are
@@ -26,7 +27,10 @@ def table_text(
         Lines without an end of line after the last.
     """
     columns = range(left) if isinstance(left, int) else left
-    cells = [[str(cell).strip() for cell in row] for row in (headers, *rows)]
+    heads = [header.split("\n") for header in headers]
+    high = max(map(len, heads))
+    padded_heads = zip(*([""] * (high - len(head)) + head for head in heads), strict=True)
+    cells = [[str(cell).strip() for cell in row] for row in (*padded_heads, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
     def line(texts: Sequence[str]) -> str:
@@ -36,7 +40,9 @@ def table_text(
         )
         return "  ".join(padded).rstrip()
 
-    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
+    return "\n".join(
+        [*map(line, cells[:high]), "  ".join("-" * width for width in widths), *map(line, cells[high:])]
+    )
 
 
 def first_that_fits(tables: Iterable[str]) -> str:

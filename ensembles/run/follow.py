@@ -12,6 +12,7 @@ from ensembles.model.units import count_text
 from ensembles.readers.native.directory import holds_record, run_directory_at
 from ensembles.readers.native.following import Follower
 from ensembles.readers.native.spool_source import SpoolSource
+from ensembles.run.ended import gone_without_end
 from ensembles.run.open import open as open_run
 from ensembles.run.run import Run
 
@@ -38,6 +39,8 @@ class RunInProgress:
         The run as it was opened last.
     left_out : int
         Number of calls that are not held.
+    has_ended : bool
+        Every process has ended its recording, or is gone. A process may still begin to record.
 
     Raises
     ------
@@ -49,13 +52,14 @@ class RunInProgress:
     >>> from ensembles.run.follow import RunInProgress
     >>> followed = RunInProgress("ensio-ior", most_events=1000)
     >>> len(followed.events), followed.refresh(), followed.notes
-    (336, False, [])
+    (336, False, ['The run has ended: 8 tasks made 336 calls.'])
     """
 
     def __init__(self, path: str, most_events: int) -> None:
         self._path, self._follower = path, Follower(most_events)
         self.run: Run = open_run(path)
         self._take()
+        self._gone = gone_without_end(self.run)
         self._events: Events | None = None
 
     def refresh(self) -> bool:
@@ -71,10 +75,13 @@ class RunInProgress:
         EnsioError
             The run can no longer be read.
         """
-        before = self.run.tasks, self.run.reading.is_final, type(self.run.reading.source)
+        before = self.run.tasks, self._gone, type(self.run.reading.source)
         self.run = open_run(self._path)
         news = self._take()
-        now = self.run.tasks, self.run.reading.is_final, type(self.run.reading.source)
+        # Calls that came in the meantime are of a process that this machine does not see.
+        gone = gone_without_end(self.run)
+        self._gone = None if gone and news else gone
+        now = self.run.tasks, self._gone, type(self.run.reading.source)
         if news or before[2] is not now[2]:
             self._events = None
         return news or before != now
@@ -93,16 +100,26 @@ class RunInProgress:
         return self._events
 
     @property
+    def has_ended(self) -> bool:
+        """Whether no process records any more."""
+        return self._gone is not None
+
+    @property
     def left_out(self) -> int:
         """Number of calls that are not held."""
         return self._follower.left_out
 
     @property
     def notes(self) -> list[str]:
-        """That the run is in progress, and what is left out."""
+        """That the run is in progress, or has ended, and what is left out."""
         follower, notes = self._follower, []
-        if not self.run.reading.is_final:
-            notes.append(f"The run is in progress: {count_text(self.run.tasks, 'task')} so far.")
+        tasks = count_text(self.run.tasks, "task")
+        if self._gone is None:
+            notes.append(f"The run is in progress: {tasks} so far.")
+        else:
+            calls = count_text(len(self.events) + follower.left_out, "call")
+            killed = f", and {count_text(self._gone, 'process')} did not end in order" if self._gone else ""
+            notes.append(f"The run has ended: {tasks} made {calls}{killed}.")
         if follower.since_ns is not None:
             notes.append(
                 f"{count_text(follower.left_out, 'call')} before {follower.since_ns * 1e-9:.3f} s are left "

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.notebook_html import facts_html
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.notebook_html import facts_html, notes_html
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 _MOST_EVENTS = 1 << 21
+_MOST_CALLS = 3
 
 
 def run_facts_html(run: Run) -> str:
@@ -37,8 +38,15 @@ def run_facts_html(run: Run) -> str:
         rate = each["active_bytes_per_s"]
         how_fast = "" if rate is None else f", {bytes_text(rate)}/s while data moved"
         facts.append((label, bytes_text(each["bytes"]) + how_fast))
+    times_s = {name: each["time_s"] for name, each in information["calls"].items() if each["op"] != "wait"}
+    most = sorted(times_s, key=lambda name: -times_s[name])[:_MOST_CALLS]
+    whole_s = sum(times_s.values())
+    if whole_s > 0:
+        facts.append(
+            ("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most))
+        )
     try:
         ensemble = run.ensemble()
     except EnsioError:  # No calls, or no durations, as in counters of other tools: there is no histogram.
         return facts_html(facts)
-    return facts_html(facts) + durations_svg(ensemble)
+    return facts_html(facts) + durations_svg(ensemble) + notes_html(ensemble.left_out)

@@ -232,6 +232,10 @@ def _offsets(run: Run, wanted: Any, extent: _Extent) -> str:
     return f"--offset: the calls of the run begin at offsets from {size_text(low)} to {size_text(high)}"
 
 
+def _rates(run: Run, wanted: Any, extent: _Extent) -> str:
+    return "--rate: no call of the run moved bytes at such a rate"
+
+
 def _regions(run: Run, wanted: Any, extent: _Extent) -> str:
     return f"--region {', '.join(wanted)}: no call starts in it"
 
@@ -266,6 +270,7 @@ _WORDS: dict[str, Callable[[Run, Any, _Extent], str]] = {
     "times_s": _times,
     "durations_ns": _durations,
     "offsets": _offsets,
+    "rates": _rates,
     "regions": _regions,
     "sites": _sites,
     "phases": _phases,
@@ -286,6 +291,7 @@ _OPTIONS = {
     "times_s": "--time",
     "durations_ns": "--duration",
     "offsets": "--offset",
+    "rates": "--rate",
     "regions": "--region",
     "sites": "--site",
     "phases": "--phase",

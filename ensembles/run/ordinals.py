@@ -236,6 +236,7 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
         "--time": selection.times_s,
         "--duration": selection.durations_ns,
         "--offset": selection.offsets,
+        "--rate": selection.rates,
         "--region": selection.regions,
         "--site": selection.sites,
         "--phase": selection.phases,

@@ -26,10 +26,12 @@ from ensembles.model.filters import (
     parse_names,
     parse_numbers,
     parse_offsets,
+    parse_rates,
     parse_size,
     parse_sizes,
     parse_times,
     within_ranges,
+    within_rates,
 )
 from ensembles.model.nearest_names import nearest_names, suggestion
 from ensembles.passes.reading import Ranges, ascending_ranges
@@ -55,6 +57,7 @@ class Filters(TypedDict, total=False):
     time: Text
     duration: Text
     offset: Text
+    rate: Text
     region: str | Iterable[str] | None
     site: str | Iterable[str] | None
     phase: Text
@@ -82,6 +85,8 @@ class Selection:
         Ranges of durations in ns, both ends included.
     offsets : tuple of (int, int) or None
         Ranges of offsets in bytes, both ends included. Calls without an offset match none.
+    rates : tuple of (int, int) or None
+        Ranges of bytes moved per second of the duration of a call, the end excluded.
     regions : tuple of str or None
         Names of phases and regions: the call's task must be in one of them when the call starts.
     sites : tuple of str or None
@@ -111,6 +116,7 @@ class Selection:
     times_s: tuple[tuple[float, float], ...] | None = None
     durations_ns: tuple[tuple[int, int], ...] | None = None
     offsets: tuple[tuple[int, int], ...] | None = None
+    rates: tuple[tuple[int, int], ...] | None = None
     regions: tuple[str, ...] | None = None
     sites: tuple[str, ...] | None = None
     phases: tuple[tuple[int, int], ...] | None = None
@@ -135,6 +141,7 @@ class Selection:
         time: Text = None,
         duration: Text = None,
         offset: Text = None,
+        rate: Text = None,
         region: str | Iterable[str] | None = None,
         site: str | Iterable[str] | None = None,
         phase: Text = None,
@@ -163,6 +170,9 @@ class Selection:
         offset : str or int or list of these
             Where in its file the call begins, bytes: ``"4096"``, ``"1GiB..2GiB"`` (the end excluded),
             ``"1GiB.."``.
+        rate : str or list of str
+            Bytes that the call moved, per second of its duration: ``"50MiB..1GiB"`` (the end excluded),
+            ``"..10MiB"``. Calls that moved nothing match none.
         region : str or list of str
             Name of a phase or region that the program named. Several names are a list, as a name may contain
             a comma.
@@ -209,11 +219,12 @@ class Selection:
             times_s=parse_list(time, parse_times),
             durations_ns=parse_list(duration, parse_durations),
             offsets=parse_list(offset, parse_offsets),
+            rates=parse_list(rate, parse_rates),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
             sites=None if site is None else (site,) if isinstance(site, str) else tuple(site),
             phases=parse_list(phase, partial(parse_numbers, "phase")),
             ordinals=parse_list(ordinal, partial(parse_numbers, "ordinal")),
-            per_byte=per_byte,
+            per_byte=bool(per_byte),
             quantity=checked_quantity(quantity),
         )
 
@@ -226,9 +237,9 @@ class Selection:
             ("rank", self.ranks or self.regions),
             ("requested", self.sizes),
             ("start", self.times_s or self.regions or self.under_way_ns),
-            ("duration", self.under_way_ns or self.durations_ns),
+            ("duration", self.under_way_ns or self.durations_ns or self.rates),
             ("offset", self.offsets),
-            ("moved", self.per_byte),
+            ("moved", self.per_byte or self.rates),
             ("depth", self.outermost),
             ("site", self.sites),
             ("flight", self.quantity == "flight"),
@@ -271,6 +282,7 @@ class Selection:
             self.under_way_ns,
             self.durations_ns,
             self.offsets,
+            self.rates,
         )
         return not (self.per_byte or self.quantity == "flight") and all(
             condition is None for condition in others
@@ -396,6 +408,8 @@ class Selection:
         if self.under_way_ns is not None:
             low, high = self.under_way_ns
             mask &= (chunk.start < high) & (chunk.start + np.maximum(chunk.duration, 1) > low)
+        if self.rates is not None:
+            mask &= within_rates(chunk.moved, chunk.duration, self.rates)
         if self.per_byte:
             mask &= chunk.moved > 0
         if self.outermost:

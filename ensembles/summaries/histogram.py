@@ -33,7 +33,7 @@ class LogHistogram(Summary):
     array([0.0134, 0.0183])
     """
 
-    columns = SUM_COLUMNS
+    columns: tuple[str, ...] = SUM_COLUMNS
     results = ("counts",)
 
     def __init__(self) -> None:

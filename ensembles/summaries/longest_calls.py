@@ -66,27 +66,98 @@ class LongestCalls(Summary):
     def _keep(self, more: Events) -> None:
         if not len(more):
             return
-        columns = {name: getattr(more, name).copy() for name in COLUMNS}
-        if self.has_sites:
-            copied = Events(columns, more.calls, more.files, more.sites)
-        else:
-            copied = Events(columns | {"site": np.zeros_like(columns["site"])}, more.calls, more.files)
+        copied = self._copied(more)
         joined = Events.concatenate([self.events, copied]) if len(self.events) else copied
         self.events = slowest_of(joined, self._most)
+
+    def _copied(self, more: Events) -> Events:
+        """Copy events out of memory that the reader uses again."""
+        columns = {name: getattr(more, name).copy() for name in COLUMNS}
+        if self.has_sites:
+            return Events(columns, more.calls, more.files, more.sites)
+        return Events(columns | {"site": np.zeros_like(columns["site"])}, more.calls, more.files)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns of the calls by name."""
         return self.events.columns
 
 
-class OutlinedCalls(LongestCalls):
-    """The same calls without their call sites, as pictures show them; results are kept.
+class DiagramCalls(LongestCalls):
+    """The calls that a trace diagram draws one by one: all of a run of few calls, else the longest.
+
+    The calls have no call sites. Calls that wait for other tasks are among them only if all are.
 
     Parameters
     ----------
     most, calls, files
         As of `LongestCalls`.
+
+    Attributes
+    ----------
+    events : Events
+        All calls, or the `most` longest.
+    count, io_calls : int
+        Number of all calls, and of those that do not wait for other tasks.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.longest_calls import DiagramCalls
+    >>> run = en.open("ensio-ior")
+    >>> some = DiagramCalls(1000, run.calls, run.files)
+    >>> some.add(run.events)
+    >>> some.count, some.is_complete, len(some.longest(3))
+    (336, True, 3)
     """
 
     has_sites = False
-    results = ("events", "io_calls")
+    results = ("events", "io_calls", "count")
+
+    def __init__(self, most: int, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
+        super().__init__(most, calls, files)
+        self.count = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all calls are kept."""
+        return len(self.events) == self.count
+
+    def longest(self, most: int) -> Events:
+        """Return so many of the longest calls that do not wait for other tasks."""
+        return slowest_of(self.events, most)
+
+    def add(self, chunk: Events) -> None:
+        """Add events."""
+        if self.is_complete and self.count + len(chunk) <= self._most:
+            self.io_calls += int(np.count_nonzero(is_io_of_calls(chunk.calls)[chunk.call]))
+            self.count += len(chunk)
+            self._join(chunk)
+            return
+        self._leave_out()
+        self.count += len(chunk)
+        super().add(chunk)
+
+    def merge(self, other: LongestCalls) -> None:
+        """Add a summary of other events of the same run."""
+        assert isinstance(other, DiagramCalls)
+        if self.is_complete and other.is_complete and self.count + other.count <= self._most:
+            self.io_calls += other.io_calls
+            self.count += other.count
+            self._join(other.events)
+            return
+        self._leave_out()
+        self.count += other.count
+        super().merge(other)
+
+    def _leave_out(self) -> None:
+        """Keep the longest calls only, once these are not all."""
+        if self.is_complete:
+            self.events = slowest_of(self.events, self._most)
+
+    def _join(self, more: Events) -> None:
+        if len(more):
+            copied = self._copied(more)
+            self.events = Events.concatenate([self.events, copied]) if len(self.events) else copied
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the columns of the calls by name, in an order that does not depend on merging."""
+        return self.events.sorted().columns

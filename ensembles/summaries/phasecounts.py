@@ -24,6 +24,13 @@ MOST_KEPT = 1 << 20
 """Largest number of calls that are kept one by one, 16 bytes each."""
 
 
+def duration_per_mib_ns(duration_ns: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return durations per MiB that calls moved, in whole ns: int64, shape (n,)."""
+    per_mib = np.rint(duration_ns / (np.maximum(moved, 1) / MIB))
+    whole: np.ndarray = np.minimum(per_mib, LARGEST_PER_MIB_NS).astype(np.int64)
+    return whole
+
+
 class PhaseCounts(Summary):
     """A mergeable summary: durations counted by group (phase) and bin.
 
@@ -98,8 +105,7 @@ class PhaseCounts(Summary):
             taken = None
         duration = getattr(chunk, self.quantity)
         if self.per_mib:
-            moved = np.maximum(chunk.moved, 1)
-            duration = np.minimum(np.rint(duration / (moved / MIB)), LARGEST_PER_MIB_NS).astype(np.int64)
+            duration = duration_per_mib_ns(duration, chunk.moved)
         key = chunk.start if self.key is None else self.key(chunk)
         self._count(key, duration, taken)
 

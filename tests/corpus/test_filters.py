@@ -130,6 +130,20 @@ def of_offset(events: en.Events, random: np.random.Generator) -> tuple[str, np.n
     return f"{low}..{high + 1}", (events.offset >= low) & (events.offset <= high)
 
 
+def of_transfer_rate(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    """Whole bytes per second; a call of 0 ns is faster than every rate."""
+    moving = np.flatnonzero((events.moved > 0) & (events.duration > 0))
+    if not len(moving):
+        return "..1", np.zeros(len(events), bool)
+    per_s = [int(events.moved[one]) * 10**9 // int(events.duration[one]) for one in random.choice(moving, 2)]
+    low, high = min(per_s), max(per_s) + 1
+    inside = [
+        moved > 0 and low * ns <= moved * 10**9 < high * ns
+        for moved, ns in zip(events.moved.tolist(), events.duration.tolist(), strict=True)
+    ]
+    return f"{low}..{high}", np.array(inside, bool)
+
+
 def of_bytes(events: en.Events, _: np.random.Generator) -> tuple[bool, np.ndarray]:
     return True, events.moved > 0
 
@@ -177,6 +191,7 @@ DRAWS: dict[str, Draw] = {
     "time": of_time,
     "duration": of_duration,
     "offset": of_offset,
+    "rate": of_transfer_rate,
     "per_byte": of_bytes,
     "phase": of_number("phase"),
     "ordinal": of_number("ordinal"),

@@ -13,6 +13,7 @@ import pytest
 
 import ensembles
 from ensembles.viz.explorer.follow import Followed, wait_for_run
+from ensembles.viz.explorer.view import View
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def test_new_calls_are_held_as_they_are_made(program, recorder) -> None:
         followed.refresh()
         assert _count(followed.events) == made
         assert "in progress" in followed.notes[0]
+        assert not followed.progress.has_ended
     version = followed.version
     followed.refresh()
     assert (_count(followed.events), followed.version) == (made, version)
@@ -67,6 +69,10 @@ def test_calls_of_a_killed_program_stay(program, recorder) -> None:
     process.wait()
     followed.refresh()
     assert _count(followed.events) == 750
+    followed.refresh()
+    made = len(followed.events)
+    ended = f"The run has ended: 1 task made {made:,} calls, and 1 process did not end in order."
+    assert followed.notes == [ended]
     whole = ensembles.open(recorder.run).select(call="pwrite")
     mine = followed.events[
         [call.name for call in followed.events.calls].index("pwrite") == followed.events.call
@@ -86,7 +92,12 @@ def test_an_ended_program_is_read_as_any_run(program, recorder) -> None:
     whole = ensembles.open(recorder.run).events
     for name in ("rank", "start", "duration", "offset", "moved"):
         assert getattr(followed.events, name).tolist() == getattr(whole, name).tolist()
-    assert followed.notes == []
+    assert followed.notes == [f"The run has ended: 1 task made {len(whole):,} calls."]
+    followed._background.wait()
+    assert followed.causes.phases
+    phase = int(followed.events.phase.max())
+    chosen = followed.marked(View(marks={"phase": str(phase), "op": "write"}))
+    assert len(chosen) == len(ensembles.open(recorder.run).select(phase=phase, op="write")) > 0
 
 
 def test_memory_is_bounded_and_the_latest_calls_are_held(program, recorder) -> None:
@@ -158,6 +169,15 @@ def test_the_page_waits_for_the_run_and_shows_new_calls(recorder, tmp_path) -> N
         process.send_signal(signal.SIGKILL)
         page.wait_for_timeout(2000)
         assert "6,244 calls are shown" in page.evaluate("Bokeh.documents[0].get_model_by_name('found').text")
+        page.wait_for_function(
+            """() => {
+                const named = (name) => Bokeh.documents[0].get_model_by_name(name);
+                const rows = Object.values(named('phases').source.data)[0];
+                const ended = named('message').text.includes('The run has ended: 1 task made 6,24');
+                return ended && rows?.length > 0 && !named('examine').visible;
+            }""",
+            timeout=60_000,
+        )
         browser.close()
         assert problems == []
 

@@ -15,15 +15,20 @@ from ensembles.writers.native.spool import POSIX_CALLS, SpoolContent, write_spoo
 NUMBER = {call.name: number for number, call in POSIX_CALLS.items()}
 BEGAN_UNIX_NS = 1_700_000_000_000_000_000
 
-Call = tuple[str, float, float, int] | tuple[str, float, float, int, int]
-"""Name, start in s, duration in s, bytes moved, and the offset if it is known."""
+Call = (
+    tuple[str, float, float, int]
+    | tuple[str, float, float, int, int]
+    | tuple[str, float, float, int, int, int]
+)
+"""Name, start in s, duration in s, bytes moved, the offset if it is known (else -1), and the number of the
+file from 1 on."""
 
 
 def run_of(
     folder: Path,
     tasks: Sequence[Sequence[Call]],
     lasted_s: float = 1.0,
-    path: str = "/scratch/data.out",
+    path: str | Sequence[str] = "/scratch/data.out",
     properties: Mapping[str, str] | None = None,
     head: Mapping[str, int] | None = None,
 ) -> Run:
@@ -37,21 +42,20 @@ def run_of(
         The calls of each task.
     lasted_s : float
         How long the processes lived.
-    path : str
-        The one file.
+    path : str or sequence of str
+        The one file, or all of them.
     properties, head : mapping, optional
         As for `SpoolContent`; replace those that are made up here.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for rank, calls in enumerate(tasks):
         events = np.zeros(len(calls), EVENT.dtype)
-        for event, (name, start_s, duration_s, moved, *offset) in zip(events, calls, strict=True):
+        for event, (name, start_s, duration_s, moved, *more) in zip(events, calls, strict=True):
             event["call"] = NUMBER[name]
             event["start"] = 10**12 + round(start_s * 1e9)
             event["duration"] = round(duration_s * 1e9)
             event["requested"] = event["moved"] = moved
-            event["offset"] = offset[0] if offset else -1
-            event["file"] = 1
+            event["offset"], event["file"] = (*more, -1, 1)[:2] if len(more) != 1 else (more[0], 1)
         whole_head = {
             "clock": CONSTANTS["ENSIO_CLOCK_MONOTONIC"],
             "pid": 100 + rank,
@@ -73,6 +77,7 @@ def run_of(
             "start_unix_ns": str(BEGAN_UNIX_NS),
             **(properties or {}),
         }
-        content = SpoolContent([events], {1: path}, POSIX_CALLS, whole_properties, whole_head)
+        files = dict(enumerate([path] if isinstance(path, str) else path, 1))
+        content = SpoolContent([events], files, POSIX_CALLS, whole_properties, whole_head)
         write_spool(folder / f"{rank}.spool", content)
     return ensembles.open(folder)

@@ -9,11 +9,13 @@ from typing import Any, cast
 import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.from_run import Per
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.enclosed import among_themselves
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.histogram_per_mib import LogHistogramPerMib
 from ensembles.summaries.offset_map import OffsetMap, PlacedCalls, WindowMap
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.rate import RateCurve, WindowRate
@@ -53,11 +55,14 @@ class Calls(ABC):
         What is still missing, while calls are read in the background; empty: nothing.
     is_bound : bool
         More calls are counted than there are, because parts of bins and cells count as a whole.
+    none : str
+        Why there is no call, if that has been found out already.
     """
 
     tasks: int
     reading: str = ""
     is_bound: bool = False
+    none: str = ""
 
     @property
     @abstractmethod
@@ -88,12 +93,20 @@ class Calls(ABC):
         """Return the rates, of all times or of a window, whose end is excluded."""
 
     @abstractmethod
-    def durations(self) -> Counted:
-        """Count durations by class of operations."""
+    def durations(self, per_mib: bool = False) -> Counted:
+        """Count durations by class of operations; per MiB, of calls that moved bytes."""
 
     @abstractmethod
-    def access_map(self) -> tuple[OffsetMap | None, str]:
-        """Return the bytes of the busiest file by offset, and its path; None: no bytes moved."""
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
+        """Return the bytes of a file, or of the busiest one, by offset, with its path; None: none moved."""
+
+    def moves_bytes_in(self, file: int) -> bool:
+        """Whether a call may move bytes in a file, which is given by its index."""
+        return True
+
+    def busiest_file(self) -> str:
+        """Return the file with most bytes, or with most calls if no bytes moved; empty: it is not known."""
+        return ""
 
     @abstractmethod
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
@@ -131,7 +144,7 @@ class Calls(ABC):
         return None
 
     @abstractmethod
-    def ensemble(self) -> Ensemble:
+    def ensemble(self, per: Per = "call") -> Ensemble:
         """Return the durations of those that do not wait for other tasks; of all, if there are no others."""
 
 
@@ -263,16 +276,32 @@ class HeldCalls(Calls):
         mine = key if self._places is None else key.take(self._places)
         return np.bincount(mine, minlength=len(CLASSES) * BIN_COUNT).reshape(len(CLASSES), BIN_COUNT)
 
-    def durations(self) -> Counted:
+    def durations(self, per_mib: bool = False) -> Counted:
+        if per_mib:
+            return cast(Counted, self._once("per MiB", self._count_per_mib))
         return cast(Counted, self._once("durations", lambda: counted_by_class(self._by_class())))
 
-    def access_map(self) -> tuple[OffsetMap | None, str]:
+    def _count_per_mib(self) -> Counted:
+        histogram = LogHistogramPerMib()
+        histogram.add(self._some(*LogHistogramPerMib.columns))
+        return counted_by_class(by_class(histogram))
+
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         if not self.count:
             return None, ""
-        return cast(tuple[OffsetMap | None, str], self._once("access map", self._access_map))
+        made = partial(self._access_map, file)
+        return cast(tuple[OffsetMap | None, str], self._once(f"access map {file or ''}", made))
 
-    def _access_map(self) -> tuple[OffsetMap | None, str]:
-        found, path = map_of_events(self.events, None, None)
+    def moves_bytes_in(self, file: int) -> bool:
+        return bool(((self.column("file") == file) & (self.column("moved") > 0)).any())
+
+    def busiest_file(self) -> str:
+        file, moved = self.column("file"), np.maximum(self.column("moved"), 0)
+        weight = np.bincount(file, moved if moved.any() else None) if self.count else np.zeros(1)
+        return self._of.files[int(weight.argmax())] if weight.any() else ""
+
+    def _access_map(self, file: str | None) -> tuple[OffsetMap | None, str]:
+        found, path = map_of_events(self.events, file, None)
         if self._places is None and found is not None and self.count > _MOST_SPREAD:
             self._placed(found)  # before the first mark needs it
         return found, path
@@ -396,9 +425,9 @@ class HeldCalls(Calls):
     def count_in(self, window: Window) -> int | None:
         return len(calls_inside(self._of_raster(), window))
 
-    def ensemble(self) -> Ensemble:
+    def ensemble(self, per: Per = "call") -> Ensemble:
         io = self._io()
-        return (self.events if io is None else self.events[io]).ensemble()
+        return (self.events if io is None else self.events[io]).ensemble(per)
 
 
 def window_of_map(whole: OffsetMap, span_ns: tuple[int, int]) -> WindowMap:

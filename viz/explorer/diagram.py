@@ -97,6 +97,7 @@ class TraceDiagram:
         self._tasks = shown.run.tasks
         self.classes = _classes_of(calls) or ["write"]
         self._whole_s = ends(times)
+        times.tags = list(self._whole_s)  # keys move and zoom within them (keys.js)
         rows = Range1d(start=self._tasks - 0.5, end=-0.5, bounds=(-0.5, self._tasks - 0.5), min_interval=1)
         self.figure = new_figure(
             "",
@@ -206,6 +207,7 @@ class TraceDiagram:
         low, high = calls.raster().extent_ns
         following = self._times.end == self._whole_s[1]
         self._whole_s = (self._whole_s[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
+        self._times.tags = list(self._whole_s)
         if following:
             self._times.end = self._whole_s[1]
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d
+from bokeh.models import ColumnDataSource, LogAxis, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import BoxAnnotation, LegendItem
 
+from ensembles.summaries.phasecounts import MIB
 from ensembles.summaries.raster import CLASSES
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import add_box_select, short_label
 from ensembles.viz.explorer.view import View
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure
+from ensembles.viz.histogram import add_rate_axis
 from ensembles.viz.style import COLOURS, time_ticks
 
-_HEIGHT = 320
+_HEIGHT, _RATE_AXIS = 320, 44
+"""Pixels, and what the axis of rates needs of them."""
 _FILLED, _MARKED = 0.4, 0.75
 """Opacity of all calls, and of marked ones: those of several classes share bars."""
 
@@ -32,6 +36,8 @@ class Durations:
         Name of the figure.
     beside : Durations, optional
         The histogram of another run, whose axis of durations this one shares.
+    per_mib : bool
+        Durations are per MiB that the calls moved; an axis above has the rates.
 
     Attributes
     ----------
@@ -39,9 +45,14 @@ class Durations:
     """
 
     def __init__(
-        self, calls: Calls, name: str = "explorer_histogram", beside: Durations | None = None
+        self,
+        calls: Calls,
+        name: str = "explorer_histogram",
+        beside: Durations | None = None,
+        per_mib: bool = False,
     ) -> None:
-        counted = calls.durations()
+        self.per_mib = per_mib
+        counted = calls.durations(per_mib)
         low = min((max(edges[0], 0.5e-9) for edges, _ in counted.values()), default=1e-6)
         high = max((edges[-1] for edges, _ in counted.values()), default=1.0)
         top = max((int(counts.max()) for _, counts in counted.values()), default=1)
@@ -50,16 +61,19 @@ class Durations:
         )
         self._counts = Range1d(start=0.5, end=2.0 * max(top, 5))
         self.figure = new_figure(
-            "Durations: drag over a peak to mark calls",
-            _HEIGHT,
+            f"{self.name}: drag over a peak to mark calls",
+            _HEIGHT + (_RATE_AXIS if per_mib else 0),
             x_range=self.durations,
             y_range=self._counts,
             x_axis_type="log",
             y_axis_type="log",
             name=name,
         )
-        self.figure.xaxis.axis_label = "call duration (unit at each tick)"
+        quantity = "duration per MiB" if per_mib else "call duration"
+        self.figure.xaxis.axis_label = f"{quantity} (unit at each tick)"
         self.figure.xaxis.formatter = time_ticks()
+        if per_mib:
+            add_rate_axis(self.figure, LogAxis())
         self.figure.yaxis.axis_label = "calls per bin (9 % wide)"
         self.figure.yaxis.formatter = NumeralTickFormatter(format="0,0")
         self._all: dict[str, ColumnDataSource] = {}
@@ -105,6 +119,26 @@ class Durations:
         add_box_select(self.figure, "width")
         horizontal_legend(self.figure, [self._items[op] for op in CLASSES if op in counted])
 
+    @property
+    def name(self) -> str:
+        """What the histogram shows."""
+        return "Durations per MiB" if self.per_mib else "Durations"
+
+    def range(self, low: float, high: float) -> dict[str, Any]:
+        """Return the mark of a part of the axis, in s, as attributes of a `View`."""
+        if self.per_mib:
+            slowest, fastest = (MIB / max(end, 1e-9) for end in (high, low))
+            rates = math.floor(slowest), max(math.ceil(fastest), math.floor(slowest) + 1)
+            return {"rates": rates}
+        least = max(0.0, round(low, 9))
+        return {"durations_s": (least, max(round(high, 9), least + 1e-9))}
+
+    def _marked_range(self, view: View) -> tuple[float, float] | None:
+        """Return the part of the axis that a view marks; None: none, or one of the other quantity."""
+        if not self.per_mib:
+            return view.durations_s
+        return None if view.rates is None else (MIB / view.rates[1], MIB / max(view.rates[0], 1e-3))
+
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on.
 
@@ -113,7 +147,7 @@ class Durations:
         bool
             False: there is a class of operations that the histogram lacks.
         """
-        counted = calls.durations()
+        counted = calls.durations(self.per_mib)
         if not set(counted) <= set(self._all):
             return False
         for name, found in counted.items():
@@ -126,15 +160,16 @@ class Durations:
 
     def mark(self, calls: Calls | None, view: View) -> None:
         """Show the durations of the marked calls, filled; None: no call is marked."""
-        counted = {} if calls is None else calls.durations()
+        counted = {} if calls is None else calls.durations(self.per_mib)
         for name, source in self._marked.items():
             source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
         fill, line = (_FILLED, 1.0) if calls is None else (0.1, 0.2)
         for bars in self._bars.values():
             bars.glyph.update(fill_alpha=fill, line_alpha=line)
-        self._box.visible = view.durations_s is not None
-        if view.durations_s is not None:
-            self._box.left, self._box.right = view.durations_s
+        box = self._marked_range(view)
+        self._box.visible = box is not None
+        if box is not None:
+            self._box.left, self._box.right = box
 
 
 def _widened(axis: Range1d | None, low: float, high: float) -> Range1d:

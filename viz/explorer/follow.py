@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+
+import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.run.follow import EVERY_S, RunInProgress, wait_until_begun
+from ensembles.structure.ordinals.numbering import compute_ordinals
+from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.shown import Shown
 
 __all__ = ["EVERY_S", "MOST_FOLLOWED", "Followed", "wait_for_run"]
@@ -34,11 +38,27 @@ class Followed(Shown):
 
     def __init__(self, path: str, most_events: int = MOST_FOLLOWED) -> None:
         self.progress = RunInProgress(path, most_events)
+        self._background = Background(self._failed)
         super().__init__(self.progress.run, most_events)
 
     def _read(self, most_events: int) -> Events:
         self.notes = self.progress.notes
-        return self.progress.events
+        if self.progress.has_ended:
+            self.find_causes()
+        return self._with_derived(self.progress.events)
+
+    def _with_derived(self, events: Events) -> Events:
+        """Number phases of the calls, and their ordinals if all of them are held."""
+        run, is_whole = self.run, not self.progress.left_out
+
+        def derived(name: str) -> np.ndarray | None:
+            if name == "ordinal":
+                return compute_ordinals(events) if is_whole and run.info.keeps_all_calls else None
+            return (
+                run.phases.phase_index(events) if run.reading.has_phases and run.phases is not None else None
+            )
+
+        return events.with_derived(derived)
 
     def refresh(self) -> bool:
         """Read what was recorded since the last time.
@@ -56,16 +76,49 @@ class Followed(Shown):
         news = self.progress.refresh()
         self.run, self.notes = self.progress.run, self.progress.notes
         if news:
-            self.events = self.progress.events
+            self.events = self._with_derived(self.progress.events)
             self.version += 1
             self._filtered.cache_clear()
+            self._structured.cache_clear()
             self.__dict__.pop("causes", None)
+            if self.progress.has_ended:
+                self.find_causes()
         return news
+
+    @property
+    def examines(self) -> bool:
+        """Whether causes are examined without being asked for: the run has ended."""
+        return self.progress.has_ended
 
     @property
     def knows_causes(self) -> bool:
         """Whether causes have been examined for the calls so far."""
         return "causes" in self.__dict__
+
+    def find_causes(self) -> None:
+        """Examine the calls so far for causes; of a run that has ended, in the background.
+
+        Raises
+        ------
+        EnsioError
+            As `causes`.
+        """
+        if not self.progress.has_ended:
+            super().find_causes()
+        elif not self.knows_causes:
+            self._background.ask("causes", self._find_causes)
+
+    def _find_causes(self) -> Iterator[None]:
+        version = self.version
+        assert self.causes is not None
+        if version != self.version:  # the run went on
+            self.__dict__.pop("causes", None)
+        self.version += 1
+        yield
+
+    def _failed(self, key: Hashable, error: Exception) -> None:
+        self.notes = [*self.notes, f"Causes could not be examined: {error}"]
+        self.version += 1
 
 
 def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:

@@ -16,12 +16,13 @@ import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.main_ensemble import main_ensemble
+from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.units import share_text
 from ensembles.passes.group import SummaryRequest
-from ensembles.passes.reading import ascending_ranges
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.nothing_selected import why_nothing
 from ensembles.run.rasters import whole_raster
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -30,7 +31,6 @@ from ensembles.summaries.duration_cube import DurationCube, bins_of_counts
 from ensembles.summaries.from_cells import histogram_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.offset_map import OffsetMap
-from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve, WindowRate
 from ensembles.viz.access_map import layer_of_run, span_of_run
@@ -41,17 +41,19 @@ from ensembles.viz.explorer.calls import (
     ROWS,
     Calls,
     by_class,
-    rank_columns,
     slowest_columns,
     window_of_map,
 )
+from ensembles.viz.explorer.in_view import calls_in_view, ranks_within
 from ensembles.viz.explorer.levels import CellTimes, Levels
 from ensembles.viz.explorer.shown import MOST_EVENTS, QUIET_S, Shown
+from ensembles.viz.explorer.structure import Structure, StructuresRead
 from ensembles.viz.explorer.summed import (
     FileBytes,
     MapOf,
     SummedCalls,
     WindowShown,
+    columns_of,
     not_kept,
     of_cube,
     of_group,
@@ -135,6 +137,7 @@ class LargeRun(Shown):
             self._failed, self._in_background, self._answers, self._background
         )
         self._causes_in_background = Background(self._failed, self._in_background)
+        self._structures = StructuresRead(run, self._causes_in_background, self._news)
         self._lock = Lock()
         self._found: OrderedDict[Hashable, Any] = OrderedDict()
         self._cube: DurationCube | None = None
@@ -161,8 +164,16 @@ class LargeRun(Shown):
 
     def _find_causes(self) -> Iterator[None]:
         assert self.causes is not None
-        self.version += 1
+        self._news()
         yield
+
+    def _news(self) -> None:
+        self.version += 1
+
+    def structure(self, view: View) -> Structure | None:
+        """Return phases and call indices of the calls that the filters select; None: they are being read."""
+        selection = self._selection(dict(view.filters))
+        return self.causes.structure if selection.selects_all else self._structures.of(selection)
 
     def calls(self, view: View) -> Calls:
         """Return the calls that the filters of a view select, as far as they have been read."""
@@ -174,7 +185,7 @@ class LargeRun(Shown):
         if not view.is_marked:
             return None
         selection = self._marked(view)
-        of_cube_only = not view.filters and not view.marks and view.offsets is None
+        of_cube_only = not view.filters and not view.marks and view.offsets is None and view.rates is None
         first = self._from_cube(view, selection) if of_cube_only else None
         return self._of(selection, first)
 
@@ -188,6 +199,14 @@ class LargeRun(Shown):
         """
         selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
         return self._events_of(selection)
+
+    def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
+        """Return the marked calls, or those of a window if they are too many or have not been read."""
+        calls = self.marked_calls(view) or self.calls(view)
+        if not calls.reading and calls.count <= MOST_EVENTS:
+            return self.marked(view), False
+        selection = self._marked(view) if view.is_marked else self._selection(dict(view.filters))
+        return calls_in_view(self.run, selection, window, MOST_EVENTS), True
 
     def answering(self, *, quiet_s: float = QUIET_S) -> AbstractContextManager[None]:
         """Let what is read in the background rest while a page is being answered."""
@@ -216,7 +235,7 @@ class LargeRun(Shown):
 
     def _ensemble(self, selection: Selection) -> Ensemble:
         self._may_be_held(selection)
-        return main_ensemble(self.run, selection)[1]
+        return main_ensemble(self.run, selection, "MiB" if selection.per_byte else "call")[1]
 
     def _selection(self, filters: dict[str, Any]) -> Selection:
         given = {
@@ -238,7 +257,7 @@ class LargeRun(Shown):
         )
         bins = by_class(histogram)
         used = np.flatnonzero(bins.any(axis=0))
-        table, columns = run.reading.ranks, _columns_of(run.reading.ranks)
+        table, columns = run.reading.ranks, columns_of(run.reading.ranks)
         ranks = np.unique(table.rank)
         least = int(bin_low_ns()[used[0]]) if len(used) else 0
         return SummedCalls(
@@ -337,7 +356,7 @@ class LargeRun(Shown):
         requests = requests | _in_turn(background)
         count = min(-(-run.reading.most_events // PORTION), _MOST_PORTIONS, max(run.tasks, 1))
         edges = np.linspace(0, max(run.tasks, 1), count + 1).astype(int).tolist()
-        spans = [_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
+        spans = [ranks_within(selection.ranks, low, high - 1) for low, high in pairwise(edges) if low < high]
         portions: list[Any] = [span for span in spans if span] or [((edges[-1], edges[-1]),)]
         group: Any = None
         for number, ranks in enumerate(portions, start=1):
@@ -366,7 +385,7 @@ class LargeRun(Shown):
         return found
 
     def _read_some(self, selection: Selection) -> Iterator[None]:
-        requests = requests_of(self.run.tasks, self._map)
+        requests = requests_of(self.run.tasks, self._map, per_mib=selection.per_byte)
         for share, group in self._portions(requests, selection, self._background):
             if group is None:
                 yield
@@ -378,6 +397,8 @@ class LargeRun(Shown):
                 "durations_of": partial(self._ensemble, selection),
                 "reading": _reading(share, "calls"),
             }
+            if share == 1 and not group["ranks"].calls.any():
+                others["none"] = why_nothing(self.run, selection)
             before: SummedCalls | None = self._found.get(selection)
             # What the cube showed is of the whole run: parts of it would be a step back.
             if share == 1 or before is None or not before.is_bound:
@@ -386,7 +407,7 @@ class LargeRun(Shown):
             yield
 
     def _nothing_yet(self, selection: Selection) -> SummedCalls:
-        requests = requests_of(self.run.tasks, self._map)
+        requests = requests_of(self.run.tasks, self._map, per_mib=selection.per_byte)
         empty = {name: request.make(self.run) for name, request in requests.items()}
         return of_group(
             empty,
@@ -469,7 +490,8 @@ class LargeRun(Shown):
         around = self._around(key)
         if around is not None and len(around.events):
             mine = around.events[calls_inside(around.events, window)]
-            exact = WindowShown(raster_of_window(mine, window, ROWS, 2 * CELLS), window.first, mine)
+            raster = raster_of_window(among_themselves(mine), window, ROWS, 2 * CELLS)
+            exact = WindowShown(raster, window.first, mine)
             self._remember(key, exact)
             return exact
         expected = self._expected(window.low_ns, window.high_ns) * window.tasks / max(self.run.tasks, 1)
@@ -519,7 +541,8 @@ class LargeRun(Shown):
         row = np.arange(self.run.tasks)
         some = replace(
             selection,
-            ranks=_within(selection.ranks, window.first, window.last) or ((self.run.tasks, self.run.tasks),),
+            ranks=ranks_within(selection.ranks, window.first, window.last)
+            or ((self.run.tasks, self.run.tasks),),
         )
         raster, events = read_window(self.run, window, row, some, not_kept, _in_turn(self._background))
         nothing = Events.empty(self.run.calls, self.run.files)
@@ -557,31 +580,6 @@ def _reading(share: float, what: str) -> str:
 
 def _cube(tasks: int, low_ns: int, high_ns: int, used: tuple[int, ...]) -> DurationCube:
     return DurationCube(tasks, (low_ns, high_ns), np.array(used, np.int64))
-
-
-def _within(ranges: Any, first: int, last: int) -> tuple[tuple[int, int], ...]:
-    """Intersect ranges of ranks with one; None: all ranks."""
-    if ranges is None:
-        return ((first, last),)
-    cut = [(max(low, first), min(high, last)) for low, high in ranges]
-    return tuple(ascending_ranges([(low, high) for low, high in cut if low <= high]))
-
-
-def _columns_of(table: RankTable) -> dict[str, np.ndarray]:
-    """Return the table of ranks from the sums of the run by rank and function.
-
-    The sums do not know which calls are inside others: of whole runs, the longest of all is an outermost one,
-    because a call lasts at least as long as one inside it.
-    """
-    is_io = np.array([not call.waits_for_tasks for call in table.calls], bool)[table.call]
-    mine = np.flatnonzero(is_io) if is_io.any() else np.arange(len(table.rank))
-    if not len(mine):
-        return rank_columns(*(np.zeros(0, np.int64),) * 4)
-    rank = table.rank[mine]
-    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
-    sums = [np.add.reduceat(values[mine], first) for values in (table.count, table.time_ns - table.inner_ns)]
-    slowest_ns = np.minimum(np.maximum.reduceat(table.max_ns[mine], first), sums[1])
-    return rank_columns(rank[first], sums[0], sums[1], slowest_ns)
 
 
 def can_be_summed(run: Run) -> bool:

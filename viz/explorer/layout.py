@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.widgets import Button, Div
+from bokeh.layouts import column
+from bokeh.models import Column, ColumnDataSource, CustomJS
+from bokeh.models.ui import UIElement
+from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.viz.explorer.panel import Panel
+from ensembles.viz.explorer.view import FILTERS, PER_BYTE, View
 from ensembles.viz.figures import plain, retitle
 
 LINK_JS = """
@@ -30,6 +33,7 @@ HINTS = {
     "time": "10..20",
     "duration": "10ms..",
     "offset": "1GiB..2GiB",
+    "rate": "..10MiB",
     "region": "checkpoint",
     "site": "*write_restart*",
     "phase": "3",
@@ -45,14 +49,18 @@ def arranged(panels: Sequence[Panel]) -> list[Any]:
     for panel in panels:
         name = plain(panel.shown.run.path)[-40:]
         panel.diagram.name_run(panel.shown.run.path)
-        retitle(panel.rates.figure, f"Rate of all tasks of {name}")
-        retitle(panel.durations.figure, f"Durations of {name}: drag over a peak to mark calls")
+        panel.rates.name_run(name)
+        retitle(panel.durations.figure, f"{panel.durations.name} of {name}: drag over a peak to mark calls")
     first, second = panels
     return [
         first.diagram.figure,
         second.diagram.figure,
-        first.rates.figure,
-        second.rates.figure,
+        *(
+            panel.rates.figures[direction]
+            for direction in ("", "write", "read")
+            for panel in panels
+            if direction in panel.rates.figures
+        ),
         first.durations.figure,
         second.durations.figure,
         *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
@@ -73,6 +81,37 @@ def end_of(path: str, most: int = 28) -> str:
     end = path[-(most - 1) :]
     _, slash, rest = end.partition("/")
     return f"…/{rest}" if slash and rest else f"…{end}"
+
+
+def filter_fields(view: View) -> dict[str, TextInput | Select]:
+    """Return the fields of the filters, by name."""
+    fields: dict[str, TextInput | Select] = {
+        name: TextInput(
+            title=name,
+            value=view.filters.get(name, ""),
+            placeholder=HINTS[name],
+            width=110,
+            name=f"filter_{name}",
+        )
+        for name in FILTERS
+        if name in HINTS
+    }
+    options: list[str | tuple[Any, str]] = [("", "of all calls"), (PER_BYTE, "per MiB, of calls with bytes")]
+    fields["per_byte"] = Select(
+        title="durations",
+        options=options,
+        value=view.filters.get("per_byte", ""),
+        width=220,
+        name="filter_per_byte",
+    )
+    return fields
+
+
+def wide(least: int, *parts: UIElement) -> Column:
+    """Arrange parts of which the last, a table, can be moved sideways in a page that is narrower."""
+    parts[-1].styles = {"min-width": f"{least}px"}
+    styles = {"min-width": f"min({least}px, 100%)", "overflow-x": "auto"}
+    return column(*parts, sizing_mode="stretch_width", styles=styles)
 
 
 def heading(text: str) -> Div:

@@ -60,14 +60,16 @@ class MorePictures:
         def clicked() -> None:
             explorer = self._explorer
             try:
-                events = explorer.shown.marked(explorer.view)
+                window = explorer._panels[0].diagram.window_in(explorer.view)
+                events, is_part = explorer.shown.marked_in_view(explorer.view, window)
                 picture = draw(events, _times(explorer)) if len(events) else None
             except (EnsioError, ValueError) as error:
                 self.clear()
                 self._about.text = f"<p>{html.escape(str(error))}</p>"
                 return
             which = "marked" if explorer.view.is_marked else "shown"
-            self._about.text = f"<p>Of {count_text(len(events), f'{which} call')}:</p>"
+            of = f"Of {count_text(len(events), f'{which} call')}"
+            self._about.text = f"<p>{of}{' in view' if is_part else ''}:</p>"
             self._picture.children = [self._none if picture is None else picture]
 
         button = Button(label=label, name=f"draw_{name}", width=width)

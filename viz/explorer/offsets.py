@@ -22,7 +22,7 @@ from ensembles.viz.access_map import label_offsets, offset_image
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity, zoom_time_by_wheel
 from ensembles.viz.explorer.view import View
-from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure
+from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure, retitle
 from ensembles.viz.files import plain_path
 from ensembles.viz.style import COLOURS
 
@@ -38,9 +38,13 @@ class Offsets:
     Parameters
     ----------
     calls : Calls
-        The calls that the filters select. The file with the most bytes among them is drawn.
+        The calls that the filters select.
     times : Range1d
         The axis of time.
+    name : str
+        Name of the figure.
+    file : str, optional
+        Default: the file with the most bytes among the calls.
 
     Attributes
     ----------
@@ -50,8 +54,11 @@ class Offsets:
         The file.
     """
 
-    def __init__(self, calls: Calls, times: Range1d, name: str = "explorer_offsets") -> None:
-        found, self.path = calls.access_map()
+    def __init__(
+        self, calls: Calls, times: Range1d, name: str = "explorer_offsets", file: str | None = None
+    ) -> None:
+        self._file = file
+        found, self.path = calls.access_map(file)
         self.figure = None
         if found is None or not found.calls:
             return
@@ -59,8 +66,7 @@ class Offsets:
         self._shown = [op for op in reversed(DIRECTIONS) if found.by_rank(op).any()]
         edges = found.offset_edges
         offsets = Range1d(start=float(edges[0]), end=float(edges[-1]))
-        title = f"Offsets in {plain_path(self.path)}: drag to mark calls"
-        fig = self.figure = new_figure(title, _HEIGHT, x_range=times, y_range=offsets, name=name)
+        fig = self.figure = new_figure(self._title(), _HEIGHT, x_range=times, y_range=offsets, name=name)
         label_time_axis(fig)
         label_offsets(fig, 0)
         palette = [COLOURS[op] for op in self._shown]
@@ -99,6 +105,9 @@ class Offsets:
             items.append(legend_item(op, swatch))
         horizontal_legend(fig, items)
 
+    def _title(self, what: str = "") -> str:
+        return f"Offsets in {plain_path(self.path)}: {what or 'drag to mark calls'}"
+
     def _add(self, source: ColumnDataSource, mapper: WeightedStackColorMapper) -> None:
         assert self.figure is not None
         glyph = ImageStack(image="image", x="x", y="y", dw="dw", dh="dh", color_mapper=mapper)
@@ -112,7 +121,7 @@ class Offsets:
         bool
             False: another file, or another direction, is to be drawn.
         """
-        found, path = calls.access_map()
+        found, path = calls.access_map(self._file)
         known = found is not None and found.calls > 0
         if self.figure is None or found is None or not known:
             return (self.figure is None) == (not known)
@@ -158,6 +167,8 @@ class Offsets:
             self._marked.data = {name: [] for name in self._marked.data}
         else:
             self._marked.data = offset_image(_in_cells_of(whole, some), "time", self._shown, self._most)[0]
+        nothing = marked is not None and not marked.reading and not self._marked.data["image"]
+        retitle(self.figure, self._title("no marked call moves bytes here" if nothing else ""))
         self._box.visible = view.offsets is not None
         if view.offsets is not None:
             self._box.bottom, self._box.top = view.offsets

@@ -14,20 +14,29 @@ from typing import Any
 from bokeh.document import Document
 from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
-from bokeh.models.widgets import Button, Div, Select, TextInput, Widget
+from bokeh.models.widgets import Button, Div, Select, Widget
 
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.text import comparisons_text
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
-from ensembles.run.run import Run
 from ensembles.run.selection import Selection
-from ensembles.viz.explorer.large import LargeRun, can_be_summed
-from ensembles.viz.explorer.layout import HINTS, LINK_JS, arranged, button, copy_buttons, end_of, heading
+from ensembles.viz.explorer.fields import Fields
+from ensembles.viz.explorer.layout import (
+    LINK_JS,
+    arranged,
+    button,
+    copy_buttons,
+    end_of,
+    filter_fields,
+    heading,
+    wide,
+)
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, WHOLE_RUN, modes_text_of
-from ensembles.viz.explorer.shown import MOST_EVENTS, Shown, beyond_finding, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, OF_FILTERS, modes_text_of
+from ensembles.viz.explorer.shown import Shown, beyond_finding, calls_by_ordinal, mark_finding
+from ensembles.viz.explorer.structure import Structure, about_causes
 from ensembles.viz.explorer.tables import (
     FINDINGS,
     ORDINALS,
@@ -38,18 +47,20 @@ from ensembles.viz.explorer.tables import (
     finding_columns,
     phase_columns,
 )
-from ensembles.viz.explorer.view import FILTERS, View
+from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.working import Working
 from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3
-_FIRST_PARTS, _FIRST_PICTURES = 3, 1
-"""Filters, messages and pictures, and of these the trace diagram, are what a page shows first."""
+_FIRST_PARTS, _FIRST_PICTURES = 4, 1
+"""A page shows sign, filters, messages and pictures first, and of these the trace diagram."""
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
-_WRAP = {"flex-wrap": "wrap"}
+_WRAP, _AS_PAGE = {"flex-wrap": "wrap"}, {"max-width": "100%"}
+_LINES = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
 
 # The keys of the view that a zoom changes: tables and texts stay.
 _ZOOM = ("zoom_s", "zoom_ranks")
@@ -88,7 +99,7 @@ class Explorer:
         self.runs = runs
         self.view = view
         self._version = -1
-        self._in_page, self._awaits_causes = in_page, False
+        self._in_page, self._awaits_structure, self._working = in_page, False, Working()
         self._link = ColumnDataSource({"query": [view.query()]}, name="link")
         if in_page:
             self._link.js_on_change("data", CustomJS(args={"source": self._link}, code=LINK_JS))
@@ -100,16 +111,7 @@ class Explorer:
         self.painted = ColumnDataSource({"views": []}, name="painted")
         self.painted.on_change("data", lambda attribute, old, new: self.complete())
         self.texts = ColumnDataSource({"command": [""], "python": [""]}, name="texts")
-        self._inputs = {
-            name: TextInput(
-                title=name,
-                value=view.filters.get(name, ""),
-                placeholder=HINTS[name],
-                width=110,
-                name=f"filter_{name}",
-            )
-            for name in FILTERS
-        }
+        self._inputs = filter_fields(view)
         for name, field in self._inputs.items():
             field.on_change("value", self._filter(name))
         self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
@@ -124,21 +126,27 @@ class Explorer:
             "call index ": self._ordinals,
         }
         self._causes_of: Shown | None = None
+        self._diagnosis: Diagnosis | None = None
+        self._structured, self._filters_of_causes = Structure(), view.filters
+        self._awaits_structure = False
         self._causes_heading = heading("")
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
-            column(self._phases.widget, min_width=560, sizing_mode="stretch_width"),
-            column(self._ordinals.widget, width=370),
+            wide(560, self._phases.widget),
+            column(self._ordinals.widget, width=370, styles=_AS_PAGE),
             sizing_mode="stretch_width",
             styles=_WRAP,
             visible=False,
         )
         self._pictures, self._more = column(sizing_mode="stretch_width", name="pictures"), MorePictures(self)
+        self._fields = Fields(self)
         self.layout = column(
+            self._working.sign,
             row(*self._choices(), *self._inputs.values(), sizing_mode="stretch_width", styles=_WRAP),
             self._message,
             self._pictures,
+            self._fields.layout,
             row(*self._buttons(), styles=_WRAP),
             self._more.layout,
             self._found,
@@ -153,16 +161,12 @@ class Explorer:
             self._findings.widget,
             self._structure,
             row(
-                column(
-                    heading("Slowest calls: choose one to zoom to it"),
-                    self._slowest.widget,
-                    min_width=640,
-                    sizing_mode="stretch_width",
-                ),
+                wide(640, heading("Slowest calls: choose one to zoom to it"), self._slowest.widget),
                 column(
                     heading("Ranks by I/O time, without waiting: choose one to mark its calls"),
                     self._ranks.widget,
                     width=350,
+                    styles=_AS_PAGE,
                 ),
                 sizing_mode="stretch_width",
                 styles=_WRAP,
@@ -173,6 +177,7 @@ class Explorer:
         for widget in self.layout.select({"type": Widget}):
             if isinstance(widget, Widget) and not isinstance(widget, Div):
                 widget.stylesheets = [*widget.stylesheets, _FILTER]
+        self._working.watch_widgets(self.layout, [*self._tables.values(), self._slowest])
         self._later = self.layout.children[_FIRST_PARTS:] if in_stages else []
         if in_stages:
             self.layout.children = [*self.layout.children[:_FIRST_PARTS], Div(text=_FOLLOWS)]
@@ -275,8 +280,10 @@ class Explorer:
         if version == self._version:
             return
         self._version = version
-        if self._awaits_causes and self.shown.knows_causes:
+        is_due = self._examine.visible or self._awaits_structure
+        if is_due and (self.shown.knows_causes or self.shown.examines):
             self._fill_causes()
+        self._examine.visible = not self.shown.knows_causes
         try:
             with self.shown.answering(quiet_s=0.0):
                 self._renew()
@@ -299,7 +306,8 @@ class Explorer:
             self._pictures.children = pictures
 
     def _notes(self) -> list[str]:
-        return [note for each in self._panels for note in (*each.shown.notes, *each.shown.run.notes)]
+        several = len(self._panels) > 1
+        return [note for panel in self._panels for note in panel.notes(self.view, several)]
 
     def _say(self, sentence: str, notes: Sequence[str] = ()) -> None:
         """Say what went wrong, and what is missing in what is shown."""
@@ -337,22 +345,27 @@ class Explorer:
         for each in shown:
             panels.append(Panel(each, view, times, self._look, panels[0] if panels else None))
             if not self._in_page:  # the page of a server has the buttons of legends
-                add_legend_buttons(panels[-1].rates.figure)
+                for fig in panels[-1].rates.figures.values():
+                    add_legend_buttons(fig)
         self._panels = panels
         self._more.clear()
         self._mark()
         panels[0].diagram.zoom(view)
         pictures = arranged(panels)
         self._pictures.children = pictures[:_FIRST_PICTURES] if self._later else pictures
-        if self._causes_of is not self.shown:
-            self._causes_of = self.shown
+        is_other = self._causes_of is not self.shown
+        if is_other:
+            self._causes_of, self._diagnosis = self.shown, None
             for table in (self._findings, self._phases, self._ordinals):
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
             self._findings.widget.visible = self._structure.visible = False
-            if self.shown.knows_causes:
-                self._fill_causes()
+        if is_other and (self.shown.knows_causes or self.shown.examines):
+            self._fill_causes()
+        elif self._diagnosis is not None and self._filters_of_causes != view.filters:
+            self._fill_structure()
         self._examine.visible = not self.shown.knows_causes
+        self._filters_of_causes = view.filters
 
     def _show_window(self, from_page: bool) -> None:
         for panel in self._panels:
@@ -360,7 +373,12 @@ class Explorer:
         self._tell()
         if not from_page:
             self._panels[0].diagram.zoom(self.view)
+        self._linked()
+
+    def _linked(self) -> None:
+        """Write the view into the link and the fields of its ranges."""
         self._link.data = {"query": [self.view.query()]}
+        self._fields.fill(self.view)
 
     def _mark(self) -> None:
         """Show the marked calls in every picture and table."""
@@ -370,34 +388,41 @@ class Explorer:
             "command": ["\n".join(map(view.command, paths))],
             "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
+        others = [panel.mark(view) for panel in self._panels]
+        if any(others) and not self._later:
+            self._pictures.children = arranged(self._panels)
         for panel in self._panels:
-            panel.mark(view)
+            self._working.watch_figures(panel.figures, [panel.diagram.window])
         calls = self._panels[0].of_marked
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
         self._tell()
         self._answer.text = ""
         self.texts.data = texts
-        style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
         self._call.text = "".join(
-            f'<pre style="{style}">{html.escape(text[0])}</pre>' for text in texts.values()
+            f'<pre style="{_LINES}">{html.escape(text[0])}</pre>' for text in texts.values()
         )
         for what, table in self._tables.items():
             if not view.what.startswith(what):
                 table.choose_none()
-        self._link.data = {"query": [view.query()]}
+        self._linked()
         self._say("", self._notes())
 
     def _tell(self) -> None:
         """Say what is marked, selected and in view."""
         view, calls = self.view, self._panels[0].of_marked
         about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
-        if self._marks_of is not None and self._marks_of[0] == view.what and not calls.reading:
-            about += f"<p>{html.escape(beyond_finding(self._marks_of[1], calls.count))}</p>"
+        if self._marks_of is not None and self._marks_of[0] == view.what:
+            finding = self._marks_of[1]
+            about += (
+                f"<p>Where: {html.escape(str(finding.where))}. Advice: {html.escape(finding.advice)}.</p>"
+            )
+            if not calls.reading:
+                about += f"<p>{html.escape(beyond_finding(finding, calls.count))}</p>"
         self._found.text = about + "".join(
             f"<p>{html.escape(panel.sentence(view, len(self._panels) > 1))}</p>" for panel in self._panels
         )
-        of = f" (they are {WHOLE_RUN})" if view.filters else ""
+        of = f" ({OF_FILTERS})" if view.filters else ""
         self._causes_heading.text = (
             f"<strong>Choose a finding, a phase or a call index to mark its calls</strong>{of}"
         )
@@ -406,31 +431,32 @@ class Explorer:
         """Fill the tables of findings, phases and call indices."""
         try:
             self.shown.find_causes()
-            if not self.shown.knows_causes and self.shown.is_large:
+            if not self.shown.knows_causes:
                 self._doubts.text = "<p>The run is being examined for causes.</p>"
-                self._awaits_causes = True
                 return
-            causes = self.shown.causes
+            self._diagnosis = self.shown.causes.diagnosis
         except EnsioError as error:
             self._say(str(error))
             return
-        self._awaits_causes = False
-        found = causes.diagnosis.findings
-        self._findings.fill(finding_columns(found))
+        found = self._diagnosis.findings
+        self._findings.fill(finding_columns(self._diagnosis))
         self._findings.fit(_MOST_FINDINGS)
         self._findings.widget.visible = bool(found)
-        self._structure.visible = bool(causes.phases)
-        self._phases.fill(phase_columns(causes.phases))
-        self._ordinals.fill(calls_by_ordinal(causes.ordinals))
-        examined = len(causes.diagnosis.examined)
-        sentences = [] if found else [f"No finding: {examined} causes were examined."]
-        sentences += [f"{each[:1].upper()}{each[1:]}." for each in causes.diagnosis.undecided_sentences]
-        if causes.ordinals is not None:
-            sentences.append(f"Call indices are those of the {causes.ordinals.op} calls of a task on a file.")
-        if len(self.runs) > 1:
-            sentences.insert(0, f"Findings, phases and call indices are those of {self.shown.run.path}.")
-        self._doubts.text = f"<p>{html.escape(' '.join([*sentences, *causes.reasons]))}</p>"
         self._examine.visible = False
+        self._fill_structure()
+
+    def _fill_structure(self) -> None:
+        """Fill the tables of phases and call indices, of the calls that the filters select."""
+        assert self._diagnosis is not None
+        found = self.shown.structure(self.view)
+        self._awaits_structure = found is None
+        self._structured = found or Structure()
+        self._structure.visible = bool(self._structured.phases)
+        self._phases.fill(phase_columns(self._structured.phases))
+        self._ordinals.fill(calls_by_ordinal(self._structured.ordinals))
+        of_run = self.shown.run.path if len(self.runs) > 1 else ""
+        about = about_causes(self._diagnosis, found, of_run, bool(self.view.filters))
+        self._doubts.text = f"<p>{html.escape(about)}</p>"
 
     def _mark_finding(self, number: int) -> None:
         finding = self.shown.causes.diagnosis.findings[number]
@@ -438,11 +464,11 @@ class Explorer:
         self._look(lambda view: mark_finding(view, finding, number + 1))
 
     def _mark_phase(self, number: int) -> None:
-        phase = self.shown.causes.phases[number].phase
+        phase = self._structured.phases[number].phase
         self._look(lambda view: view.marking(marks={"phase": str(phase)}, what=f"phase {phase}"))
 
     def _mark_ordinal(self, number: int) -> None:
-        ordinals = self.shown.causes.ordinals
+        ordinals = self._structured.ordinals
         if ordinals is None:
             return
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
@@ -457,30 +483,15 @@ class Explorer:
 
     def _zoom_to_call(self, number: int) -> None:
         row = {name: column[number] for name, column in self._slowest.source.data.items()}
-        start, took, rank = float(row["start_s"]), max(float(row["duration_s"]), 1e-8), int(row["rank"])
-        last = self.shown.run.tasks - 0.5
-        around = max(-0.5, rank - 2.5), min(last, rank + 2.5)
-        self._look(
-            lambda view: replace(
-                view,
-                zoom_s=(round(max(0.0, start - took / 2), 9), round(start + 1.5 * took, 9)),
-                zoom_ranks=around,
-            )
-        )
+        start_s, duration_s, rank = float(row["start_s"]), float(row["duration_s"]), int(row["rank"])
+        self._look(lambda view: view.around_call(rank, start_s, duration_s, self.shown.run.tasks))
 
     def _zoom_to_marked(self) -> None:
         calls = self._panels[0].of_marked
         if not calls.count:
             return
-        low, high = (end * 1e-9 for end in calls.extent_ns)
-        more = max(0.02 * (high - low), 1e-8)
         _, first, last = calls.ranks
-        rows = first - 0.5, last + 0.5
-        self._look(
-            lambda view: replace(
-                view, zoom_s=(round(max(0.0, low - more), 9), round(high + more, 9)), zoom_ranks=rows
-            )
-        )
+        self._look(lambda view: view.around_calls(calls.extent_ns, first, last))
         if not self.view.is_marked:
             self._answer.text = f"<p>{NO_MARK}</p>"
 
@@ -510,7 +521,7 @@ class Explorer:
 
     def _answer_with(self, text: Callable[[], str]) -> None:
         try:
-            self._answer.text = f"<pre>{html.escape(text())}</pre>"
+            self._answer.text = f'<pre style="{_LINES}">{html.escape(text())}</pre>'
         except (EnsioError, ValueError) as error:
             self._answer.text = f"<p>{html.escape(str(error))}</p>"
 
@@ -563,25 +574,6 @@ def first_view(query: Mapping[str, str], runs: Sequence[Shown]) -> View:
     view = View.from_query(query, len(runs))
     is_open = "run" not in query and "beside" not in query and len(runs) == 2
     return replace(view, beside=1) if is_open else view
-
-
-def shown_runs(runs: Run | Sequence[Run]) -> list[Shown]:
-    """Read the calls of one or several runs; what takes long, when it is asked for."""
-    return [shown_run(run, in_background=False) for run in ([runs] if isinstance(runs, Run) else runs)]
-
-
-def shown_run(run: Run, *, in_background: bool = True) -> Shown:
-    """Return what the explorer shows of a run: its calls, or summaries if there are too many.
-
-    Parameters
-    ----------
-    run : Run
-    in_background : bool
-        As for `LargeRun`.
-    """
-    if run.reading.most_events > MOST_EVENTS and can_be_summed(run):
-        return LargeRun(run, in_background=in_background)
-    return Shown(run)
 
 
 def _whole(view: View) -> View:

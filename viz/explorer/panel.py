@@ -13,6 +13,8 @@ from bokeh.plotting import figure
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
+from ensembles.viz.explorer.keys import take_keys
+from ensembles.viz.explorer.narrow import fit_when_narrow
 from ensembles.viz.explorer.offsets import Offsets
 from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
@@ -55,9 +57,12 @@ class Panel:
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
         self.rates = Rates(self.calls, times, f"explorer_rates{more}")
         self.durations: Durations = Durations(
-            self.calls, f"explorer_histogram{more}", None if beside is None else beside.durations
+            self.calls,
+            f"explorer_histogram{more}",
+            None if beside is None else beside.durations,
+            view.per_byte,
         )
-        ticker = self.rates.figure.xaxis[0].ticker
+        ticker = next(iter(self.rates.figures.values())).xaxis[0].ticker
         assert isinstance(ticker, Ticker)
         self._ticker = self.diagram.figure.xaxis.ticker = ticker
         self._times, self._more = times, more
@@ -65,15 +70,24 @@ class Panel:
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
         self.diagram.window.on_change("data", self._zoomed)
-        for fig in (self.diagram.figure, self.rates.figure, self.durations.figure):
+        for fig in self.rates.figures.values():
+            fig.xaxis.ticker = ticker
+        for fig in (self.diagram.figure, *self.rates.figures.values(), self.durations.figure):
+            fit_when_narrow(fig)
             fig.on_event(Reset, lambda _: self._look(_reset))
+        take_keys(self.diagram.figure, "time", "ranks")
+        take_keys(self.durations.figure, "durations", "calls")
+        for fig in self.rates.figures.values():
+            take_keys(fig, "time")
 
-    def _draw_offsets(self) -> None:
-        self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}")
+    def _draw_offsets(self, file: str | None = None) -> None:
+        self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}", file)
         if self.offsets.figure is not None:
+            fit_when_narrow(self.offsets.figure)
             self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
+            take_keys(self.offsets.figure, "time", "offsets")
 
     @property
     def of_marked(self) -> Calls:
@@ -83,11 +97,17 @@ class Panel:
     @property
     def figures(self) -> list[figure]:
         """The pictures, from top to bottom."""
-        some = [self.diagram.figure, self.rates.figure, self.offsets.figure, self.durations.figure]
+        rates = self.rates.figures.values()
+        some = [self.diagram.figure, *rates, self.offsets.figure, self.durations.figure]
         return [fig for fig in some if fig is not None]
 
-    def mark(self, view: View) -> None:
+    def mark(self, view: View) -> bool:
         """Show the marked calls in every picture.
+
+        Returns
+        -------
+        bool
+            Whether there is another picture now: the offsets of a file in which marked calls are.
 
         Raises
         ------
@@ -95,8 +115,23 @@ class Panel:
             Nothing can match the filters and the marks; the pictures are as before.
         """
         self.marked = self.shown.marked_calls(view)
+        file = self._file_of_marked()
+        is_other = file != self.offsets.path
+        if is_other:
+            self._draw_offsets(file)
         self.show_window(view)
         self.durations.mark(self.marked, view)
+        return is_other
+
+    def _file_of_marked(self) -> str:
+        """Return the busiest file, or, if no marked call moves bytes there, that of the marked calls."""
+        found, path = self.calls.access_map()
+        marked = self.marked
+        if found is None or marked is None or not marked.count or marked.moves_bytes_in(found.file):
+            return path
+        other = marked.busiest_file()
+        of_other = self.calls.access_map(other)[0] if other else None
+        return path if of_other is None or not of_other.calls else other
 
     def show_window(self, view: View) -> None:
         """Show the window of a view in the trace diagram, the rates and the offsets."""
@@ -164,6 +199,13 @@ class Panel:
         window = self.diagram.window_in(self._own(view))
         return sentence_of(self.shown, self.of_marked, view, window, several)
 
+    def notes(self, view: View, several: bool) -> list[str]:
+        """Return what the page says first: what is missing, and why there is nothing to see."""
+        found = [*self.shown.notes, *self.shown.run.notes]
+        if not self.calls.count and not self.calls.reading:
+            found.append(self.sentence(view, several))
+        return found
+
     def _mark_rectangle(self, event: Event) -> None:
         box = _rectangle(event)
         if box is None:
@@ -179,9 +221,8 @@ class Panel:
         if box is None:
             return
         low, high = sorted((box["x0"], box["x1"]))
-        least = max(0.0, round(low, 9))
-        durations = least, max(round(high, 9), least + 1e-9)
-        self._look(lambda view: view.marking(durations_s=durations))
+        marks = self.durations.range(low, high)
+        self._look(lambda view: view.marking(**marks))
 
     def _mark_offsets(self, event: Event) -> None:
         box = _rectangle(event)

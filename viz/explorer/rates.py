@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import ColumnDataSource, CustomJSHover, Range1d
 from bokeh.models.annotations import LegendItem
+from bokeh.plotting import figure
 
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import zoom_time_by_wheel
 from ensembles.viz.explorer.view import Interval
-from ensembles.viz.figures import horizontal_legend, legend_item, steps
+from ensembles.viz.figures import horizontal_legend, legend_item, retitle, steps
 from ensembles.viz.rate_curves import (
     add_curve,
     add_rate_hover,
@@ -29,12 +30,15 @@ from ensembles.viz.rate_curves import (
 )
 
 _HEIGHT = 210
+_HEIGHT_OF_TWO = 150
+_TIME_AXIS = 20
+"""Pixels of the label of the axis of time, which only the lower of two pictures has."""
 _WHO = (("", ""), ("marked ", "marked_"))
 """Prefixes of the names, and of the columns, of all calls and of the marked ones."""
 
 
 class Rates:
-    """The aggregate rates of all tasks over time.
+    """The aggregate rates of all tasks over time: a picture for each direction, with a suitable scale.
 
     Parameters
     ----------
@@ -43,45 +47,64 @@ class Rates:
     times : Range1d
         The axis of time.
     name : str
-        Name of the figure.
+        Name of the first figure; a second one, of the reads, has ``_read`` behind it.
 
     Attributes
     ----------
-    figure : figure
+    figures : dict of str to figure
+        By direction, writes first; if no bytes moved, one that says so, by the direction ``""``.
     source : ColumnDataSource
         Edges of the cells in s as ``left`` and ``right``, and for each direction the rate of all calls in
-        bytes/s, and that of the marked calls, such as ``write`` and ``marked_write``.
+        units of its axis, and that of the marked calls, such as ``write`` and ``marked_write``.
     """
 
     def __init__(self, calls: Calls, times: Range1d, name: str = "explorer_rates") -> None:
-        self._calls = calls
+        self._calls, self._name = calls, ""
         curve = calls.curve()
         self._present = directions_of(curve)
-        self.figure = rate_figure("Rate of all tasks", _HEIGHT, times, name)
-        zoom_time_by_wheel(self.figure, times)
+        self.figures: dict[str, figure] = {}
         self.source = ColumnDataSource(_columns(curve, None, self._present))
         self._items: dict[str, LegendItem] = {}
         self._pale: list[tuple[Any, Any]] = []
+        self._hovers: dict[str, CustomJSHover] = {}
         if not self._present:
-            say_nothing_moved(self.figure)
-            return
-        lines = []
+            fig = self.figures[""] = rate_figure(_title("", curve), _HEIGHT, times, name)
+            zoom_time_by_wheel(fig, times)
+            say_nothing_moved(fig)
         for direction in self._present:
-            area, line = add_curve(self.figure, self.source, direction, direction)
-            self._pale.append((area, line))
-            marked = add_curve(self.figure, self.source, direction, f"marked_{direction}")
-            lines += [line, marked[1]]
-            self._items[direction] = legend_item(legend_label(curve, direction), area, line, *marked)
-        horizontal_legend(self.figure, list(self._items.values()), click_policy="hide")
-        scale_to(self.figure, lines)
-        columns = {f"{who}{name} rate": f"{column}{name}" for name in self._present for who, column in _WHO}
-        self._hover = add_rate_hover(self.figure, self.source, "top", columns, "B")
-        self._name_unit(curve)
+            self._add(direction, curve, times, name)
 
-    def _name_unit(self, curve: RateCurve) -> None:
-        self._unit, unit = unit_of(curve, self._present)
-        label_rates(self.figure, unit)
-        self._hover.args = {"unit": unit}
+    def _add(self, direction: str, curve: RateCurve, times: Range1d, name: str) -> None:
+        is_one, is_last = len(self._present) == 1, direction == self._present[-1]
+        height = _HEIGHT if is_one else _HEIGHT_OF_TWO + (_TIME_AXIS if is_last else 0)
+        more = "" if direction == self._present[0] else f"_{direction}"
+        fig = rate_figure(_title(direction, curve), height, times, f"{name}{more}")
+        self.figures[direction] = fig
+        if not is_last:  # the one below has it
+            fig.xaxis.axis_label = None
+        zoom_time_by_wheel(fig, times)
+        area, line = add_curve(fig, self.source, direction, direction)
+        self._pale.append((area, line))
+        marked = add_curve(fig, self.source, direction, f"marked_{direction}")
+        self._items[direction] = legend_item(legend_label(curve, direction), area, line, *marked)
+        horizontal_legend(fig, [self._items[direction]], click_policy="hide")
+        scale_to(fig, [line, marked[1]])
+        columns = {f"{who}{direction} rate": f"{column}{direction}" for who, column in _WHO}
+        self._hovers[direction] = add_rate_hover(fig, self.source, f"top_{direction}", columns, "B")
+        self._name_unit(curve, direction)
+
+    def _name_unit(self, curve: RateCurve, direction: str) -> float:
+        """Name the unit on the axis of a direction; return its size in bytes."""
+        size_bytes, unit = unit_of(curve, [direction])
+        label_rates(self.figures[direction], unit, "rate" if len(self._present) > 1 else "aggregate rate")
+        self._hovers[direction].args = {"unit": unit}
+        return size_bytes
+
+    def name_run(self, name: str) -> None:
+        """Name the run in the titles, where pictures of several runs are on a page."""
+        self._name = name
+        for direction, fig in self.figures.items():
+            retitle(fig, _title(direction, self._calls.curve(), name))
 
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on; `show` draws them.
@@ -89,7 +112,7 @@ class Rates:
         Returns
         -------
         bool
-            False: there is a direction that the picture lacks.
+            False: there is a direction that the pictures lack.
         """
         self._calls = calls
         curve = calls.curve()
@@ -113,16 +136,18 @@ class Rates:
         if some is not None and some.cell_ns > whole.cell_ns and some.moved_bytes.size:
             whole = self._calls.curve()  # until the marked calls of the window have been read
             some = some if some.cell_ns <= whole.cell_ns else None
-        self._name_unit(whole)
         if len(whole.edges_ns) < 2:
             # Nothing moves in the window. BokehJS paints an area without points in an endless loop.
             columns = _nothing(window_s or (0.0, 1.0), self._present)
         else:
             columns = _columns(whole, some if marked is not None else None, self._present)
-        for column in columns:
-            if column not in ("left", "right"):
-                columns[column] = columns[column] / self._unit
+        for direction in self._present:
+            unit_bytes = self._name_unit(whole, direction)
+            for column in (direction, f"marked_{direction}", f"top_{direction}"):
+                columns[column] = columns[column] / unit_bytes
         self.source.data = columns
+        for direction, fig in self.figures.items():
+            retitle(fig, _title(direction, whole if len(whole.edges_ns) > 1 else None, self._name))
         for direction, item in self._items.items():
             item.label = value(_label(whole, some, direction, marked, window_s))
         for area, line in self._pale:
@@ -130,10 +155,21 @@ class Rates:
             line.glyph.line_alpha = 1.0 if marked is None else 0.3
 
 
+def _title(direction: str, curve: RateCurve | None, run: str = "") -> str:
+    """Return the title of a picture: what a value is the mean of (None: nothing moved), and of which run."""
+    whose = f"of all tasks{f' of {run}' if run else ''}"
+    if not direction:
+        return f"Rate {whose}"
+    # In short times between two edges the rate may be higher.
+    width = "no bytes in this time" if curve is None else f"mean of each {seconds_text(curve.cell_ns * 1e-9)}"
+    return f"{direction.capitalize()} rate {whose}, {width}"
+
+
 def _nothing(window_s: Interval, present: list[str]) -> dict[str, Any]:
     """Return the columns of a time in which nothing moves."""
-    still = {f"{column}{name}": np.zeros(2) for name in present for _, column in _WHO}
-    return {"left": np.array(window_s), "right": np.array([window_s[1], np.nan]), "top": np.ones(2), **still}
+    still = {f"{column}{name}": np.zeros(2) for name in present for column in ("", "marked_")}
+    tops = {f"top_{name}": np.ones(2) for name in present}
+    return {"left": np.array(window_s), "right": np.array([window_s[1], np.nan]), **tops, **still}
 
 
 def _columns(whole: RateCurve, marked: RateCurve | None, present: list[str]) -> dict[str, Any]:
@@ -145,9 +181,7 @@ def _columns(whole: RateCurve, marked: RateCurve | None, present: list[str]) -> 
     for direction in present:
         columns[direction] = steps(whole.rate_bytes_per_s(direction))
         columns[f"marked_{direction}"] = steps(moved[DIRECTIONS.index(direction)] * per_s)
-    columns["top"] = np.full(
-        cells + 1, max((float(np.max(columns[each], initial=0.0)) for each in present), default=1.0)
-    )
+        columns[f"top_{direction}"] = np.full(cells + 1, np.nanmax(columns[direction], initial=0.0))
     return columns
 
 
@@ -156,7 +190,7 @@ def _label(
 ) -> str:
     if marked is None and window_s is None:
         return legend_label(whole, direction)
-    where = "" if window_s is None else " in view"
+    where = "" if window_s is None else " in this time"
     of_all = f"{bytes_text(_bytes_in(whole, direction, window_s))}{where}"
     if marked is None:
         return f"{direction}: {of_all}"

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.ensemble.main_ensemble import main_ensemble
-from ensembles.model.units import count_text, seconds_text
+from ensembles.ensemble.from_run import Per
+from ensembles.ensemble.main_ensemble import main_ensemble, tasks_of
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.run.nothing_selected import why_nothing
 from ensembles.run.selection import Selection
+from ensembles.summaries.raster import CLASSES
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import Interval, View
@@ -17,7 +21,7 @@ from ensembles.viz.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
 NO_MARK = "No call is marked: the window has all calls that the filters select."
-WHOLE_RUN = "of the whole run, whatever the filters"
+OF_FILTERS = "findings are of the whole run, phases and call indices of the calls that the filters select"
 
 
 def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, several: bool = False) -> str:
@@ -42,7 +46,7 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
     what = "marked" if view.is_marked else "shown" if window is None else "selected"
     what += f" of {shown.run.path}" if several else ""
     if not calls.count:
-        return calls.reading or _nothing(shown, view, what)
+        return calls.reading or _nothing(shown, calls, view, what)
     ranks = calls.ranks[0]
     low, middle, high = (end * 1e-9 for end in calls.durations_ns)
     start, end = (end * 1e-9 for end in calls.extent_ns)
@@ -51,9 +55,33 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
         f"{count} {'is' if calls.count == 1 else 'are'} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, "
         f"from {seconds_text(start)} to {seconds_text(end)}. "
         f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
-        + (f" {calls.reading}" if calls.reading else "")
+        + (f" {calls.reading}" if calls.reading else _time_of(shown, calls, view))
     )
     return text if window is None else f"{text} {_in_view(calls, view, window)}"
+
+
+def _time_of(shown: Shown, calls: Calls, view: View) -> str:
+    """Say what the I/O calls among some calls take, and how many calls wait; empty: it is not known."""
+    if calls.is_bound:
+        return ""
+    io_ns = _io_ns(calls)
+    waiting = int(calls.durations().get("wait", (0, np.zeros(0)))[1].sum())
+    text = ""
+    if io_ns:
+        who = "Those that are I/O" if waiting else "They"
+        text = f" {who} take {seconds_text(io_ns * 1e-9)}"
+        if view.is_marked:
+            text += f", {share_text(io_ns / max(_io_ns(shown.calls(view)), io_ns))} of the time in I/O calls"
+        text += "."
+    if waiting:
+        text += f" {count_text(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for other tasks."
+    return text
+
+
+def _io_ns(calls: Calls) -> int:
+    """Return the time in calls that do not wait for other tasks, those inside others left out."""
+    time_ns = calls.raster().time_ns.sum(axis=(1, 2))
+    return int(time_ns.sum() - time_ns[list(CLASSES).index("wait")])
 
 
 def _in_view(calls: Calls, view: View, window: Window) -> str:
@@ -74,10 +102,10 @@ def _times(window_s: Interval) -> str:
     return f"{low:z,.{digits}f} to {high:z,.{digits}f} s"
 
 
-def _nothing(shown: Shown, view: View, what: str) -> str:
-    if shown.is_growing:  # calls may still come
+def _nothing(shown: Shown, calls: Calls, view: View, what: str) -> str:
+    if shown.is_growing and not calls.none:  # calls may still come
         return f"No call is {what}."
-    return f"No call is {what}: {why_nothing(shown.run, selection_of(shown, view))}."
+    return f"No call is {what}: {calls.none or why_nothing(shown.run, selection_of(shown, view))}."
 
 
 def selection_of(shown: Shown, view: View) -> Selection:
@@ -96,7 +124,9 @@ def selection_of(shown: Shown, view: View) -> Selection:
 
 
 def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
-    """Return the durations of the marked calls, as ``ensio modes`` takes them with the copied filters.
+    """Return the durations of the marked calls, of the layer, operation and size with most time among them.
+
+    ``ensio modes`` with the copied filters takes those that moved most bytes, which are often the same.
 
     Parameters
     ----------
@@ -112,8 +142,9 @@ def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
         They are too many, or are still being read.
     """
     if shown.is_large or shown.is_part:
-        return calls.ensemble()
-    return main_ensemble(shown.run, selection_of(shown, view))[1]
+        return calls.ensemble("MiB" if view.per_byte else "call")
+    per: Per = "MiB" if view.per_byte else "call"
+    return main_ensemble(shown.run, selection_of(shown, view), per, by="time")[1]
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
@@ -128,5 +159,5 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
         return calls.reading or "There is no call."
     ensemble = ensemble_of(shown, calls, view)
     notes = [f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes]
-    tail = str(ensemble.tail(max(shown.run.tasks, 1)))
+    tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
     return "\n".join([*notes, str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])

@@ -24,6 +24,7 @@ from tornado.web import HTTPError, RequestHandler
 from ensembles.model.errors import EnsioError
 from ensembles.viz.explorer.first_image import first_image
 from ensembles.viz.explorer.follow import EVERY_S, Followed
+from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
@@ -34,6 +35,7 @@ from ensembles.viz.theme import legend_keys_script, theme_script
 # that are left out, the larger half of Bokeh; the tables are loaded when the first picture has been painted.
 _PAGE = """
 {% block js_resources %}
+<meta name="viewport" content="width=device-width, initial-scale=1">
 {% set later = [] %}
 {% for line in bokeh_js.splitlines() if "bokeh-mathjax" not in line and "bokeh-gl" not in line %}
 {% if "bokeh-tables" in line and 'src="' in line %}
@@ -45,6 +47,7 @@ _PAGE = """
 {{ theme|replace("<script>", '<script type="module">')|safe }}
 {{ legend_keys|replace("<script>", '<script type="module">')|safe }}
 <script type="module">
+  {{ keys|safe }}
   window.ensioTheme.followServer();
   window.ensioLegendKeys.followServer();
   const first = document.getElementById("first-image");
@@ -54,6 +57,7 @@ _PAGE = """
     document.head.append(script);
   });
   const painted = async () => {
+    explorerKeys(Bokeh, document.body);
     await Promise.all([{% for address in later %}load("{{ address|safe }}"), {% endfor %}]);
     const named = (name) => Bokeh.documents[0].get_model_by_name(name);
     document.addEventListener("pointerdown", () => {
@@ -200,6 +204,7 @@ class ExplorerServer:
             document.template = _PAGE  # type: ignore[assignment]
             document.template_variables["theme"] = theme_script()
             document.template_variables["legend_keys"] = legend_keys_script()
+            document.template_variables["keys"] = keys_program()
             with runs[0].answering(quiet_s=_LOADING_S):
                 explorer, image = self._made(query)
                 attach(explorer, document)

@@ -16,14 +16,15 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
-from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
+from ensembles.model.filters import within_rates
+from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
 from ensembles.structure.ordinals.numbering import compute_ordinals
-from ensembles.structure.phases.table import PhaseTable, PhaseTotals
-from ensembles.structure.phases.waiting import with_known_idle
 from ensembles.viz.explorer.calls import Calls, HeldCalls
+from ensembles.viz.explorer.structure import Structure, structure_of
 from ensembles.viz.explorer.view import View
+from ensembles.viz.single_calls import Window
 
 MOST_EVENTS = 4_000_000
 """Runs with more events are shown in part: all calls of some ranks."""
@@ -43,17 +44,12 @@ class Causes:
     Attributes
     ----------
     diagnosis : Diagnosis
-    phases : list of PhaseTotals
-    ordinals : RunOrdinals or None
-        Of the reads or writes, whichever took more time; None: there are none.
-    reasons : list of str
-        Why something is missing.
+    structure : Structure
+        Phases and call indices of all calls.
     """
 
     diagnosis: Diagnosis
-    phases: list[PhaseTotals]
-    ordinals: RunOrdinals | None
-    reasons: list[str]
+    structure: Structure
 
 
 class Shown:
@@ -100,6 +96,7 @@ class Shown:
         self.notes: list[str] = []
         self.version = 0
         self._filtered = lru_cache(maxsize=4)(self._apply)
+        self._structured = lru_cache(maxsize=4)(self._structure)
         self.events = self._read(most_events)
 
     def _read(self, most_events: int) -> Events:
@@ -131,21 +128,29 @@ class Shown:
         EnsioError
             A file of the run cannot be read any more.
         """
-        run, reasons = self.run, []
-        phases: list[PhaseTotals] = []
-        ordinals = None
-        if run.info.keeps_all_calls and run.phases is not None:
-            found = run.summarize(partial(_table_of, run.phases)).totals()
-            phases = with_known_idle(run, run.phases, found)
-            try:
-                ordinals = durations_by_ordinal(run, Selection())
-            except EnsioError as error:
-                reasons.append(str(error))
-        else:
-            reasons.append(
-                f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
-            )
-        return Causes(diagnose(run), phases, ordinals, reasons)
+        structure = structure_of(self.run, Selection())
+        return Causes(diagnose(self.run), structure)
+
+    def structure(self, view: View) -> Structure | None:
+        """Return phases and call indices of the calls that the filters of a view select; None: not yet.
+
+        Raises
+        ------
+        EnsioError
+            As `causes`, or a filter is malformed.
+        """
+        return (
+            self._structured(tuple(sorted(view.filters.items()))) if view.filters else self.causes.structure
+        )
+
+    def _structure(self, filters: tuple[tuple[str, str], ...]) -> Structure:
+        given: dict[str, Any] = dict(filters)
+        return structure_of(self.run, Selection.parse(**given))
+
+    @property
+    def examines(self) -> bool:
+        """Whether causes are being examined without being asked for."""
+        return False
 
     @property
     def knows_causes(self) -> bool:
@@ -223,6 +228,22 @@ class Shown:
         marked = self.marked_places(view)
         return self.filtered(view) if marked is None else self.filtered(view)[marked]
 
+    def marked_in_view(self, view: View, window: Window | None) -> tuple[Events, bool]:
+        """Return the marked calls for a picture of them, and whether they are those of a window only.
+
+        Parameters
+        ----------
+        view : View
+        window : Window or None
+            What the trace diagram shows; None: all.
+
+        Raises
+        ------
+        EnsioError
+            They are too many.
+        """
+        return self.marked(view), False
+
     def marked_places(self, view: View) -> np.ndarray | None:
         """Return the indices of the marked calls among those that the filters select; None: no mark.
 
@@ -243,6 +264,8 @@ class Shown:
         if view.durations_s is not None:
             low, high = (round(end * 1e9) for end in view.durations_s)
             chosen &= (events.duration >= low) & (events.duration < high)
+        if view.rates is not None:
+            chosen &= within_rates(events.moved, events.duration, [view.rates])
         if view.offsets is not None:
             chosen &= (events.offset >= view.offsets[0]) & (events.offset < view.offsets[1])
         if view.marks:
@@ -252,10 +275,6 @@ class Shown:
             }
             chosen &= Selection.parse(**given).for_run(self.run).mask(events)
         return np.flatnonzero(chosen)
-
-
-def _table_of(phases: Any, _: Run) -> PhaseTable:
-    return PhaseTable(phases)
 
 
 def mark_finding(view: View, finding: Finding, number: int) -> View:

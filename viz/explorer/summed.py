@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.ensemble.ensemble import Ensemble
+from ensembles.ensemble.from_run import Per
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.events import Events
 from ensembles.passes.group import SummaryRequest
@@ -17,8 +18,10 @@ from ensembles.passes.summary import ANY_ORDER, S, Summary
 from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.histogram import LogHistogram
+from ensembles.summaries.histogram_per_mib import LogHistogramPerMib
 from ensembles.summaries.longest_calls import LongestCalls
 from ensembles.summaries.offset_map import OffsetMap
+from ensembles.summaries.ranktable import RankTable
 from ensembles.summaries.raster import Raster
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
@@ -34,6 +37,7 @@ from ensembles.viz.explorer.calls import (
     slowest_columns,
 )
 from ensembles.viz.single_calls import Window
+from ensembles.viz.task_order import ChosenRaster
 
 _NONE = np.iinfo(np.int64).max
 
@@ -184,7 +188,7 @@ class _Unkept:
     """An argument that no key describes: the cache of the user would fill with parts and windows."""
 
 
-def requests_of(tasks: int, offsets: MapOf | None) -> dict[str, SummaryRequest]:
+def requests_of(tasks: int, offsets: MapOf | None, *, per_mib: bool = False) -> dict[str, SummaryRequest]:
     """Return the requests of what pictures and tables show of some calls.
 
     Parameters
@@ -192,14 +196,18 @@ def requests_of(tasks: int, offsets: MapOf | None) -> dict[str, SummaryRequest]:
     tasks : int
     offsets : MapOf or None
         The access map.
+    per_mib : bool
+        Count durations per MiB too.
     """
     makes: dict[str, Callable[[Any], Summary]] = {
-        "raster": not_kept(partial(Raster, tasks, ROWS, CELLS)),
+        "raster": not_kept(partial(ChosenRaster, tasks, ROWS, CELLS)),
         "curve": not_kept(RateCurve),
         "histogram": not_kept(LogHistogram),
         "ranks": not_kept(partial(RankSums, tasks)),
         "longest": _longest,
     }
+    if per_mib:
+        makes["per MiB"] = not_kept(LogHistogramPerMib)
     if offsets is not None:
         makes["offsets"] = not_kept(offsets.make)
     return {name: SummaryRequest(make) for name, make in makes.items()}
@@ -249,8 +257,10 @@ class SummedCalls(Calls):
         Gives the bytes by offset in a window, as `rates_in`.
     durations_of : callable
         Gives the ensemble.
-    reading, is_bound
+    reading, is_bound, none
         As in `Calls`.
+    bins_per_mib : ndarray of int64, shape (classes, BIN_COUNT), or None
+        Numbers of calls by class and duration per MiB; None: they were not counted.
     """
 
     tasks: int
@@ -271,7 +281,9 @@ class SummedCalls(Calls):
     durations_of: Callable[[], Ensemble]
     reading: str = ""
     is_bound: bool = False
-    _counted: Counted | None = field(default=None, repr=False)
+    bins_per_mib: np.ndarray | None = None
+    none: str = ""
+    _counted: dict[bool, Counted] = field(default_factory=dict, repr=False)
 
     @property
     def count(self) -> int:  # as in Calls
@@ -300,12 +312,13 @@ class SummedCalls(Calls):
     def curve(self, span_ns: tuple[int, int] | None = None) -> RateCurve:
         return self.rates if span_ns is None else self.rates_in(span_ns) or self.rates
 
-    def durations(self) -> Counted:
-        if self._counted is None:
-            self._counted = counted_by_class(self.bins)
-        return self._counted
+    def durations(self, per_mib: bool = False) -> Counted:
+        if per_mib not in self._counted:
+            bins = self.bins_per_mib if per_mib else self.bins
+            self._counted[per_mib] = {} if bins is None else counted_by_class(bins)
+        return self._counted[per_mib]
 
-    def access_map(self) -> tuple[OffsetMap | None, str]:
+    def access_map(self, file: str | None = None) -> tuple[OffsetMap | None, str]:
         return self.offsets, self.path
 
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
@@ -330,7 +343,7 @@ class SummedCalls(Calls):
     def inside(self, window: Window) -> Events:
         return self.ask(window).events
 
-    def ensemble(self) -> Ensemble:
+    def ensemble(self, per: Per = "call") -> Ensemble:
         return self.durations_of()
 
 
@@ -360,8 +373,16 @@ def of_group(found: Any, offsets: MapOf | None, tasks: int, **others: Any) -> Su
         (sums.first_ns, sums.end_ns),
         None if offsets is None else found["offsets"],
         "" if offsets is None else offsets.path,
+        bins_per_mib=_per_mib(found),
         **others,
     )
+
+
+def _per_mib(found: Any) -> np.ndarray | None:
+    try:
+        return by_class(found["per MiB"])
+    except KeyError:  # the filters do not ask for it
+        return None
 
 
 def table_of(sums: RankSums) -> dict[str, np.ndarray]:
@@ -370,6 +391,23 @@ def table_of(sums: RankSums) -> dict[str, np.ndarray]:
     ranks = np.flatnonzero(sums.calls[kind])
     columns: Sequence[np.ndarray] = [sums.calls[kind], sums.time_ns[kind], sums.slowest_ns[kind]]
     return rank_columns(ranks, *(column[ranks] for column in columns))
+
+
+def columns_of(table: RankTable) -> dict[str, np.ndarray]:
+    """Return the table of ranks from the sums of the run by rank and function.
+
+    The sums do not know which calls are inside others: of whole runs, the longest of all is an outermost one,
+    because a call lasts at least as long as one inside it.
+    """
+    is_io = np.array([not call.waits_for_tasks for call in table.calls], bool)[table.call]
+    mine = np.flatnonzero(is_io) if is_io.any() else np.arange(len(table.rank))
+    if not len(mine):
+        return rank_columns(*(np.zeros(0, np.int64),) * 4)
+    rank = table.rank[mine]
+    first = np.flatnonzero(np.append(True, rank[1:] != rank[:-1]))
+    sums = [np.add.reduceat(values[mine], first) for values in (table.count, table.time_ns - table.inner_ns)]
+    slowest_ns = np.minimum(np.maximum.reduceat(table.max_ns[mine], first), sums[1])
+    return rank_columns(rank[first], sums[0], sums[1], slowest_ns)
 
 
 def of_cube(

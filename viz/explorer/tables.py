@@ -9,13 +9,13 @@ from typing import Any
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
-from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.finding import Diagnosis
 from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.style import NUMBERS_JS
 
-TIME = f"<span><% {NUMBERS_JS} print(moment_text(value)); %></span>"
-"""Format of a column of moments in seconds."""
+TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
+"""Format of a column of moments in seconds: of all rows with the same unit."""
 
 LASTED = f"<span><% {NUMBERS_JS} print(time_text(value)); %></span>"
 """Format of a column of durations in seconds, as `ensembles.model.units.seconds_text` writes them."""
@@ -54,7 +54,7 @@ RANKS: Sequence[Column] = (
 )
 FINDINGS: Sequence[Column] = (
     ("id", "finding", TEXT, 130),
-    ("severity", "severity", None, 75),
+    ("severity", "severity", TEXT, 75),
     ("title", "what happens", TEXT, 430),
     ("gain", "without it", TEXT, 240),
 )
@@ -130,8 +130,10 @@ class Table:
             self._chosen(new[0])
 
     def fill(self, data: dict[str, Any]) -> None:
-        """Show other rows."""
-        self.source.data = data
+        """Show other rows. The one that was chosen would else be another one."""
+        before, self.source.data = self.source.data, data
+        if any(list(column) != list(before.get(name, ())) for name, column in data.items()):
+            self.choose_none()
 
     def fit(self, most: int) -> None:
         """Make the table as high as its rows, of at most so many."""
@@ -144,13 +146,16 @@ class Table:
             self.source.selected.indices = []
 
 
-def finding_columns(findings: Sequence[Finding]) -> dict[str, list[str]]:
-    """Return the columns of the table of findings."""
+def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
+    """Return the columns of the table of findings: of a gain in two clauses, the first."""
     return {
-        "id": [finding.id for finding in findings],
-        "severity": [finding.severity for finding in findings],
-        "title": [finding.title for finding in findings],
-        "gain": [finding.gain_text or "gain not known" for finding in findings],
+        "id": [finding.id for finding in found.findings],
+        "severity": [
+            "too small to matter" if found.is_small(finding) else finding.severity
+            for finding in found.findings
+        ],
+        "title": [finding.title for finding in found.findings],
+        "gain": [(finding.gain_text or "gain not known").split("; ")[0] for finding in found.findings],
     }
 
 

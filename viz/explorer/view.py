@@ -14,13 +14,23 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.filters import parse_durations, parse_list, parse_numbers, parse_offsets, parse_times
+from ensembles.model.filters import (
+    parse_durations,
+    parse_list,
+    parse_numbers,
+    parse_offsets,
+    parse_rates,
+    parse_times,
+)
 
 FILTERS = (
     *("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset"),
-    *("region", "site", "phase", "ordinal"),
+    *("rate", "region", "site", "phase", "ordinal", "per_byte"),
 )
 """Filters of the explorer, named as on the command line."""
+
+PER_BYTE = "yes"
+"""Value of the filter ``per_byte``: only calls that moved bytes, and histograms of seconds per MiB."""
 
 _MOST_CHARACTERS = 1000
 _MOST_FILES = 8
@@ -47,6 +57,8 @@ class View:
         Marked calls are of these ranks, both included.
     durations_s : (float, float) or None
         Marked calls took at least the first of these durations, and less than the second.
+    rates : (int, int) or None
+        Marked calls moved bytes at rates from the first of these, below the second. Bytes per second.
     offsets : (int, int) or None
         Marked calls begin from the first of these offsets in a file, before the second. Bytes.
     marks : mapping of str to str
@@ -65,6 +77,7 @@ class View:
     time_s: Interval | None = None
     ranks: Ranks | None = None
     durations_s: Interval | None = None
+    rates: Ranks | None = None
     offsets: Ranks | None = None
     marks: Mapping[str, str] = field(default_factory=dict)
     what: str = ""
@@ -75,8 +88,13 @@ class View:
     @property
     def is_marked(self) -> bool:
         """Whether calls are marked."""
-        some = (self.time_s, self.ranks, self.durations_s, self.offsets)
+        some = (self.time_s, self.ranks, self.durations_s, self.rates, self.offsets)
         return bool(self.marks) or any(mark is not None for mark in some)
+
+    @property
+    def per_byte(self) -> bool:
+        """Whether calls that moved bytes are shown, with histograms of seconds per MiB."""
+        return "per_byte" in self.filters
 
     def marking(self, **marks: Any) -> View:
         """Return this view with other marks: those that are not given are cleared."""
@@ -84,11 +102,25 @@ class View:
             "time_s": None,
             "ranks": None,
             "durations_s": None,
+            "rates": None,
             "offsets": None,
             "marks": {},
             "what": "",
         }
         return replace(self, **(cleared | marks))
+
+    def around_call(self, rank: int, start_s: float, duration_s: float, tasks: int) -> View:
+        """Return this view with a window around a call: twice its duration, and two ranks on each side."""
+        took_s = max(duration_s, 1e-8)
+        times = round(max(0.0, start_s - took_s / 2), 9), round(start_s + 1.5 * took_s, 9)
+        return replace(self, zoom_s=times, zoom_ranks=(max(-0.5, rank - 2.5), min(tasks - 0.5, rank + 2.5)))
+
+    def around_calls(self, extent_ns: tuple[int, int], first: int, last: int) -> View:
+        """Return this view with a window around all calls of a time and of ranks, both of these included."""
+        low, high = (end * 1e-9 for end in extent_ns)
+        more = max(0.02 * (high - low), 1e-8)
+        times = round(max(0.0, low - more), 9), round(high + more, 9)
+        return replace(self, zoom_s=times, zoom_ranks=(first - 0.5, last + 0.5))
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], runs: int = 1) -> View:
@@ -113,6 +145,7 @@ class View:
             time_s=_interval(query, "marked-time"),
             ranks=_whole(query, "marked-ranks"),
             durations_s=_interval(query, "marked-durations"),
+            rates=_whole(query, "marked-rates"),
             offsets=_whole(query, "marked-offsets"),
             marks=_filters(query, "marked-"),
             what=query.get("marked", "")[:_MOST_CHARACTERS],
@@ -140,12 +173,13 @@ class View:
             ("marked-time", self.time_s),
             ("marked-ranks", self.ranks),
             ("marked-durations", self.durations_s),
+            ("marked-rates", self.rates),
             ("marked-offsets", self.offsets),
             ("shown-time", self.zoom_s),
             ("shown-ranks", self.zoom_ranks),
         ):
             if interval is not None:
-                parts[name] = _text(*interval)
+                parts[name] = range_text(*interval)
         return urlencode(parts)
 
     def selecting(self) -> dict[str, str]:
@@ -167,10 +201,11 @@ class View:
         for name, interval in (
             ("time", self.time_s),
             ("duration", self.durations_s),
+            ("rate", self.rates),
             ("offset", self.offsets),
         ):
             if interval is not None:
-                own = _text(*interval)
+                own = range_text(*interval)
                 filters[name] = _both(name, filters[name], own) if name in filters else own
         return filters
 
@@ -184,6 +219,9 @@ class View:
         """
         words = []
         for name, text in self.selecting().items():
+            if name == "per_byte":
+                words.append("--per-byte")
+                continue
             words += [
                 f"--{name} {shlex.quote(part)}" for part in (text.split("\n") if name == "file" else [text])
             ]
@@ -205,12 +243,14 @@ class View:
         return "\n".join(lines)
 
 
-def _text(low: float, high: float) -> str:
+def range_text(low: float, high: float) -> str:
     """Return an interval as filters have it; times have ns, which sums of numbers hide."""
     return "..".join(repr(end if isinstance(end, int) else round(end, 9)) for end in (low, high))
 
 
 def _literal(name: str, text: str) -> str:
+    if name == "per_byte":
+        return "True"
     return repr(text.split("\n")) if name == "file" and "\n" in text else repr(text)
 
 
@@ -228,6 +268,10 @@ def _filters(query: Mapping[str, str], prefix: str) -> dict[str, str]:
         text = query.get(prefix + name, "").strip()
         if len(text) > _MOST_CHARACTERS * (_MOST_FILES if prefix and name == "file" else 1):
             raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
+        if name == "per_byte" and text not in ("", PER_BYTE):
+            raise EnsioError(
+                f'"{text[:20]}" of the link is not a value of per_byte: write per_byte={PER_BYTE}'
+            )
         if text:
             filters[name] = text
     return filters
@@ -278,6 +322,9 @@ def _both(name: str, filtered: str, marked: str) -> str:
             parse_list(filtered, parse_offsets), parse_list(marked, parse_offsets), inclusive=True
         )
         return ",".join(f"{low}..{high + 1}" for low, high in places)
+    if name == "rate":
+        rates = _within(parse_list(filtered, parse_rates), parse_list(marked, parse_rates), inclusive=False)
+        return ",".join(f"{low}..{high}" for low, high in rates)
     if name in ("rank", "phase", "ordinal"):
         parse = partial(parse_numbers, name)
         ranges = _within(parse_list(filtered, parse), parse_list(marked, parse), inclusive=True)

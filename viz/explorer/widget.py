@@ -16,6 +16,7 @@ from bokeh.document.events import DocumentChangedEvent, DocumentPatchedEvent
 from bokeh.protocol import Protocol
 from bokeh.resources import Resources
 
+from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.value import ExplorerValue
@@ -40,7 +41,7 @@ class ExplorerWidget(ExplorerValue, anywidget.AnyWidget):
     for the document as it is now, and for the parts of BokehJS that it lacks: no other request is made.
     """
 
-    _esm = files("ensembles.viz.explorer").joinpath("widget.js").read_text(encoding="utf-8")
+    _esm = files("ensembles.viz.explorer").joinpath("widget.js").read_text(encoding="utf-8") + keys_program()
     _bokeh = traitlets.Unicode(bokeh.__version__).tag(sync=True)
 
     def __init__(self, runs: Sequence[Shown], view: View) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
 from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
@@ -57,7 +58,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Backtest:
+class Backtest(Printed):
     """Coverage of the prediction intervals for the slowest of N calls.
 
     Attributes

@@ -19,13 +19,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import seconds_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import bin_edges_s
 
 
 @dataclass(frozen=True)
-class Equation1:
+class Equation1(Printed):
     """The slowest of N calls by Equation 1, in seconds.
 
     The central interval from `low_s` to `high_s` has the probability ``level``, if calls are independent and

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import (
     SLOW_CALLS,
@@ -46,7 +47,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(Printed):
     """Prediction of the slowest of N new calls.
 
     Attributes
@@ -424,7 +425,7 @@ class SlowestOfN:
         if self._by_phase or self._blocks:
             seen = count_text(len(self.sample.n), "phase") if self.sample.phases_known else "no phases"
             return f"{what} from {seen}: record more phases, or phases of {count_text(tasks, 'call')}"
-        return f"{what} from {self.sample.total:,} calls: record at least {_calls_for(tasks):,}"
+        return f"{what} from {self.sample.total:,} calls: record more, {_calls_for(tasks):,} at least"
 
     @cached_property
     def _differ(self) -> bool:

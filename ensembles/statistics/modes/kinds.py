@@ -18,6 +18,41 @@ _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
 
 
+def time_text(time_share: float | None) -> str:
+    """Return what some calls took of the time of all, in brackets; ``""`` if it is unknown.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.modes.kinds import time_text
+    >>> time_text(0.642)
+    ' (64 % of the time)'
+    """
+    return "" if time_share is None else f" ({share_text(time_share)} of the time)"
+
+
+def time_shares(sample: CountedDurations, bounds: np.ndarray) -> np.ndarray:
+    """Return what the calls of each cluster took of the time of all calls.
+
+    Parameters
+    ----------
+    sample : CountedDurations
+    bounds : ndarray of float64, shape (m + 1,)
+        Log times, in log s, between the clusters, and their ends.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Calls of a bin of durations are taken to last as long as its middle. The sum is 1.
+    """
+    edges_s = bin_edges_s()
+    middles_s = 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
+    before_s = np.append(0.0, np.cumsum(sample.counts * middles_s))
+    ends_s = np.interp(np.exp(bounds), edges_s, before_s)
+    ends_s[[0, -1]] = 0.0, before_s[-1]
+    shares: np.ndarray = np.diff(ends_s) / max(float(before_s[-1]), 1e-300)
+    return shares
+
+
 @dataclass(frozen=True)
 class Bump:
     """A cluster that few phases made, so that the next run may not show it: not a mode.
@@ -35,6 +70,8 @@ class Bump:
     peak_s, peak_share : float or None
         Duration near which these calls gather, within `PEAK_WIDTH`, and the share of all calls there. None:
         at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
+    time_share : float or None
+        Share of the time of all calls; None: unknown, as of times per MiB.
     """
 
     low_s: float
@@ -44,6 +81,7 @@ class Bump:
     effective_phases: float
     peak_s: float | None = None
     peak_share: float | None = None
+    time_share: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -51,9 +89,8 @@ class Bump:
 
     def __str__(self) -> str:
         what = (
-            f"cluster of few phases: {share_text(self.share, 1)} of the calls, from "
-            f"{seconds_text(self.low_s)} to "
-            f"{seconds_text(self.high_s)},"
+            f"cluster of few phases: {share_text(self.share, 1)} of the calls{time_text(self.time_share)}, "
+            f"from {seconds_text(self.low_s)} to {seconds_text(self.high_s)},"
         )
         if self.effective_phases < 1.5:
             alone = f"phase {self.phase} alone" if self.phase >= 0 else "calls outside of the phases alone"
@@ -136,6 +173,8 @@ class Spread:
         Share of the calls, and its confidence interval.
     shape : str
         ``even``, ``rising`` (uniform durations rise in log time) or ``falling``.
+    time_share : float or None
+        Share of the time of all calls; None: unknown, as of times per MiB.
     """
 
     low_s: float
@@ -144,6 +183,7 @@ class Spread:
     share_low: float
     share_high: float
     shape: str
+    time_share: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -151,8 +191,9 @@ class Spread:
 
     def __str__(self) -> str:
         return (
-            f"spread: {share_text(self.share, 1)} of the calls lie between {seconds_text(self.low_s)} and "
-            f"{seconds_text(self.high_s)} without a peak (their density in log time is {self.shape})"
+            f"spread: {share_text(self.share, 1)} of the calls{time_text(self.time_share)} lie between "
+            f"{seconds_text(self.low_s)} and {seconds_text(self.high_s)} without a peak (their density in "
+            f"log time is {self.shape})"
         )
 
 

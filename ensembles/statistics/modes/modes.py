@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.clusters import highs_and_lows
 from ensembles.statistics.modes.density import LEAST_CALLS, LEAST_SHARE, LogCells, places_of_shares
@@ -20,6 +21,8 @@ from ensembles.statistics.modes.kinds import (
     effective_phases,
     peak_of,
     shape_without_peak,
+    time_shares,
+    time_text,
 )
 from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
@@ -55,6 +58,8 @@ class Mode:
         Effective number of phases that made these calls; None: phases are unknown.
     from_s, to_s : float
         Range of these calls: from one antimode, or the shortest call, to the next, or the longest.
+    time_share : float or None
+        Share of these calls in the time of all calls; None: unknown, as of times per MiB.
     """
 
     t_s: float
@@ -69,6 +74,7 @@ class Mode:
     effective_phases: float | None = None
     from_s: float = 0.0
     to_s: float = 0.0
+    time_share: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -76,7 +82,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Modes:
+class Modes(Printed):
     """Modes of an ensemble, in the order of their durations.
 
     Each call is in one mode, bump or spread: their weights and shares add up to 1.
@@ -193,6 +199,16 @@ class Modes:
         places = [mode.t_s for mode in self.modes]
         return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
+    def without_times(self) -> Modes:
+        """Return the same modes without shares of the time, as of times per MiB, whose sums are not times."""
+        return replace(
+            self,
+            modes=tuple(replace(mode, time_share=None) for mode in self.modes),
+            bumps=tuple(replace(bump, time_share=None) for bump in self.bumps),
+            spread=tuple(replace(part, time_share=None) for part in self.spread),
+            far_calls=None,
+        )
+
     def __str__(self) -> str:
         if self.refused:
             return self.refused[0].upper() + self.refused[1:] + "."
@@ -200,7 +216,7 @@ class Modes:
         for mode in self.modes:
             lines.append(
                 f"  {seconds_text(mode.t_s)} ({seconds_text(mode.low_s)} to {seconds_text(mode.high_s)}), "
-                f"{share_text(mode.weight, 1)} of the calls"
+                f"{share_text(mode.weight, 1)} of the calls{time_text(mode.time_share)}"
             )
         further = (
             *self.bumps,
@@ -281,6 +297,7 @@ def fit_modes(
     spans, chance = highs_and_lows(cells)
     parts = measured(sample, cells, spans, level, seed, size)
     few = clusters_of_few_phases(sample, cells, spans)
+    times = time_shares(sample, parts.bounds).tolist()
     modes: list[Mode] = []
     bumps: list[Bump] = []
     spread: list[Spread] = []
@@ -289,15 +306,15 @@ def fit_modes(
         ends = parts.bounds[number], parts.bounds[number + 1]
         shape = shape_without_peak(cells, *ends, len(parts.place) == 1)
         if number in few:
-            bumps.append(_bump(parts, number, sample, cells))
+            bumps.append(replace(_bump(parts, number, sample, cells), time_share=times[number]))
         elif shape is not None:
             low_s, high_s = _range_s(sample, cells, *ends)
             share, least, most = map(float, parts.weight[number])
-            spread.append(Spread(low_s, high_s, share, least, most, shape))
+            spread.append(Spread(low_s, high_s, share, least, most, shape, times[number]))
         else:
             middle, width = parts.place[number, 0], parts.width[number, 0]
             shoulders += find_shoulders(cells, *ends, middle, width, len(modes))
-            modes.append(_mode(parts, number, sample, cells))
+            modes.append(replace(_mode(parts, number, sample, cells), time_share=times[number]))
     told_to_s = max((*(bump.high_s for bump in bumps), *(part.high_s for part in spread)), default=0.0)
     span = float(np.ptp(places_of_shares(cells, np.stack([cells.counts] * 2), n * _RANGE)))
     return Modes(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
 from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -96,7 +97,7 @@ ONE_PHASE = "there is one phase: intervals hold for calls of this phase, but not
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Printed):
     """Moments of an ensemble.
 
     Attributes

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.moments.moments import moment_notes
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -24,7 +25,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(Printed):
     """Quantiles of an ensemble.
 
     Attributes

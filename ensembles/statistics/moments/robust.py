@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
 from ensembles.statistics.moments.moments import L_MOMENTS, l_moments, moment_notes
 from ensembles.statistics.moments.quantiles import compute_quantiles, quantile_s
@@ -22,7 +23,7 @@ _STEPS = 60
 
 
 @dataclass(frozen=True)
-class Robust:
+class Robust(Printed):
     """Robust location, scale and shape of an ensemble.
 
     Attributes

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import seconds_text
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Printed):
     """A value with its confidence interval.
 
     Attributes

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, seconds_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes
 from ensembles.statistics.extremes.slowest_of_n import SlowestOfN, Tail, check_tasks
@@ -63,7 +64,7 @@ class SplitTime:
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Printed):
     """Predicted gain by splitting calls.
 
     Attributes

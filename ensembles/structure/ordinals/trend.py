@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.model.notebook_html import Printed
 from ensembles.model.units import share_text
 from ensembles.structure.ordinals.ramp_test import ramp_p
 
@@ -31,7 +32,7 @@ _JUMP = 1.5
 
 
 @dataclass(frozen=True)
-class Trend:
+class Trend(Printed):
     """Result of the test whether calls become slower with their ordinal.
 
     Attributes

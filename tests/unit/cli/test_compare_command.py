@@ -134,7 +134,9 @@ def test_one_slow_run_against_four_baselines_fails(runs):
     a = [runs[f"a{i}"] for i in range(4)]
     found = result(*a, "--with", runs["c0"])
     assert (found["op"], found["verdict"], found["direction"]) == ("write", "different", "slower")
-    assert ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%").returncode == 1
+    failed = ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%")
+    assert failed.returncode == 1
+    assert "ensio: failed: posix write is slower, × " in failed.stderr
     assert ensio(*a, "--with", runs["a4"], "--fail-on", "slower").returncode == 0
 
 
@@ -155,6 +157,24 @@ def test_every_kind_with_another_number_of_calls_is_in_the_headline(tmp_path):
     assert "a run, mean" in text
     assert "mean time a run" in text
     assert ", median difference " in " ".join(text.split())
+
+
+def test_larger_calls_that_take_longer_are_not_slower(tmp_path):
+    """A repair: 8 large writes instead of 512 small ones. Each takes longer, all together less."""
+    for name, (calls, size, factor) in {"small": (512, 4096, 1.0), "large": (8, 1 << 18, 20.0)}.items():
+        for number in range(3):
+            events = made_events(calls, seed=number)
+            events["call"] = NUMBER["write"]
+            events["requested"] = events["moved"] = size
+            events["start"] = 10**9 + 10**8 * np.arange(calls)
+            spread = np.random.default_rng(number).uniform(0.9, 1.1, calls)
+            events["duration"] = np.rint(1e5 * factor * spread)
+            spool(tmp_path / f"{name}{number}" / "0.spool", [events], files={1: "/data/a"}, rank=0)
+    groups = [[tmp_path / f"{name}{number}" for number in range(3)] for name in ("small", "large")]
+    gate = "--fail-on", "slower=10%"
+    done = ensio(*groups[0], "--with", *groups[1], *gate)
+    assert done.returncode == 0, done.stderr
+    assert "in both groups: a run is the same as itself" in ensio(groups[0][0], groups[0][0]).stderr
 
 
 def write_few_calls(path, seed, factor):

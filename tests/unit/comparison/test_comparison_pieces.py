@@ -42,6 +42,19 @@ def test_rank_tests_are_those_of_scipy():
     assert rank_test([np.ones(4), np.ones(5)]) == 1.0
 
 
+def test_rank_tests_of_few_values_with_ties_are_exact():
+    """Three zeros are ties: by the normal distribution p would be 0.064, below what 3 + 3 runs can show."""
+    assert rank_test([np.array([3.0, 1.0, 2.0]), np.zeros(3)]) == pytest.approx(0.1)
+    rng = np.random.default_rng(9)
+    a, b = rng.integers(0, 4, 6).astype(float), rng.integers(1, 6, 5).astype(float)
+
+    def mean_rank(x, y):
+        return scipy.stats.rankdata(np.append(x, y))[: len(x)].mean()
+
+    expected = scipy.stats.permutation_test((a, b), mean_rank, n_resamples=np.inf, vectorized=False).pvalue
+    assert rank_test([a, b]) == pytest.approx(expected)
+
+
 def test_rank_test_of_one_value_each_says_nothing():
     one = np.array([1.0]), np.array([2.0])
     assert rank_test(one) == scipy.stats.mannwhitneyu(*one).pvalue == 1.0

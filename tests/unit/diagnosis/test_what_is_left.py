@@ -37,7 +37,7 @@ def test_waiting_for_a_task_that_computes_is_told_without_a_finding(waiting: en.
     assert found.unexplained_s > 0.4 * STEPS * 0.15
     for text in (screen_text(found), diagnosis_text(found)):
         words = " ".join(text.split())
-        assert "waiting that no finding explains: " in words
+        assert "waiting for tasks that are late again and again" in words
         assert "rank 1 is late because it was 1.20 s outside of I/O calls" in words
     late = found.to_json()["late_outside"]
     assert late["rank"] == 1

@@ -123,6 +123,20 @@ def test_calls_with_more_time_than_those_taken_are_named(tmp_path: Path) -> None
     assert note.startswith("taken are 40 writes of 1.00 MiB")
 
 
+def test_a_size_with_more_time_is_named_by_filters_that_choose_it(tmp_path: Path) -> None:
+    """The filters of the function would lead back to the size that moved most bytes."""
+    calls = [("pwrite", 0.01 * i, 1e-4, 1 << 20) for i in range(20)]
+    calls += [("pwrite", 0.3 + 0.02 * i, 1e-2, 54 << 10) for i in range(30)]
+    run = run_of(tmp_path / "run", [calls, calls])
+    (note,) = run.ensemble(op="write", layer="posix").notes
+    assert note.endswith("Most time is in 60 x pwrite, 99.3 %: --layer posix --op write --size 54KiB")
+    assert run.ensemble(op="write", layer="posix", size="54KiB").n == 60
+    # A report shows the size that took the time, not that with the bytes.
+    page = Path(run.path) / "report.html"
+    viz.write_report(run, page)
+    assert "taken are 60 writes of 54.0 KiB (posix)" in page.read_text()
+
+
 def test_filters_that_choose_one_kind_leave_nothing_out(mixed: en.Run) -> None:
     _, notes = main_group.main_group(mixed, Selection.parse(op="read").for_run(mixed))
     assert notes == []

@@ -31,6 +31,11 @@ def test_tables_are_those_of_tabulate(rows: list[list[str]]) -> None:
     assert table_text(headers, rows[1:]) == expected
 
 
+def test_lines_of_headers_are_above_their_column() -> None:
+    lines = table_text(["run", "A1\nand 2 more"], [["span", "2.73 s"]]).split("\n")
+    assert lines == ["              A1", "run   and 2 more", "----  ----------", "span      2.73 s"]
+
+
 def test_the_first_that_fits_is_taken_and_no_further_one_made() -> None:
     def tables():
         yield "x" * 81

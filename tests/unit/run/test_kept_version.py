@@ -49,7 +49,7 @@ from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.layer_traffic import LayerTraffic
 from ensembles.summaries.layers import LayerTimes
-from ensembles.summaries.longest_calls import OutlinedCalls
+from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.open_time import OpenTime
 from ensembles.summaries.phasecounts import CountsOfSeveral, PhaseCounts
@@ -118,6 +118,7 @@ MADE = {
     CollectiveTime: CollectiveTime,
     CountsOfSeveral: lambda: CountsOfSeveral([PhaseCounts(CUTS), PhaseCounts(CUTS, keep_odd=True)]),
     CriticalIo: partial(CriticalIo, PHASES),
+    DiagramCalls: partial(DiagramCalls, 20, CALLS, FILES),
     DurationCube: partial(DurationCube, RANKS, (0, 600_000_000), np.arange(300)),
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
@@ -134,7 +135,6 @@ MADE = {
     OpenTime: OpenTime,
     Operations: Operations,
     OrdinalSummary: partial(OrdinalSummary, "write", Selection(), Selection(), False, None, False),
-    OutlinedCalls: partial(OutlinedCalls, 20, CALLS, FILES),
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
     RankTable: partial(RankTable, CALLS),

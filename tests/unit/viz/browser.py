@@ -63,7 +63,10 @@ class Report:
         # Pictures below the window are drawn later; a page of a single figure has no such mark.
         page.set_default_timeout(180_000)  # a busy machine draws slowly
         page.wait_for_function("() => (document.documentElement.dataset.drawing ?? 'done') === 'done'")
-        page.wait_for_function("() => window.Bokeh && Bokeh.documents.length > 0")
+        # The report of a run without calls has a sentence and no picture.
+        page.wait_for_function(
+            "() => window.Bokeh && (Bokeh.documents.length || document.querySelector('#missing'))"
+        )
         page.wait_for_function("() => Bokeh.documents.every((d) => d.is_idle)")
 
     def _on_console(self, message) -> None:

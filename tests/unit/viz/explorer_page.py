@@ -28,12 +28,20 @@ IS_COMPLETE = """
 """
 
 
+class Link(str):
+    """A link to a page, with the process that answers it."""
+
+    server: subprocess.Popen
+
+
 @contextlib.contextmanager
 def serving(arguments: list[str]):
     command = [sys.executable, "-m", "ensembles.cli.main", "serve", *arguments]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        yield server.stdout.readline().strip()
+        link = Link(server.stdout.readline().strip())
+        link.server = server
+        yield link
     finally:
         server.terminate()
         server.communicate(timeout=60)

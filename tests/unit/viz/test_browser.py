@@ -207,6 +207,33 @@ def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     assert report.problems == []
 
 
+def test_a_zoom_shows_single_calls_with_their_boxes(open_report, four_tasks: Path, many_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    drawn = "model.renderers.find((r) => r.name == 'zoomed_calls').data_source.data"
+    shown = f"[{drawn}.left, {drawn}.right, model.renderers[0].visible, model.title.text]"
+    whole = report.property_of("trace_diagram", shown)
+    assert whole[:3] == [[], [], True]
+    report.property_of("trace_diagram", "model.x_range.setv({start: 1.25, end: 3.5}) && 0")
+    left, right, image, title = report.property_of("trace_diagram", shown)
+    assert (left, right, image) == ([1.0, 3.0], [2.0, 5.0], False)
+    words = "Trace diagram of 4 tasks: 2 calls in view, each a rectangle; blank: no recorded call"
+    assert title.replace("\n", " ") == words
+    assert report.hover_text("trace_diagram", 3.25, 1) == (
+        "call: pread task: rank 1 file: /scratch/data.out offset: none size: 4.00 MiB (4,194,304 B) "
+        "start: 3.000000000 s duration: 2.00 s"
+    )
+    report.property_of("trace_diagram", "model.reset.emit() ?? 0")
+    report.property_of("trace_diagram", "model.x_range.reset() ?? 0")
+    assert report.property_of("trace_diagram", shown) == whole
+    report = open_report(many_tasks)  # 36,000 calls: the longest are in the page
+    report.property_of("trace_diagram", "model.y_range.setv({start: 1600, end: 1400}) && 0")
+    left, right, image, title = report.property_of("trace_diagram", shown)
+    assert 0 < len(left) <= 2000
+    assert image
+    assert f"rectangles: {len(left)} of the 8,000 longest calls" in title.replace("\n", " ")
+    assert report.problems == []
+
+
 def test_many_tasks_share_rows_and_zooming_in_shows_the_finer_image(open_report, many_tasks: Path) -> None:
     report = open_report(many_tasks)
     # 3,000 tasks are 3 in each of 1,000 rows; the coarse image joins two rows.

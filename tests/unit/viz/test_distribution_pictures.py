@@ -95,6 +95,11 @@ def test_cdf_of_a_run_agrees_with_its_durations(run) -> None:
     for at_s, part in zip(time_s[1:], share[1:], strict=True):
         assert np.mean(reads.duration * 1e-9 <= at_s * (1 + 1e-9)) == part
     assert len(curves(viz.cdf([reads, run.select(op="write")]))) == 2
+    # Of many durations that differ much, bins are drawn, whose values have another mean.
+    durations_s = np.concatenate([np.full(3000, 6e-6), np.geomspace(1e-3, 40, 3000)])
+    ((time_s, share),) = curves(viz.cdf(ensembles.Ensemble(durations_s))).values()
+    assert time_s[0] > 5e-6
+    np.testing.assert_allclose(np.searchsorted(durations_s, time_s[1:], "right") / 6000, share[1:], atol=1e-3)
 
 
 def test_cdf_refuses_mixed_units(run) -> None:

@@ -287,7 +287,7 @@ def test_calls_that_are_no_mode_are_drawn_with_the_reason() -> None:
     (bump,) = found.bumps
     fig = viz.modes(ensemble)
     data = glyph(fig, "rejected").data_source.data
-    assert data["text"] == ["no mode, 5.0 %"]
+    assert data["text"] == ["no mode, 5.0 % (73 % of the time)"]
     assert bump.low_s <= data["t"][0] <= bump.high_s
     assert (data["low"][0], data["high"][0]) == (bump.low_s, bump.high_s)
     (why,) = data["why"]

@@ -251,6 +251,13 @@ MODE = """() => {
 }"""
 
 
+FOCUS_ON_TRACE = """() => {
+    const [view] = Bokeh.index.query((each) => each.model.name === "explorer_trace");
+    view.el.focus();
+}"""
+IS_ZOOMED = "Bokeh.documents[0].get_model_by_name('field_shown-time').value !== ''"
+
+
 def entry_by_tab(page, name: str) -> None:
     """Go on by the tabulator key until a button of a legend has the focus."""
     for _ in range(60):
@@ -287,6 +294,16 @@ def legends_answer(lab: Lab, cell: int, figure: str) -> None:
     page.wait_for_function(f"() => ({visible})() < {whole}", timeout=60_000)
     page.keyboard.press(" ")
     page.wait_for_function(f"() => ({visible})() === {whole}", timeout=60_000)
+    if cell == 0:  # a picture of the explorer has the focus: arrows and 0 are not Jupyter's then
+        page.evaluate(FOCUS_ON_TRACE)
+        for key in ("+", "ArrowDown", "0", "0", "+"):
+            page.keyboard.press(key)
+        page.wait_for_function("() => jupyterapp.shell.currentWidget && " + IS_ZOOMED, timeout=60_000)
+        assert page.evaluate(MODE) == mode
+        assert page.locator(".jp-Dialog").count() == 0
+        page.keyboard.press("0")
+        page.wait_for_function(f"() => !({IS_ZOOMED})", timeout=60_000)
+        entry_by_tab(page, "show or hide write")
     # Jupyter neither edits the cell nor runs it.
     assert page.evaluate(MODE) == mode
     assert page.evaluate(FOCUSED) == "show or hide write"

@@ -20,6 +20,7 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.viz.explorer.page import Explorer, add_explorer
+from ensembles.viz.explorer.sentences import ensemble_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.summed import RankSums, table_of
 from ensembles.viz.explorer.view import View
@@ -56,6 +57,8 @@ VIEWS = [
     View(filters={"rank": "0-1", "time": "0.2.."}, time_s=(0.0, 0.6), ranks=(1, 2)),
     View(filters={"call": "open,pwrite"}, durations_s=(0.015, 0.1)),
     View(filters={"duration": "15ms..,1us..2us"}, durations_s=(0.0, 0.1)),
+    View(filters={"per_byte": "yes"}, rates=(2 << 20, 60 << 20)),
+    View(filters={"rate": "3MiB..,1000..2MiB"}, rates=(1 << 20, 60 << 20)),
     View(filters={"file": "/scratch/*", "size": "1MiB", "ordinal": "1"}, ranks=(0, 0)),
 ]
 
@@ -95,6 +98,41 @@ def test_times_are_copied_without_the_noise_of_sums() -> None:
     assert "--time 0.3..0.357563457 --offset 0..1048576" in view.command("run")
     assert "time='0.3..0.357563457'" in view.python("run")
     assert View.from_query(dict(parse_qsl(view.query()))).time_s == (0.3, 0.357563457)
+
+
+def test_a_range_of_seconds_per_mib_marks_calls_by_their_rate(shown: Shown) -> None:
+    document, explorer = explore(shown, "per_byte=yes")
+    assert explorer._panels[0].calls.count == 4  # without those that opened files
+    histogram = document.select_one({"name": "explorer_histogram"})
+    assert str(histogram.below[0].axis_label).startswith("duration per MiB")
+    assert histogram.above[0].axis_label == "rate of a call (MiB/s)"
+    reads = explorer._panels[0].durations._all["read"].data
+    assert reads["left"][0] <= 1.0 <= reads["right"][0]  # 512 KiB in 0.5 s
+    histogram._trigger_event(SelectionGeometry(histogram, geometry(0.4, 1.25, 1, 10), final=True))
+    assert explorer.view.rates == (838860, 2621440)
+    slowest = document.select_one({"name": "slowest"}).source.data
+    assert slowest["call"] == ["pwrite", "pread"]
+    command, python = (document.select_one({"name": "texts"}).data[name][0] for name in ("command", "python"))
+    assert command.endswith("--per-byte --rate 838860..2621440")
+    assert python.endswith(".select(per_byte=True, rate='838860..2621440')")
+    box = explorer._panels[0].durations._box
+    assert (box.visible, box.left, round(box.right, 5)) == (True, 0.4, 1.25)
+    panel = explorer._panels[0]
+    assert ensemble_of(panel.shown, panel.of_marked, explorer.view).per == "MiB"
+    marked = explorer._panels[0].durations._marked
+    explorer.look(explorer.view.marking(ranks=(2, 2)))
+    assert {name: source.data["top"] for name, source in marked.items() if len(source.data["top"])} == {
+        "write": [1]
+    }
+    explorer.look(View())
+    histogram = document.select_one({"name": "explorer_histogram"})
+    assert str(histogram.below[0].axis_label).startswith("call duration")
+
+
+def test_a_link_with_another_value_per_byte_is_refused(shown: Shown) -> None:
+    document, explorer = explore(shown, "per_byte=1")
+    assert "write per_byte=yes" in document.select_one({"name": "message"}).text
+    assert explorer.view == View()
 
 
 def test_a_range_of_durations_marks_who_and_when(shown: Shown) -> None:
@@ -237,6 +275,9 @@ def test_a_finding_marks_the_calls_that_its_filters_select(strided: Shown) -> No
     names: dict = {}
     exec(explorer.view.python(strided.run.path), names)
     assert same(strided.marked(explorer.view), names["calls"])
+    finding = ensembles.diagnose(strided.run).findings[0]
+    said = html.unescape(document.select_one({"name": "found"}).text)
+    assert f"Where: {where}. Advice: {finding.advice}." in said
     # The row stays chosen, until something else is marked.
     assert document.select_one({"name": "findings"}).source.selected.indices == [0]
     choose(document, "phases", 1)
@@ -490,13 +531,13 @@ def test_rates_are_those_of_the_marked_calls_over_all(shown: Shown) -> None:
     _document, explorer = explore(shown)
     rates = explorer._panels[0].rates
     whole = areas(rates.source, 0, 2)
-    assert whole["write"] * unit_of(rates.figure) == pytest.approx(3 << 20)
-    assert whole["read"] * unit_of(rates.figure) == pytest.approx(1 << 19)
+    assert whole["write"] * unit_of(rates.figures["write"]) == pytest.approx(3 << 20)
+    assert whole["read"] * unit_of(rates.figures["read"]) == pytest.approx(1 << 19)
     assert np.isnan(whole["marked_write"])
     explorer.look(View(ranks=(1, 2)))
     some = areas(rates.source, 0, 2)
-    assert some["marked_write"] * unit_of(rates.figure) == pytest.approx(1 << 20)
-    assert some["write"] * unit_of(rates.figure) == pytest.approx(3 << 20)
+    assert some["marked_write"] * unit_of(rates.figures["write"]) == pytest.approx(1 << 20)
+    assert some["write"] * unit_of(rates.figures["write"]) == pytest.approx(3 << 20)
     assert some["marked_read"] == some["read"]
     marked, pale = (rates.source.data[name] for name in ("marked_write", "write"))
     assert (marked <= pale * (1 + 1e-12)).all()
@@ -504,6 +545,29 @@ def test_rates_are_those_of_the_marked_calls_over_all(shown: Shown) -> None:
     assert legend["write"] == "write: 1.00 MiB marked of 3.00 MiB"
     explorer.look(View())
     assert np.isnan(rates.source.data["marked_write"]).all()
+
+
+def test_small_reads_are_seen_under_large_writes_of_each_run(tmp_path: Path) -> None:
+    fast = [[("pwrite", 0.0, 0.01, 1 << 30), ("pread", 0.02, 0.5, 4096)], [("pwrite", 0.0, 0.02, 1 << 30)]]
+    runs = [
+        Shown(run_of(tmp_path / "one", fast)),
+        Shown(run_of(tmp_path / "two", [[("pread", 0.0, 0.25, 4096)]])),
+    ]
+    explorer = add_explorer(Document(), runs, {"beside": "1"})
+    rates = explorer._panels[0].rates
+    assert [unit_of(fig) for fig in rates.figures.values()] == [1 << 30, 1 << 10]
+    assert rates.source.data["write"].max() == pytest.approx(150, rel=0.01)  # GiB/s: 100 and 50
+    assert rates.source.data["read"].max() == pytest.approx(8, rel=0.01)  # KiB/s
+    scaled_to = [set(fig.y_range.renderers) for fig in rates.figures.values()]
+    assert not scaled_to[0] & scaled_to[1]
+    drawn = {
+        fig.name: " ".join(fig.title.text.split())
+        for fig in explorer._pictures.children
+        if "rates" in fig.name
+    }
+    assert list(drawn) == ["explorer_rates", "explorer_rates_read", "explorer_rates_beside"]
+    assert drawn["explorer_rates_read"].startswith("Read rate of all tasks of ")
+    assert drawn["explorer_rates_beside"].startswith("Read rate of all tasks of ")
 
 
 def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
@@ -514,14 +578,14 @@ def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
     explorer.look(View(zoom_s=(0.299, 0.301), ranks=(2, 2)))
     assert np.diff(rates.source.data["left"]).max() < width / 64
     found = areas(rates.source, 0.299, 0.301)
-    scale = unit_of(rates.figure) / (1 << 20)
+    scale = unit_of(rates.figures["write"]) / (1 << 20)
     assert found["write"] * scale == pytest.approx(0.002 / 0.5 + 0.001 / 0.02, rel=1e-5)
     assert found["marked_write"] * scale == pytest.approx(0.001 / 0.02, rel=1e-5)
-    assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in view"
+    assert rates._items["write"].label.value == "write: 51.2 KiB marked of 55.3 KiB in this time"
 
 
 def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(shown: Shown) -> None:
-    document, whole = Document(), explore(shown)[1]
+    document, whole = Document(), explore(shown, "op=write")[1]
     explorer = add_explorer(document, [shown], {}, in_stages=True)
     names = [fig.name for fig in explorer._pictures.children]
     assert names == ["explorer_trace"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from bokeh.document import Document
+from bokeh.events import ButtonClick
+from bokeh.models import Plot
 
 import ensembles as en
 from ensembles.run.collect import collect
@@ -16,7 +19,8 @@ from ensembles.summaries.histogram import coarse_bins
 from ensembles.summaries.raster import CLASSES, class_of_calls
 from ensembles.viz.explorer import large
 from ensembles.viz.explorer.large import LargeRun
-from ensembles.viz.explorer.page import add_explorer, shown_run
+from ensembles.viz.explorer.page import add_explorer
+from ensembles.viz.explorer.runs import shown_run
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.summed import FileBytes
 from ensembles.viz.explorer.view import View
@@ -24,6 +28,7 @@ from ensembles.viz.single_calls import Window
 from ensembles.workloads.synthetic import synthetic_run
 
 TASKS, EVENTS = 6, 9_000
+RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +67,15 @@ def some_views(held: Shown) -> dict[str, View]:
         "phase": View(marks={"phase": "2"}),
         "call index": View(marks={"op": "read", "ordinal": "3-9"}),
         "rank": View(filters={"rank": "5"}),
+        "per MiB": View(filters={"per_byte": "yes", "rank": "1-4"}),
+        "rates": View(filters={"per_byte": "yes"}, rates=_middle_rates(held)),
     }
+
+
+def _middle_rates(held: Shown) -> tuple[int, int]:
+    moving = held.events[held.events.moved > 0]
+    low, high = np.quantile(moving.moved * 1e9 / moving.duration, [0.3, 0.8])
+    return int(low), int(high)
 
 
 NAMES = ("all", "durations", "rectangle", "both", "offsets", "filtered", "marked in filtered", "phase")
@@ -81,7 +94,16 @@ def times_by_class(calls) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", [*NAMES, "call index", "rank"])
+def test_seconds_per_mib_are_counted_in_the_bins_of_durations(held: Shown) -> None:
+    view = View(filters={"per_byte": "yes", "op": "write"})
+    events = held.filtered(view)
+    per_mib_s = events.duration * 1e-9 / (events.moved / (1 << 20))
+    ((edges_s, counts),) = held.calls(view).durations(True).values()
+    assert counts.sum() == len(events) > 0
+    np.testing.assert_array_equal(counts, np.histogram(np.rint(per_mib_s * 1e9) * 1e-9, edges_s - 5e-10)[0])
+
+
+@pytest.mark.parametrize("name", [*NAMES, "call index", "rank", "per MiB", "rates"])
 def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: LargeRun, name: str) -> None:
     view = some_views(held)[name]
     expected, found = shown_by(held, view), shown_by(summed, view)
@@ -90,10 +112,12 @@ def test_a_run_that_is_not_held_shows_the_same(held: Shown, summed: LargeRun, na
     assert found.count == expected.count > 0
     assert found.ranks == expected.ranks
     assert times_by_class(found) == times_by_class(expected)
-    for key, (edges, counts) in expected.durations().items():
-        np.testing.assert_array_equal(found.durations()[key][0], edges)
-        np.testing.assert_array_equal(found.durations()[key][1], counts)
-    assert set(found.durations()) == set(expected.durations())
+    for per_mib in {False, view.per_byte}:
+        counted = found.durations(per_mib)
+        for key, (edges, counts) in expected.durations(per_mib).items():
+            np.testing.assert_array_equal(counted[key][0], edges)
+            np.testing.assert_array_equal(counted[key][1], counts)
+        assert set(counted) == set(expected.durations(per_mib))
     for table in ("by_rank", "slowest"):
         mine, others = getattr(found, table)(), getattr(expected, table)()
         assert list(mine) == list(others)
@@ -214,7 +238,21 @@ def test_a_page_shows_what_has_been_read(trace: Path, held: Shown) -> None:
     explorer._fill_causes()
     shown.wait()
     explorer.renew()
-    assert len(document.select_one({"name": "phases"}).source.data["phase"]) == len(held.causes.phases)
+    # Of the run first, then of the calls that the filter selects.
+    assert "being read" in document.select_one({"name": "reasons"}).text
+    shown.wait()
+    explorer.renew()
+    reads = held.structure(View(filters={"op": "read"}))
+    phases = document.select_one({"name": "phases"}).source.data
+    assert phases["calls"] == [phase.calls for phase in reads.phases]
+    assert 0 < sum(phases["calls"]) < sum(phase.calls for phase in held.causes.structure.phases)
+    indices = document.select_one({"name": "ordinals"}).source.data
+    assert indices["calls"] == [each.n for each in reads.ordinals.totals]
+    explorer.look(View(filters={"rank": "5000"}))
+    shown.wait()
+    explorer.renew()
+    assert f"the run has calls of ranks 0 to {TASKS - 1}" in found.text
+    assert document.select_one({"name": "phases"}).source.data["calls"] == []
 
 
 def test_a_cube_counts_each_call_and_its_time() -> None:
@@ -265,7 +303,7 @@ def test_a_cube_counts_each_call_and_its_time() -> None:
 
 def test_runs_that_cannot_be_summed_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthetic_run(tmp_path / "run", 8, 100, seed=1)
-    monkeypatch.setattr("ensembles.viz.explorer.page.MOST_EVENTS", 300)
+    monkeypatch.setattr("ensembles.viz.explorer.runs.MOST_EVENTS", 300)
     monkeypatch.setattr(Shown.__init__, "__defaults__", (300,))
     shown = shown_run(en.open(tmp_path / "run"))
     assert not isinstance(shown, LargeRun)
@@ -273,3 +311,64 @@ def test_runs_that_cannot_be_summed_say_what_to_do(tmp_path: Path, monkeypatch: 
     assert f"ensio collect {tmp_path / 'run'}" in shown.notes[0]
     collect(str(tmp_path / "run"), str(tmp_path / "run.h5"))
     assert isinstance(shown_run(en.open(tmp_path / "run.h5"), in_background=False), LargeRun)
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run of h5py: most calls of POSIX are inside calls of HDF5, and some are not."""
+    folder = tmp_path_factory.mktemp("layered")
+    with tarfile.open(RUNS / "h5py.tar.xz") as archive:
+        archive.extractall(folder)
+    collect(str(folder / "h5py"), str(folder / "run.h5"))
+    return folder / "run.h5"
+
+
+def test_a_filter_by_layer_draws_the_calls_of_the_command(layered: Path) -> None:
+    shown = LargeRun(en.open(layered), in_background=False)
+    events = shown.run.select(layer="posix")
+    assert 0 < np.count_nonzero(events.depth) < len(events)
+    classes = class_of_calls(events.calls)[events.call]
+
+    def time_ns(parts: np.ndarray) -> dict[str, int]:
+        """Time by class: no call of POSIX is inside another one of POSIX."""
+        sums = np.bincount(classes, parts, len(CLASSES)).astype(int).tolist()
+        return {name: time for name, time in zip(CLASSES, sums, strict=True) if time}
+
+    calls = shown.calls(View(filters={"layer": "posix"}))
+    assert calls.count == len(events)
+    assert times_by_class(calls) == time_ns(events.duration)
+    low, high = (int(place) for place in np.quantile(events.start, [0.3, 0.9]))
+    raster, _ = calls.window(Window(low, high, 0, 0))
+    parts = np.clip(np.minimum(events.end, high) - np.maximum(events.start, low), 0, None)
+    assert dict(zip(CLASSES, raster.time_ns.sum(axis=(1, 2)).tolist(), strict=True)).items() >= (
+        time_ns(parts).items()
+    )
+    # A window inside of one that was read is cut from its calls.
+    raster, _ = calls.window(Window(low + 1, high - 1, 0, 0))
+    parts = np.clip(np.minimum(events.end, high - 1) - np.maximum(events.start, low + 1), 0, None)
+    assert raster.time_ns.sum() == parts.sum()
+
+
+def test_layers_of_too_many_calls_are_drawn_after_a_zoom(
+    layered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = LargeRun(en.open(layered), in_background=False)
+    monkeypatch.setattr(large, "MOST_EVENTS", 150)
+    document = Document()
+    explorer = add_explorer(document, [shown], {})
+
+    def click(name: str) -> str:
+        button = document.select_one({"name": f"draw_{name}"})
+        button._trigger_event(ButtonClick(button))
+        return document.select_one({"name": "about_more"}).text
+
+    assert "these calls are more than 150" in click("by_layer")
+    assert "zoom in, or mark fewer" in click("targets")
+    low, high = np.quantile(held_starts := shown.run.events.start * 1e-9, [0.5, 0.8]).round(9).tolist()
+    assert 0 < np.count_nonzero((held_starts >= low) & (held_starts < high)) < 150
+    explorer.look(View(zoom_s=(low, high)))
+    events = shown.run.events
+    inside = np.count_nonzero((events.start < high * 1e9) & (events.end > low * 1e9))
+    assert f"Of {inside} shown calls in view:" in click("by_layer")
+    assert document.select_one({"name": "more_pictures"}).children[0].select({"type": Plot})
+    assert "zoom in" not in click("targets")  # which says that no layout is known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def test_a_page_of_the_first_view_is_made_ahead_and_given_once(tmp_path: Path) -
         other, _ = server._made({"token": "x"})
         assert other is not ready[0]
         assert other.view == ready[0].view
+        server._answered = time.monotonic() + 60
         server._prepare()  # too early
         assert not server._is_preparing
         server._answered = -servers._IDLE_S

@@ -148,20 +148,93 @@ def test_what_is_in_view_is_told_beside_what_is_selected(shown: Shown) -> None:
     assert "6 calls are shown" in text_of(document, "found")
 
 
+def test_a_mark_says_how_much_time_it_is_and_rates_what_a_value_is_the_mean_of(
+    shown: Shown, waiting: Shown
+) -> None:
+    document, explorer = explore(shown)
+    assert "They take 370 ms." in text_of(document, "found")
+    explorer.look(View(ranks=(1, 1), durations_s=(0.15, 1.0)))
+    assert "They take 300 ms, 81 % of the time in I/O calls." in text_of(document, "found")
+    events = waiting.run.select()
+    is_io = np.array([call.layer != "mpisync" for call in events.calls])[events.call]
+    io_s = seconds_text(events.duration[is_io & (events.depth == 0)].sum() * 1e-9)
+    said = text_of(explore(waiting)[0], "found")
+    assert f"Those that are I/O take {io_s}. {(~is_io).sum():,} calls wait for other tasks." in said
+    fig = explorer._panels[0].rates.figures["write"]
+    width_s = np.diff(explorer._panels[0].rates.source.data["left"])[0]
+    assert " ".join(fig.title.text.split()).endswith(f", mean of each {seconds_text(width_s)}")
+
+
+def test_offsets_are_those_of_a_file_in_which_marked_calls_are(tmp_path: Path) -> None:
+    tasks = [
+        [("pwrite", 0.0, 0.1, MIB, 0, 1), ("pwrite", 0.2, 0.1, 1024, 0, 2), ("fsync", 0.4, 0.1, 0, -1, 2)]
+    ]
+    _, explorer = explore(Shown(run_of(tmp_path / "run", tasks, path=("/a", "/b"))))
+
+    def title() -> str:
+        (fig,) = (each for each in explorer._pictures.children if each.name == "explorer_offsets")
+        assert fig is explorer._panels[0].offsets.figure
+        return " ".join(fig.title.text.split())
+
+    assert title() == "Offsets in /a: drag to mark calls"
+    explorer.look(View(time_s=(0.15, 0.35)))
+    assert title() == "Offsets in /b: drag to mark calls"
+    explorer.look(View(marks={"op": "sync"}, what="syncs"))
+    assert title() == "Offsets in /b: no marked call moves bytes here"
+    explorer.look(View())
+    assert title() == "Offsets in /a: drag to mark calls"
+
+
+def test_a_row_is_chosen_only_while_it_is_the_same(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    slowest = document.select_one({"name": "slowest"}).source
+    slowest.selected.indices = [0]
+    explorer.look(View())
+    assert slowest.selected.indices == [0]
+    explorer.look(View(ranks=(1, 1)))
+    assert slowest.selected.indices == []
+
+
 def test_filters_that_match_nothing_say_what_the_run_has(shown: Shown) -> None:
     document, _ = explore(shown, "op=write&rank=9")
     assert "No call is shown: no call of" in text_of(document, "found")
     assert "the run has calls of ranks 0 to 1" in text_of(document, "found")
+    # Also above the pictures, which are empty.
+    assert "the run has calls of ranks 0 to 1" in text_of(document, "message")
 
 
-def test_tables_of_the_whole_run_say_that_filters_do_not_change_them(shown: Shown) -> None:
+@pytest.mark.parametrize("filters", [{}, {"op": "write"}, {"rank": "1"}, {"phase": "1", "op": "open"}])
+def test_phases_and_call_indices_are_those_of_the_commands_with_the_filters(
+    shown: Shown, filters: dict[str, str], capsys
+) -> None:
     document, explorer = explore(shown)
-    headings = [each.text for each in document.select({"type": Div}) if "Choose a finding" in each.text]
-    assert "whole run" not in headings[0]
-    explorer.look(View(filters={"op": "write"}))
-    assert "of the whole run, whatever the filters" in explorer._causes_heading.text
+    explorer.look(View(filters=filters))
+    options = [word for name, text in filters.items() for word in (f"--{name}", text)]
+
+    def rows(command: str) -> list[dict]:
+        assert main([command, shown.run.path, *options, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)[command]
+
+    phases = document.select_one({"name": "phases"}).source.data
+    for field, key in (("calls", "calls"), ("start_s", "start_s"), ("time_s", "time_s")):
+        assert phases[field] == [phase[key] for phase in rows("phases")]
+    indices = document.select_one({"name": "ordinals"}).source.data
+    assert indices["calls"] == [row["n"] for row in rows("ordinals")]
+    assert indices["median_s"] == [row["median_s"] for row in rows("ordinals")]
+    assert ("of the calls that the filters select" in explorer._causes_heading.text) == bool(filters)
+    # A row marks its calls among those of the filters.
+    document.select_one({"name": "ordinals"}).source.selected.indices = [0]
+    assert len(shown.marked(explorer.view)) == indices["calls"][0]
+
+
+def test_without_a_call_there_are_no_phases(shown: Shown) -> None:
+    document, explorer = explore(shown)
+    explorer.look(View(filters={"op": "open", "time": "5.."}))
+    assert document.select_one({"name": "phases"}).source.data["calls"] == []
+    assert document.select_one({"name": "ordinals"}).source.data["calls"] == []
+    assert "The filters select no call of a phase." in text_of(document, "reasons")
     explorer.look(View())
-    assert "whole run" not in explorer._causes_heading.text
+    assert document.select_one({"name": "phases"}).source.data["calls"] == [2, 2, 2]
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +273,9 @@ def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, 
     assert f"{modes['n']:,} calls" in text
     for each in modes["modes"]:
         assert seconds_text(each["t_s"]) in text
-    assert main(["tail", *words[2:], "--tasks", str(waiting.run.tasks), "--json"]) == 0
+    assert main(["tail", *words[2:], "--json"]) == 0  # of as many calls as tasks make them
     tail = json.loads(capsys.readouterr().out)
-    assert f"The slowest of {waiting.run.tasks} calls" in text
+    assert f"The slowest of {tail['tasks']} calls" in text
     if tail["refused"]:
         assert tail["refused"] in " ".join(text.split())
     else:
@@ -244,7 +317,7 @@ def test_a_long_path_keeps_its_end() -> None:
 
 def test_linked_axes_of_time_have_the_same_ticks(shown: Shown) -> None:
     panel = explore(shown)[1]._panels[0]
-    figures = (panel.diagram.figure, panel.rates.figure, panel.offsets.figure)
+    figures = (panel.diagram.figure, *panel.rates.figures.values(), panel.offsets.figure)
     assert len({fig.xaxis[0].ticker.id for fig in figures}) == 1
     assert all(fig.xgrid[0].ticker is None for fig in figures)  # those of the axis
 

@@ -132,6 +132,7 @@ def test_pictures_show_in_a_browser_without_network(notebook, tmp_path: Path) ->
     with browser() as open_page:
         report = open_page(path)
         for name in PICTURES[title]:
+            report.wait_until(name, "Bokeh.index.find_one(model) != null")
             assert report.property_of(name, "Bokeh.index.find_one(model).frame.bbox.width") > 300
         if "tasks_inside" in PICTURES[title]:
             assert "tasks" in report.hover_text("tasks_inside", *middle_of(report, "tasks_inside"))

@@ -108,6 +108,8 @@ def test_histogram_draws_every_call_once(run, scale: str) -> None:
         name = item.label.value.split(" ")[0]
         drawn[name] = item.renderers[2].data_source.data["n"].sum()
     assert drawn == {"pwrite": 1, "pread": 1, "open": pytest.approx(2)}
+    if scale == "linear":
+        assert fig.yaxis[0].ticker.min_interval == 1  # no two ticks of one number
     assert "n = 2" in " ".join(legend_labels(fig))
 
 

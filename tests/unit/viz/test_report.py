@@ -190,6 +190,14 @@ def test_notes_of_a_partial_run_are_on_the_page(tmp_path: Path) -> None:
     assert "lost 154 calls" in text
 
 
+def test_a_run_without_calls_has_a_sentence_instead_of_pictures(tmp_path: Path) -> None:
+    write_report(run_of(tmp_path / "run", [[], []]), tmp_path / "a.html")
+    text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert "No call was recorded, and there is nothing to draw." in text
+    assert "No cause of slow I/O could be examined." in text
+    assert "Drag to zoom" not in text
+
+
 def test_names_that_are_no_text_are_shown_all_the_same(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", TASKS, path=os.fsdecode(b"/tmp/\xff\xfe.dat"))
     assert write_report(run, tmp_path / "a.html") == (tmp_path / "a.html").stat().st_size

@@ -49,6 +49,7 @@ def test_the_report_on_two_runs_has_the_numbers_of_compare(both: list[str], tmp_
     text = capsys.readouterr().out
     words = html.unescape(re.search(r'<pre class="words">(.*?)</pre>', page, re.S)[1])
     assert words.split() == text.split()
+    assert "<details open" not in page  # the pictures come before two screens of numbers
     assert "3" in f"{expected['shift']['median_ratio']:.0f}"
     assert f"median × {expected['shift']['median_ratio']:.3g}" in page
 

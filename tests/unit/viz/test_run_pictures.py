@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import Legend, Title
+from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Title
+from bokeh.plotting import figure
+from colour_vision import lab
 from made_runs import run_of
 
 import ensembles
@@ -20,6 +22,7 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
+from ensembles.viz.theme import DARK
 from ensembles.workloads.synthetic import synthetic_run
 
 MIB = 1 << 20
@@ -94,7 +97,9 @@ def test_many_ranks_share_bars(tmp_path: Path) -> None:
     assert len(bars["io"]) == 500
     np.testing.assert_allclose(bars["io"], 2e-3)
     np.testing.assert_allclose(bars["most"], 3e-3)
-    assert bars["name"][0] == "ranks 0–2"
+    assert (bars["name"][0], bars["name"][-1]) == ("ranks 0–2", "ranks 1497–1499")
+    glyphs = [each.glyph for fig in picture.children for each in fig.renderers]
+    assert all(each.line_color == each.fill_color for each in glyphs if isinstance(each, Quad))
     assert "mean of 3 ranks" in sentences(picture)
 
 
@@ -217,6 +222,12 @@ def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
         assert set(cells["left"].tolist()) == {float(MIB)}
     of_events = viz.size_duration(synthetic.select(op="write"))
     assert [fig.name for fig in of_events.children] == ["size_duration_write"]
+    palette = of_events.select_one({"type": LogColorMapper}).palette
+    (bar,) = of_events.select({"type": ColorBar})
+    assert bar.ticker.ticks == [1.0, 2.0, 5.0, 10.0, 20.0]
+    assert bar.formatter.format == "0,0"
+    # A cell of one call has the last colour on a dark page.
+    assert lab(palette[-1])[0] - lab(DARK["#ffffff"])[0] > 20
 
 
 def test_the_title_of_an_access_map_has_the_end_of_a_long_path(tmp_path: Path) -> None:
@@ -288,8 +299,12 @@ OF_RUNS = (
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_every_picture_is_drawn_of_odd_runs(tmp_path: Path, name: str, calls) -> None:
     document = Document()
-    document.add_root(getattr(viz, name)(run_of(tmp_path / "run", calls)))
+    picture = getattr(viz, name)(run_of(tmp_path / "run", calls))
+    document.add_root(picture)
     assert document.to_json(deferred=False)["roots"]
+    for fig in picture.select({"type": figure}):
+        if any(each.name == "empty" for each in fig.renderers) and not fig.xaxis[0].axis_label:
+            assert not fig.xaxis[0].visible  # the numbers of an axis without data say nothing
 
 
 @pytest.mark.parametrize("name", OF_RUNS)

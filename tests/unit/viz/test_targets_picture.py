@@ -14,7 +14,8 @@ import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
 from ensembles.run.run import Run
-from ensembles.viz.explorer.page import Explorer, shown_runs
+from ensembles.viz.explorer.page import Explorer
+from ensembles.viz.explorer.runs import shown_runs
 from ensembles.viz.explorer.view import View
 from ensembles.viz.nested_calls import enclosing_calls, nested_layers
 from ensembles.viz.single_calls import call_columns

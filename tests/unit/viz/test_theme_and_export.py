@@ -160,6 +160,8 @@ def test_a_page_follows_the_preference_and_prints_light(run, tmp_path: Path) -> 
         for scheme, colour in (("light", "#ffffff"), ("dark", DARK["#ffffff"])):
             page.emulate_media(color_scheme=scheme)
             page.wait_for_function(f"({background})() === '{colour}'", timeout=60_000)
+            tabs = "() => getComputedStyle(document.documentElement).getPropertyValue('--ensio-widget')"
+            assert page.evaluate(tabs).strip() == (colour if scheme == "dark" else "")
         page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
         assert page.evaluate(background) == "#ffffff"
         page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")

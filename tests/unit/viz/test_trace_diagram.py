@@ -11,6 +11,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles import viz
 from ensembles.model.errors import EnsioError
+from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
 from ensembles.viz.single_calls import Window
@@ -199,6 +200,42 @@ def test_outlined_calls_have_hover_boxes_and_an_entry_of_the_legend(run) -> None
     assert sorted(drawn["left"]) == sorted(run.events.slowest(5).start * 1e-9)
     labels = [item.label.value for item in fig.above[0].items]
     assert labels[-1] == "outlined: the 5 slowest calls"
+
+
+def test_slowest_calls_of_low_rows_are_circled(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [[("pwrite", 0.1, 0.2 + 0.001 * rank, 1)] for rank in range(120)])
+    fig = diagram_of(viz.trace_diagram(run, calls=run.events.slowest(5)))
+    drawn = fig.select_one({"name": "outlined_calls"}).data_source.data
+    assert sorted(drawn["y"]) == pytest.approx([115, 116, 117, 118, 119])
+    assert [item.label.value for item in fig.above[0].items][-1] == "circled: the 5 slowest calls"
+
+
+def test_a_page_has_the_calls_that_a_zoom_shows(run, tmp_path: Path) -> None:
+    fig = diagram_of(viz.trace_diagram(run))
+    kept = next(iter(fig.select({"name": "zoomed_calls"}))).data_source
+    assert len(kept.data["left"]) == 0  # until the page is zoomed
+    merged = DiagramCalls(400, run.calls, run.files), DiagramCalls(400, run.calls, run.files)
+    merged[0].add(run.events[:100])
+    merged[1].add(run.events[100:])
+    merged[0].merge(merged[1])
+    assert merged[0].is_complete
+    assert merged[0].count == len(run.events) == 360
+    few = DiagramCalls(7, run.calls, run.files)
+    for low in range(0, 360, 5):
+        few.add(run.events[low : low + 5])
+    assert not few.is_complete
+    assert sorted(few.events.duration) == sorted(run.events.slowest(7).duration)
+
+
+def test_pictures_say_what_an_ensemble_leaves_out(run) -> None:
+    from ensembles.viz.figures import titles_of
+
+    ensemble = run.events.ensemble()
+    ensemble.left_out = ("taken are calls of 1,000 B; left out: others",)
+    for draw in (viz.modes, viz.sizer, viz.tail, viz.splitting):
+        drawn = draw(ensemble) if draw in (viz.modes, viz.sizer) else draw(ensemble, tasks=6)
+        fig = getattr(drawn, "children", [drawn])[0]
+        assert "Taken are calls of 1,000 B; left out: others" in titles_of(fig), draw.__name__
 
 
 def test_wrong_arguments_are_refused(run) -> None:

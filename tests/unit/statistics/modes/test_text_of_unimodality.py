@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ensembles as en
+from ensembles import viz
 from ensembles.cli.modes import modes_text
 from ensembles.statistics.modes.kinds import Bump, peak_of
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -45,3 +46,28 @@ def test_what_stands_out_in_a_cluster_of_few_phases_is_named(at_tick: int) -> No
     assert at_tick / sample.total <= share <= len(near) / sample.total
     text = str(Bump(2e-4, 2e-2, 1.0, 6, 2.0, place_s, share))
     assert "% of all calls stand within 9 % at 4.0" in text
+
+
+def test_few_long_calls_are_known_by_their_share_of_the_time() -> None:
+    """3 % of the calls take 95 % of the time: their mode and the label of the picture say so."""
+    random = np.random.default_rng(2)
+    short_s, long_s = 8e-5 * random.lognormal(0.0, 0.1, 970), 0.05 * random.lognormal(0.0, 0.3, 30)
+    ensemble = en.Ensemble(np.append(short_s, long_s), name="open")
+    found = ensemble.modes()
+    shares = [each.time_share for each in (*found.modes, *found.bumps, *found.spread)]
+    assert sum(shares) == pytest.approx(1, abs=1e-9)
+    assert max(shares) == pytest.approx(long_s.sum() / (short_s.sum() + long_s.sum()), rel=0.01)
+    text = modes_text(found, ensemble)
+    assert "of time" in text
+    assert f"{100 * found.modes[-1].time_share:.1f} %" in text
+    assert "(95 % of the time)" in str(found)
+    (drawn,) = viz.modes(ensemble).select({"name": "mode_labels"})
+    assert drawn.data_source.data["text"][-1].endswith(" % of the time)")
+
+
+def test_times_per_mib_have_no_shares_of_the_time() -> None:
+    random = np.random.default_rng(3)
+    ensemble = en.Ensemble(0.01 * random.lognormal(0.0, 0.1, 400), per="MiB", bytes=np.full(400, 1 << 21))
+    found = ensemble.modes()
+    assert [mode.time_share for mode in found.modes] == [None] * len(found)
+    assert "of time" not in modes_text(found, ensemble)

@@ -1,0 +1,49 @@
+"""Keys of the explorer's pictures: those of the one that has the focus zoom and move it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from bokeh.plotting import figure
+
+_ALONG = "+ − zoom, ← → move"
+_WHOLE = "0 or Home: all"
+_KEYS = ("+", "-", "ArrowLeft", "ArrowRight", "0", "Home")
+_KEYS_ACROSS = ("ArrowUp", "ArrowDown", "Shift+ArrowUp", "Shift+ArrowDown")
+
+
+def take_keys(fig: figure, along: str, across: str = "") -> None:
+    """Let a figure have the focus, and say which keys it then takes (``keys.js``).
+
+    Parameters
+    ----------
+    fig : figure
+    along : str
+        What its horizontal axis has.
+    across : str
+        What its vertical axis has; empty: no key changes it.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.keys import take_keys
+    >>> from ensembles.viz.figures import new_figure
+    >>> fig = new_figure("Rate over time", 200)
+    >>> take_keys(fig, "time")
+    >>> fig.html_attributes["aria-description"]
+    'Keys: + − zoom, ← → move (time); 0 or Home: all.'
+    """
+    parts = [f"{_ALONG} ({along})"]
+    if across:
+        parts.append(f"↑ ↓ move, Shift with ↑ ↓ zooms ({across})")
+    keys = (*_KEYS, *(_KEYS_ACROSS if across else ()))
+    fig.html_attributes = {
+        **fig.html_attributes,
+        "tabindex": "0",
+        "aria-keyshortcuts": " ".join("Plus" if key == "+" else key for key in keys),
+        "aria-description": f"Keys: {'; '.join([*parts, _WHOLE])}.",
+    }
+
+
+def keys_program() -> str:
+    """Return the program that acts on the keys: it defines ``explorerKeys``."""
+    return files("ensembles.viz.explorer").joinpath("keys.js").read_text(encoding="utf-8")

@@ -1,0 +1,142 @@
+"""Phases and call indices of the calls that the filters of the explorer select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ensembles.diagnosis.finding import Diagnosis
+from ensembles.model.errors import EnsioError
+from ensembles.passes.summary import ignoring_run
+from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
+from ensembles.run.run import Run
+from ensembles.run.selection import Selection
+from ensembles.structure.phases.table import PhaseTable, PhaseTotals
+from ensembles.structure.phases.waiting import with_known_idle
+from ensembles.viz.explorer.background import Background
+
+_MOST_KEPT = 8
+"""Selections whose phases and call indices are remembered."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Phases and call indices of some calls of a run, which a reader can mark.
+
+    Attributes
+    ----------
+    phases : list of PhaseTotals
+    ordinals : RunOrdinals or None
+        Of the reads or writes, whichever took more time; None: there are none.
+    reasons : list of str
+        Why something is missing.
+    """
+
+    phases: list[PhaseTotals] = field(default_factory=list)
+    ordinals: RunOrdinals | None = None
+    reasons: list[str] = field(default_factory=list)
+
+
+def structure_of(run: Run, selection: Selection) -> Structure:
+    """Find phases and call indices, as ``ensio phases`` and ``ensio ordinals`` do with the same filters.
+
+    Parameters
+    ----------
+    run : Run
+    selection : Selection
+        Phases and call indices are those of the whole run: numbers do not depend on the filters.
+
+    Raises
+    ------
+    EnsioError
+        A file of the run cannot be read any more.
+
+    Examples
+    --------
+    >>> from ensembles.run.selection import Selection
+    >>> from ensembles.viz.explorer.structure import structure_of
+    >>> found = structure_of(en.open("ensio-ior"), Selection.parse(op="write", rank=3))
+    >>> [(phase.phase, phase.calls) for phase in found.phases], found.ordinals.op
+    ([(2, 4)], 'write')
+    """
+    if not run.info.keeps_all_calls or run.phases is None:
+        why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
+        return Structure(reasons=[why])
+    wanted = replace(selection, phases=None)
+    some = None if wanted.selects_all else wanted.for_run(run)
+    found = run.summarize(ignoring_run(partial(PhaseTable, run.phases)), selection=some).totals()
+    phases = [each for each in found if _is_within(each.phase, selection.phases)]
+    if not phases and not selection.selects_all:
+        return Structure()  # the sentence about the selected calls says why
+    phases = with_known_idle(run, run.phases, phases)
+    try:
+        # The columns of the table are times, also where the histogram is of times per MiB.
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
+    except EnsioError as error:
+        return Structure(phases, None, [f"No call indices: {error}."])
+
+
+def _is_within(number: int, ranges: Any) -> bool:
+    return ranges is None or any(low <= number <= high for low, high in ranges)
+
+
+class StructuresRead:
+    """Phases and call indices of a run that is read in the background.
+
+    Parameters
+    ----------
+    run : Run
+    background : Background
+    found : callable
+        Is called when another one has been found.
+    """
+
+    def __init__(self, run: Run, background: Background, found: Callable[[], None]) -> None:
+        self._run, self._background, self._changed = run, background, found
+        self._found: dict[Selection, Structure] = {}
+
+    def of(self, selection: Selection) -> Structure | None:
+        """Return the structure of the calls of a selection; None: it is being read."""
+        if selection not in self._found:
+            self._background.ask(("structure", selection), partial(self._read, selection))
+        return self._found.get(selection)
+
+    def _read(self, selection: Selection) -> Iterator[None]:
+        while len(self._found) >= _MOST_KEPT:
+            del self._found[next(iter(self._found))]
+        self._found[selection] = structure_of(self._run, selection)
+        self._changed()
+        yield
+
+
+def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str, filtered: bool) -> str:
+    """Say what the tables of findings, phases and call indices have, and what they lack.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    structure : Structure or None
+        None: it is being read.
+    of_run : str
+        The run, if the page shows several; else empty.
+    filtered : bool
+        There are filters.
+    """
+    sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
+    if not diagnosis.findings:
+        sentences.append(f"No finding: {len(diagnosis.examined)} causes were examined.")
+    said = [*diagnosis.undecided_sentences, diagnosis.left_text, diagnosis.most_time_text]
+    sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
+    if structure is None:
+        sentences.append("Phases and call indices of the calls that the filters select are being read.")
+        return " ".join(sentences)
+    if structure.ordinals is not None:
+        of = " that the filters select" if filtered else ""
+        sentences.append(
+            f"Call indices are those of the {structure.ordinals.op} calls of a task on a file{of}."
+        )
+    elif filtered and not structure.phases and not structure.reasons:
+        sentences.append("The filters select no call of a phase.")
+    return " ".join([*sentences, *structure.reasons])
