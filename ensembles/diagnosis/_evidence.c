@@ -235,8 +235,9 @@ static int add_call(evidence_job *job, Py_ssize_t i)
 /* Return the first event of an unknown call, -1, or NO_MEMORY. */
 static Py_ssize_t sum_evidence_events(evidence_job *job)
 {
+    const int octaves = BINS / BINS_PER_OCTAVE;
     for (Py_ssize_t i = 0; i < job->events; i++)
-        if (job->call[i] >= job->known_calls || !(job->octaves[i] >= 0 && job->octaves[i] < BINS / BINS_PER_OCTAVE))
+        if (job->call[i] >= job->known_calls || !(job->octaves[i] >= 0 && job->octaves[i] < octaves))
             return i;
     if (job->has_quarters && find_stays(job) == NO_MEMORY)
         return NO_MEMORY;

@@ -55,7 +55,7 @@ static Py_ssize_t join_events(const use_job *job, use_list *list)
         if (call >= job->calls)
             return i;
         const int64_t moved = job->moved[i];
-        const int edge = job->edge_of[call];
+        const int8_t edge = job->edge_of[call];
         const int direction = moved > 0 && !(job->carried[i] & job->bits[call]) ? job->direction_of[call] : -1;
         if (direction < 0 && (!edge || job->depth[i] || moved < 0 || !job->file[i]))
             continue;

@@ -312,7 +312,7 @@ static void mark_starts(struct input *input)
     for (int i = 0; i < ARRAYS; i++)
         PyTuple_SetItem(arguments, i, Py_NewRef(array[i].view));
     PyObject *const result = fuzz_call(function("mark_starts", &marks), arguments);
-    const int64_t *const low = array[4].memory, *const high = array[5].memory;
+    const int64_t *const low = (const void *)array[4].memory, *const high = (const void *)array[5].memory;
     for (size_t i = 0; result && i < n; i++)
         for (size_t kind = 0; kind < KINDS; kind++)
             if (kinds[calls->call[i]] >> kind & 1) {

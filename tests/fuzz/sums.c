@@ -525,7 +525,7 @@ static void join_uses(struct input *input)
     enum { NUMBERS = 9 };
     const size_t calls = take_byte(input) % (MOST_CALLS + 1);
     uint8_t bits[MOST_CALLS];
-    int8_t direction[MOST_CALLS], edge[MOST_CALLS];
+    int8_t direction[MOST_CALLS] = {0}, edge[MOST_CALLS];
     for (size_t i = 0; i < calls; i++) {
         bits[i] = take_byte(input) % 4, edge[i] = (int8_t)(take_byte(input) % 5);
         direction[i] = (int8_t)(take_byte(input) % 3 - 1);

@@ -127,7 +127,7 @@ static void fill(const struct part *part, const uint8_t *item)
 static void remember(struct single *single, const struct workspace *space, const struct part *part)
 {
     const size_t rows = part->rows;
-    if (part->stored_bytes > rows * (size_t)part->width / MUCH_SHORTER)
+    if (!part->stored_bytes || part->stored_bytes > rows * (size_t)part->width / MUCH_SHORTER)
         return;
     for (int k = 0; k < part->width; k++) {
         const uint8_t *const plane = space->plain + (size_t)k * rows;

@@ -30,10 +30,6 @@ LESS = {
     "a_month_of_nights": {"28, 22": "14, 11"},
     "paper_benchio": {"192, 384, 768, 1536)": "192)"},
     "paper_collective_io": {"range(1, 6)": "range(1, 4)"},
-    "paper_ensembles": {
-        '"--seed", str(seed), "-o"': '*([] if pattern == "gcrm" else ["--tasks", "256"]), '
-        '"--seed", str(seed), "-o"',
-    },
     "paper_tapioca": {
         'case for _, _, case in paper.sweep("mira", 4096)': "paper.gains()[:2]",
         'case for _, _, case in paper.sweep("theta", 2048)': "paper.gains()[2:4]",
