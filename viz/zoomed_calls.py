@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, CustomJSHover, HoverTool
+from bokeh.core.properties import field
+from bokeh.models import CategoricalColorMapper, ColumnDataSource, CustomJS, CustomJSHover, HoverTool
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
@@ -30,6 +31,9 @@ _READ_CALLS = 20_000_000
 
 _END_NS = 1 << 62
 """Later than the end of any run."""
+
+_LINE = 18
+"""Pixels of a line of a title."""
 
 _ZOOM = 0.9
 """A window of at most this part of the whole time, or of all tasks, is a zoom."""
@@ -90,7 +94,7 @@ _ZOOM_JS = """
         right: drawn.map((i) => (start[i] + duration[i]) * 1e-9),
         bottom: drawn.map((i) => under[i]),
         top: drawn.map((i) => above[i]),
-        colour: drawn.map((i) => colours[colour[i]]),
+        colour: drawn.map((i) => String(colour[i])),
         outline: drawn.map((i) => short(i) && crowd.get(rank[i]) > 60 ? 0 : 1),
         number: drawn,
     };
@@ -115,7 +119,13 @@ _ZOOM_JS = """
             ? `${head}; rectangles: ${many} ${which}`
             : `${head}; zoom in for rectangles of the ${kept}`;
     }
-    title.text = text == words ? text : wrapped(text);
+    const [before, now] = [title.text, text == words ? text : wrapped(text)];
+    const lines = (some) => some.split('\\n').length;
+    title.text = now;
+    // Bokeh gives a longer title no more room: its first line would be under the tabs above. Until the title
+    // has been drawn, it measures the one before.
+    const more = line_height * (lines(now) - lines(before));
+    if (more !== 0) setTimeout(() => { fig.height += more; }, 50);
 """
 
 
@@ -180,13 +190,15 @@ def add_zoomed_calls(
         name: [] for name in ("left", "right", "bottom", "top", "colour", "outline", "number")
     }
     shown = ColumnDataSource(empty)
+    # A mapper, because dark pages change its palette (`ensembles.viz.theme`).
+    by_number = CategoricalColorMapper(factors=[str(each) for each in range(len(colours))], palette=colours)
     drawn = fig.quad(
         left="left",
         right="right",
         bottom="bottom",
         top="top",
-        fill_color="colour",
-        line_color="colour",
+        fill_color=field("colour", by_number),
+        line_color=field("colour", by_number),
         line_alpha="outline",
         source=shown,
         name="zoomed_calls",
@@ -222,10 +234,11 @@ def add_zoomed_calls(
             "calls": calls,
             "shown": shown,
             "images": list(images),
+            "fig": fig,
             "title": fig.title,
+            "line_height": _LINE,
             "x_range": fig.x_range,
             "y_range": fig.y_range,
-            "colours": colours,
             "span_s": float(source.data["dw"][0]),
             "tasks": abs(bottom - top),
             "zoom": _ZOOM,

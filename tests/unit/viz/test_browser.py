@@ -211,6 +211,8 @@ def test_a_zoom_shows_single_calls_with_their_boxes(open_report, four_tasks: Pat
     report = open_report(four_tasks)
     drawn = "model.renderers.find((r) => r.name == 'zoomed_calls').data_source.data"
     shown = f"[{drawn}.left, {drawn}.right, model.renderers[0].visible, model.title.text]"
+    frame = "Bokeh.index.find_one(model).frame.bbox.height"
+    high = report.property_of("trace_diagram", frame)
     whole = report.property_of("trace_diagram", shown)
     assert whole[:3] == [[], [], True]
     report.property_of("trace_diagram", "model.x_range.setv({start: 1.25, end: 3.5}) && 0")
@@ -218,6 +220,7 @@ def test_a_zoom_shows_single_calls_with_their_boxes(open_report, four_tasks: Pat
     assert (left, right, image) == ([1.0, 3.0], [2.0, 5.0], False)
     words = "Trace diagram of 4 tasks: 2 calls in view, each a rectangle; blank: no recorded call"
     assert title.replace("\n", " ") == words
+    report.wait_until("trace_diagram", f"Math.abs({frame} - {high}) < 4")  # the title has room for its lines
     assert report.hover_text("trace_diagram", 3.25, 1) == (
         "call: pread task: rank 1 file: /scratch/data.out offset: none size: 4.00 MiB (4,194,304 B) "
         "start: 3.000000000 s duration: 2.00 s"
