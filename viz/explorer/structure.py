@@ -58,8 +58,8 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     >>> from ensembles.run.selection import Selection
     >>> from ensembles.viz.explorer.structure import structure_of
     >>> found = structure_of(en.open("ensio-ior"), Selection.parse(op="write", rank=3))
-    >>> [(phase.phase, phase.calls) for phase in found.phases], found.ordinals.op
-    ([(2, 4)], 'write')
+    >>> {phase.calls for phase in found.phases}, found.ordinals.op
+    ({4}, 'write')
     """
     if not run.info.keeps_all_calls or run.phases is None:
         why = f"Phases and call indices are not known: {run.path} {run.info.how_it_was_recorded}"
