@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -309,7 +310,7 @@ def _draw(
             renderers=[target],
             visible=False,
             tooltips=[
-                ("call", plain(call.name)),
+                ("call", _unmarked(call.name)),
                 ("duration", "@left{0} – @right{0}"),
                 ("calls in the bin", "@n{0}"),
             ],
@@ -396,3 +397,8 @@ def _linear_bins(histogram: LogHistogram, shown: Sequence[Call]) -> int:
     """Return the number of linear bins, which grows with the square root of the calls."""
     most = max((histogram.n(call) for call in shown), default=0)
     return int(np.clip(3 * most**0.5, _LEAST_LINEAR_BINS, _MOST_LINEAR_BINS))
+
+
+def _unmarked(name: str) -> str:
+    """Replace what a hover box would take for a tag, a field or mathematics: its words are HTML."""
+    return re.sub(r"[^\w .,:+–-]", "?", name)

@@ -26,8 +26,9 @@ from ensembles.viz.style import NUMBERS_JS
 EMBEDDED_CALLS = 8000
 """Most calls in a page: they take 10 to 20 bytes each."""
 
-_READ_CALLS = 20_000_000
-"""Most calls of a run that are read for the zooms of one picture; a report reads them anyway."""
+_READ_CALLS = 200_000
+"""Most calls of a collected run that are read for the zooms of one picture, else it needs no event. A report
+reads them anyway."""
 
 _END_NS = 1 << 62
 """Later than the end of any run."""
@@ -74,7 +75,8 @@ _ZOOM_JS = """
         for (let i = 0; i < start.length; i++) {
             const left = start[i] * 1e-9;
             const within = left <= high && left + duration[i] * 1e-9 >= low;
-            if (within && above[i] <= bottom && under[i] >= top) inside.push(i);
+            const [first, last] = [Math.min(under[i], above[i]), Math.max(under[i], above[i])];
+            if (within && last >= top && first <= bottom) inside.push(i);  // also a part of a row
         }
     }
     const drawn = inside.length <= most ? inside : [];

@@ -188,7 +188,7 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
     Returns
     -------
     list of CallGroup
-        The group with most bytes first; calls that wait for other tasks are left out where others are chosen.
+        The group with most bytes first; also those of calls that wait for other tasks.
     """
     outermost = selection.layers is None and selection.calls is None
     by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.reading.has_summary
@@ -203,7 +203,7 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
         groups = found.groups()
     else:
         groups = _groups_in_cells(run, selection, outermost)
-    return [group for group in groups if group.op != "wait"] or groups
+    return groups
 
 
 def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[CallGroup]:
@@ -249,9 +249,11 @@ def main_group(
     }
     if not any(is_open.values()):
         return selection, []
-    groups = call_groups(run, selection)
-    if not groups:
+    found = call_groups(run, selection)
+    if not found:
         return selection, []
+    # Calls that wait for other tasks are left out where there are others.
+    groups = [group for group in found if group.op != "wait"] or found
     main = groups[0] if by == "bytes" else max(groups, key=lambda group: group.time_ns)
     taken: list[CallGroup] = []
     left: list[CallGroup] = []
@@ -260,7 +262,7 @@ def main_group(
         (taken if alike else left).append(group)
     if is_open["layer"]:
         selection = replace(selection, outermost=True)
-    if not left:
+    if not left and len(groups) == len(found):
         return selection, []
     if is_open["layer"]:
         selection = replace(selection, layers=(main.layer,))
@@ -269,7 +271,7 @@ def main_group(
     if is_open["size_class"]:
         low = min(group.least_bytes for group in taken)
         selection = replace(selection, sizes=((low, max(group.most_bytes for group in taken)),))
-    return selection, [_left_out(taken, left)]
+    return selection, [_left_out(taken, left)] if left else []
 
 
 def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:

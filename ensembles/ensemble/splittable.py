@@ -37,7 +37,8 @@ def why_not_split(run: Run, selection: Selection) -> str | None:
     EnsioError
         A file of the run cannot be read any more.
     """
-    groups = call_groups(run, selection)
+    found = call_groups(run, selection)
+    groups = [group for group in found if group.op != "wait"] or found
     calls, moved = sum(group.calls for group in groups), sum(group.bytes for group in groups)
     small = too_small(calls, moved)
     if small is not None:

@@ -62,7 +62,8 @@ def test_every_number_of_a_text_is_in_its_json(run: Declared, command: str) -> N
     broken = list(sentences_have_no_internal_values(run, command, text))
     assert not broken, broken
     known = Known(told.out, *told.messages, *TEXTS[command], *_sums(command, told.out))
-    shown = AXIS.sub("", text.out)
+    # Both ends of an interval of shares have the unit of the share before it.
+    shown = re.sub(r"% \((\d+\.\d) – (\d+\.\d)\)", r"% (\1 % – \2 %)", AXIS.sub("", text.out))
     missing = [number.text for number in numbers_in(shown) if not known.has(number)]
     assert not missing, f"{missing} in\n{text.out}"
 

@@ -83,9 +83,19 @@ function explorerKeys(Bokeh, root) {
         return true;
     };
 
+    // A picture that is laid out anew, as when single calls come, loses the focus to the page.
+    let last = null;
+    const again = () => {
+        if (!last || document.activeElement !== document.body) return null;
+        const [view] = Bokeh.index.query((each) => each.model === last);
+        view?.el.focus();
+        return view ?? null;
+    };
+    const elsewhere = () => { last = null; };
+
     const pressed = (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || inTable(event)) return;
-        const view = focused();
+        const view = focused() ?? again();
         if (!view) return;
         const name = event.shiftKey && event.key.startsWith("Arrow") ? `Shift+${event.key}` : event.key;
         const act = ACTIONS[name];
@@ -94,6 +104,7 @@ function explorerKeys(Bokeh, root) {
         if (!act || (isAcross && !ACROSS.test(plot.html_attributes["aria-keyshortcuts"]))) return;
         event.preventDefault();
         event.stopImmediatePropagation();
+        last = plot;
         act(plot);
     };
 
@@ -113,10 +124,12 @@ function explorerKeys(Bokeh, root) {
     window.addEventListener("keydown", pressed, true);
     window.addEventListener("keyup", look, true);
     window.addEventListener("pointerdown", lookSoon, true);
+    window.addEventListener("pointerdown", elsewhere, true);
     return () => {
         window.removeEventListener("keydown", pressed, true);
         window.removeEventListener("keyup", look, true);
         window.removeEventListener("pointerdown", lookSoon, true);
+        window.removeEventListener("pointerdown", elsewhere, true);
         help.remove();
     };
 }

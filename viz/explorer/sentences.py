@@ -159,5 +159,8 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
         return calls.reading or "There is no call."
     ensemble = ensemble_of(shown, calls, view)
     notes = [f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes]
-    tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
+    if view.selecting().keys() & {"duration", "rate"}:
+        tail = "no slowest call is predicted of calls that were chosen by their durations."
+    else:
+        tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
     return "\n".join([*notes, str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])

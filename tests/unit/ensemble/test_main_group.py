@@ -123,6 +123,19 @@ def test_calls_with_more_time_than_those_taken_are_named(tmp_path: Path) -> None
     assert note.startswith("taken are 40 writes of 1.00 MiB")
 
 
+def test_calls_that_wait_are_left_out_also_beside_calls_of_one_kind(
+    mixed: en.Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else was left out then, and the ensemble took the barriers too."""
+    one_kind = groups(("pwrite", 0, 4096, 61), ("MPI_Barrier", 0, 0, 15))
+    monkeypatch.setattr(main_group, "call_groups", lambda run, selection: one_kind)
+    whole = Selection().for_run(mixed)
+    chosen, notes = main_group.main_group(mixed, whole)
+    assert (chosen.layers, chosen.ops, notes) == (("posix",), ("write",), [])
+    monkeypatch.setattr(main_group, "call_groups", lambda run, selection: one_kind[1:])
+    assert main_group.main_group(mixed, whole)[0].ops is None  # waiting only
+
+
 def test_a_size_with_more_time_is_named_by_filters_that_choose_it(tmp_path: Path) -> None:
     """The filters of the function would lead back to the size that moved most bytes."""
     calls = [("pwrite", 0.01 * i, 1e-4, 1 << 20) for i in range(20)]

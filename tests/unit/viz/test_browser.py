@@ -221,6 +221,10 @@ def test_a_zoom_shows_single_calls_with_their_boxes(open_report, four_tasks: Pat
     words = "Trace diagram of 4 tasks: 2 calls in view, each a rectangle; blank: no recorded call"
     assert title.replace("\n", " ") == words
     report.wait_until("trace_diagram", f"Math.abs({frame} - {high}) < 4")  # the title has room for its lines
+    # Rows of which a part is in view have calls too.
+    report.property_of("trace_diagram", "model.y_range.setv({start: 1.3, end: 0.8}) && 0")
+    assert report.property_of("trace_diagram", f"{drawn}.left.length") == 1
+    report.property_of("trace_diagram", "model.y_range.reset() ?? 0")
     assert report.hover_text("trace_diagram", 3.25, 1) == (
         "call: pread task: rank 1 file: /scratch/data.out offset: none size: 4.00 MiB (4,194,304 B) "
         "start: 3.000000000 s duration: 2.00 s"
@@ -311,7 +315,7 @@ def test_names_of_calls_from_a_trace_are_never_code(open_report, tmp_path: Path)
 @pytest.mark.parametrize(
     ("tasks", "sentence"),
     [
-        ([[], []], "no recorded call takes time"),
+        ([[], []], "No call was recorded, and there is nothing to draw."),
         ([[("write", 0.5, 0.0, 10)]], "no recorded call takes time"),
         ([[("open", 0.5, 0.1, 0)]], "no bytes were read or written"),
     ],

@@ -49,4 +49,4 @@ def test_operations_are_told_apart_by_all_eyes(vision: str, page: str) -> None:
 
 
 def test_an_ensemble_shows_itself_in_the_colours_of_pictures() -> None:
-    assert {op: COLOURS[op] for op in _COLOURS} == _COLOURS
+    assert {op: COLOURS.get(op, COLOURS["metadata"]) for op in _COLOURS} == _COLOURS

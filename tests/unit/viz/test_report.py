@@ -264,8 +264,9 @@ def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> No
     ensemble = run.ensemble(op="write")
     assert ensemble.n == 80
     assert f"in {ensemble.n} calls" in page
-    assert html.escape(ensemble.notes[0]) in page
-    assert "in 480 calls" not in page
+    assert html.escape(f"T{ensemble.notes[0][1:]}.") in page
+    assert "modes in 480 calls" not in page
+    assert "mode in 480 calls" not in page
 
 
 def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
