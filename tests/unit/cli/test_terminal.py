@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -149,7 +150,7 @@ def test_sentences_are_broken_and_tables_are_not() -> None:
 
 COMPLETED = [
     (["ensio", "mo"], "modes"),
-    (["ensio", "modes", "--ra"], "--rank"),
+    (["ensio", "modes", "--ran"], "--rank"),
     (["ensio", "history", "check", "--jun"], "--junit"),
     (["ensio", "diagnose", "--fail-on", "cr"], "critical"),
     (["ensio", "info", "a-ru"], "a-run"),
@@ -219,6 +220,7 @@ def test_zsh_completes_what_is_typed(tmp_path: Path) -> None:
     def wait_for(text: str) -> None:
         nonlocal got
         while text.encode() not in got:
+            assert select.select([main], [], [], 120)[0], f"zsh does not answer with {text!r}: {got!r}"
             part = os.read(main, 65536)
             assert part, got
             got += part
