@@ -252,7 +252,7 @@ def main_group(
     found = call_groups(run, selection)
     if not found:
         return selection, []
-    # Calls that wait for other tasks are left out where there are others.
+    # Calls that wait for other tasks are left out, unless all do.
     groups = [group for group in found if group.op != "wait"] or found
     main = groups[0] if by == "bytes" else max(groups, key=lambda group: group.time_ns)
     taken: list[CallGroup] = []
