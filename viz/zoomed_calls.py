@@ -127,7 +127,9 @@ _ZOOM_JS = """
     // Bokeh gives a longer title no more room: its first line would be under the tabs above. Until the title
     // has been drawn, it measures the one before.
     const more = line_height * (lines(now) - lines(before));
-    if (more !== 0) setTimeout(() => { fig.height += more; }, 50);
+    // The figure is not an argument: figures that share an axis would find its models as theirs.
+    const [view] = globalThis.Bokeh?.index.query((each) => each.model.title === title) ?? [];
+    if (more !== 0 && view) setTimeout(() => { view.model.height += more; }, 50);
 """
 
 
@@ -236,7 +238,6 @@ def add_zoomed_calls(
             "calls": calls,
             "shown": shown,
             "images": list(images),
-            "fig": fig,
             "title": fig.title,
             "line_height": _LINE,
             "x_range": fig.x_range,

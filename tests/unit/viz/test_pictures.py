@@ -197,7 +197,7 @@ def test_calls_of_several_threads_are_not_taken_for_tasks(
     write_spool(tmp_path / "s.spool", SpoolContent([events] * threads, files={1: "/d"}, head={"rank": 0}))
     inside = find(viz.trace_diagram(open_run(tmp_path)), "tasks_inside")
     assert (inside.title.text, inside.yaxis.axis_label) == (title, label)
-    (hover,) = inside.select({"type": HoverTool})
+    (hover,) = (tool for tool in inside.tools if isinstance(tool, HoverTool))
     assert ("tasks" in hover.formatters["@n_write"].code) == (label == "tasks")
 
 
