@@ -74,8 +74,8 @@ def test_to_take_more_is_an_error() -> None:
 
 def freed_below_the_top_of_the_heap() -> bytes:
     """Free 64 MiB in pieces; what is returned lies above them, so that the C library keeps their pages."""
-    pieces = [bytes(1 << 16) for _ in range(1 << 10)]
-    above = bytes(1 << 16)
+    pieces = [bytes([number % 256]) * (1 << 16) for number in range(1 << 10)]
+    above = bytes([1]) * (1 << 16)
     del pieces
     return above
 
