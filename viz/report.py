@@ -35,6 +35,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments
@@ -66,6 +67,7 @@ from ensembles.viz.report_tables import (
     call_colours,
     call_table,
     facts,
+    failed_table,
     headline,
     missing,
     request_table,
@@ -84,6 +86,7 @@ _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "sizes": SizeTable,
     "histogram": LogHistogram,
     "moments": CallMoments,
+    "failed": FailedCalls,
 }
 _OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
 _OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
@@ -111,6 +114,8 @@ class ReportData:
         None: not every call is an event.
     transfers : sequence of RequestTotals
         Reads and writes of each API; empty if these are some of the events.
+    failed : FailedCalls or None
+        None: not every call is an event.
     """
 
     table: CallTable
@@ -130,6 +135,7 @@ class ReportData:
     file: TotalsBy | None = None
     rank: TotalsBy | None = None
     transfers: Sequence[RequestTotals] = ()
+    failed: FailedCalls | None = None
 
     @property
     def outlined(self) -> Events | None:
@@ -430,6 +436,7 @@ def report_html(
             durations_known=durations_known,
             calls=call_table(summaries),
             waits=wait_table(summaries),
+            failed=failed_table(run, summaries.failed),
             missing=missing(run, summaries),
             single_calls=single_calls,
             diagnosis=diagnosis,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.run.failures import failed_calls_json, failure_sentences
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 from ensembles.viz.moments import MomentsTable
@@ -15,6 +16,7 @@ from ensembles.viz.style import COLOURS, class_of_call
 
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
+    from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
     from ensembles.viz.report import ReportData
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _NS = 1e-9
 _MOST_SITES = 15
 _MOST_PROGRAMS = _MOST_FAILED = 3
+_MOST_ERRORS = 12
 
 
 def headline(run: Any) -> dict[str, str]:
@@ -75,7 +78,11 @@ def facts(
         failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}
         most = sorted(failed, key=lambda name: -failed[name])
         names = f"{', '.join(most[:_MOST_FAILED])}{', ...' if len(most) > _MOST_FAILED else ''}"
-        shown.append(("errors", count_text(errors, "call"), f"failed, of {names}; see the table of calls"))
+        meaning = f"failed, of {names}; see the table of calls"
+        if summaries.failed is not None:
+            rows = failed_calls_json(summaries.failed, run.files)
+            meaning = f"failed. {failure_sentences(rows, run.tasks)[0]}; see Failed calls"
+        shown.append(("errors", count_text(errors, "call"), meaning))
     if run.info.lost_calls:
         shown.append(
             ("lost", count_text(run.info.lost_calls, "call"), "not recorded and not included in the totals")
@@ -166,6 +173,40 @@ def wait_table(summaries: ReportData) -> MomentsTable:
     ]
     note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
     return MomentsTable(("call", "calls", "exclusive time"), rows, note if rows else "")
+
+
+def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
+    """Tabulate the failed calls by function and errno; searches of files come last.
+
+    Parameters
+    ----------
+    run : Run
+    failed : FailedCalls or None
+        None: the events do not include all calls.
+
+    Returns
+    -------
+    MomentsTable or None
+        None: no call failed, or nothing is known of those that did.
+    """
+    rows = []
+    for row in failed_calls_json(failed, run.files)[:_MOST_ERRORS] if failed is not None else ():
+        low, high = row["first_rank"], row["last_rank"]
+        rows.append(
+            (
+                row["call"],
+                row["error"] or "unknown",
+                f"{row['count']:,}",
+                f"{row['files']:,}" if row["files"] else "",
+                row["file"] or "",
+                row["last_file"] or "",
+                f"{low}" if low == high else f"{low} to {high}",
+                seconds_text(row["first_s"]),
+                seconds_text(row["last_s"]),
+            )
+        )
+    headers = (*("call", "error", "calls", "files", "file of most", "file of the last"), *("ranks", "first", "last"))
+    return MomentsTable(headers, rows, "The calls: ensio events RUN --failed.") if rows else None
 
 
 def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:

@@ -13,6 +13,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.model.wrapped import wrapped
+from ensembles.run.failures import failure_sentences
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 
@@ -28,7 +29,8 @@ def information_text(information: dict[str, Any]) -> str:
     """Format the result of `collect_information`, in at most 80 columns if names allow it."""
     information = _harmless(information)
     parts = [_notes(information), _what_ran(information), _transfers(information)]
-    parts += [counters_text(information), _call_table(information), _waiting_table(information)]
+    parts += [counters_text(information), _call_table(information), _failed_calls(information)]
+    parts.append(_waiting_table(information))
     if len(information["layers"]) > 1:
         parts += [_layer_table(information), _between_layers(information)]
     if not information.get("counters") or information["durations_known"]:
@@ -266,12 +268,20 @@ def _call_table(information: dict[str, Any]) -> str:
     time = "exclusive time" if is_nested else "time"
     headers = ("I/O call", "count", "bytes", time, "share", "mean", "longest")
     text = folded_table_text(headers, rows, together=(4, 2))
+    return f"{text}\n{_WHOLE_CALLS}" if is_nested else text
+
+
+def _failed_calls(information: dict[str, Any]) -> str:
+    """Say which calls failed, with which errors and where."""
     failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
-    if failed:
-        text += "\n" + textwrap.fill(f"failed calls: {', '.join(failed)}", _WIDTH, subsequent_indent="  ")
-    if is_nested:
-        text += "\n" + _WHOLE_CALLS
-    return text
+    if not failed:
+        return ""
+    text = f"failed calls: {', '.join(failed)}"
+    rows = information.get("failed_calls")
+    if rows is None:
+        return wrapped(f"{text} (no events, so that errors and files are unknown)", indent="  ")
+    lines = [wrapped(each, "  ", "    ") for each in failure_sentences(rows, information["tasks"])]
+    return "\n".join([wrapped(text, indent="  "), *lines])
 
 
 def _waiting_table(information: dict[str, Any]) -> str:

@@ -237,6 +237,8 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
         "--duration": selection.durations_ns,
         "--offset": selection.offsets,
         "--rate": selection.rates,
+        "--failed": selection.failed or None,
+        "--error": selection.errors,
         "--region": selection.regions,
         "--site": selection.sites,
         "--phase": selection.phases,
