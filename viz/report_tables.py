@@ -205,7 +205,8 @@ def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
                 seconds_text(row["last_s"]),
             )
         )
-    headers = (*("call", "error", "calls", "files", "file of most", "file of the last"), *("ranks", "first", "last"))
+    names = ("call", "error", "calls", "files", "file of most", "file of the last")
+    headers = (*names, "ranks", "first", "last")
     return MomentsTable(headers, rows, "The calls: ensio events RUN --failed.") if rows else None
 
 

@@ -11,6 +11,7 @@ from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
+from ensembles.model.error_names import error_name
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, seconds_text
@@ -249,7 +250,7 @@ def call_columns(
             )
         ],
         "call": [
-            name + (f", failed: {os_error(error)}" if error else "")
+            name + (f", failed: {error_name(error)}" if error else "")
             for name, error in zip(names_of_calls(events), events.error.tolist(), strict=True)
         ],
         "file": [events.files[number] or "no file" for number in events.file.tolist()],
@@ -284,13 +285,6 @@ def _outlines(row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alph
     _, place = np.unique(row, return_inverse=True)
     crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
     return np.where(short & crowded, 0.0, alpha)
-
-
-def os_error(number: int) -> str:
-    """Return the name of an error number, or the number."""
-    import errno
-
-    return errno.errorcode.get(number, str(number))
 
 
 def _size(requested: int, moved: int) -> str:

@@ -276,12 +276,11 @@ def _failed_calls(information: dict[str, Any]) -> str:
     failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
     if not failed:
         return ""
-    text = f"failed calls: {', '.join(failed)}"
     rows = information.get("failed_calls")
-    if rows is None:
-        return wrapped(f"{text} (no events, so that errors and files are unknown)", indent="  ")
+    if not rows:
+        return wrapped(f"failed calls: {', '.join(failed)}; their errors and files are unknown", indent="  ")
     lines = [wrapped(each, "  ", "    ") for each in failure_sentences(rows, information["tasks"])]
-    return "\n".join([wrapped(text, indent="  "), *lines])
+    return "\n".join(["failed calls (ensio events RUN --failed):", *lines])
 
 
 def _waiting_table(information: dict[str, Any]) -> str:

@@ -75,9 +75,8 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
     Examples
     --------
     >>> from ensembles.run.failures import failure_sentences
-    >>> row = {"call": "write", "error": "ENOSPC", "count": 80, "files": 1, "file": "/scratch/out",
-    ...        "file_count": 80, "last_file": "/scratch/out", "first_rank": 3, "last_rank": 3, "first_s": 12.5,
-    ...        "last_s": 14.0, "is_search": False}
+    >>> row = {"call": "write", "error": "ENOSPC", "count": 80, "file": "/scratch/out", "file_count": 80,
+    ...        "first_rank": 3, "last_rank": 3, "first_s": 12.5, "last_s": 14.0, "is_search": False}
     >>> failure_sentences([row], tasks=64)
     ['write: 80 × ENOSPC on /scratch/out, rank 3, from 12.5 s to 14.0 s']
     """
@@ -86,7 +85,7 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
     if len(others) > _MOST_LINES:
         sentences.append("and others: ensio events RUN --failed")
     found = [
-        f"{row['call']} {row['count']:,} times, last {row['last_file'] or 'a path beyond the recorder’s limit'}"
+        f"{row['count']:,} × {row['call']}" + (f", last on {row['last_file']}" if row["last_file"] else "")
         for row in rows
         if row["is_search"]
     ]
@@ -99,8 +98,8 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
 def _sentence(row: Mapping[str, Any], tasks: int) -> str:
     what = f"{row['count']:,} × {row['error'] or 'an error that the trace does not name'}"
     if row["file"]:
-        most = f"{row['file_count']:,} of them on " if row["file_count"] < row["count"] else ""
-        what += f", {most}{row['file']}" if most else f" on {row['file']}"
+        most = f", {row['file_count']:,} of them" if row["file_count"] < row["count"] else ""
+        what += f"{most} on {row['file']}"
     low, high = row["first_rank"], row["last_rank"]
     who = "" if tasks == 1 else f", rank {low}" if low == high else f", ranks {low} to {high}"
     begin, end = seconds_text(row["first_s"]), seconds_text(row["last_s"])

@@ -59,8 +59,8 @@ class FailedCalls(Summary):
     --------
     >>> from ensembles.model.events import Call, Events
     >>> from ensembles.summaries.failed_calls import FailedCalls
-    >>> columns = {"rank": [0, 1, 1], "thread": [0] * 3, "call": [0] * 3, "depth": [0] * 3, "carried": [0] * 3,
-    ...            "file": [1, 1, 1], "offset": [-1] * 3, "requested": [9] * 3, "moved": [9, -1, -1],
+    >>> columns = {"rank": [0, 1, 1], "thread": [0] * 3, "call": [0] * 3, "depth": [0] * 3,
+    ...            "carried": [0] * 3, "file": [1, 1, 1], "offset": [-1] * 3, "requested": [9] * 3, "moved": [9, -1, -1],
     ...            "error": [0, 28, 28], "start": [10, 20, 30], "duration": [5] * 3}
     >>> failed = FailedCalls()
     >>> failed.add(Events(columns, (Call("write", "posix", "write"),), ["", "/scratch/a"]))
@@ -89,8 +89,9 @@ class FailedCalls(Summary):
             return
         rank, start = chunk.rank[failed], chunk.start[failed]
         columns = (chunk.call[failed], chunk.error[failed], chunk.file[failed])
-        rows = np.stack([*columns, np.ones(len(failed)), rank, rank, start, start], dtype=np.int64, casting="unsafe")
-        self._add(chunk.calls, rows)
+        one = np.ones(len(failed), np.int64)
+        rows = [column.astype(np.int64) for column in (*columns, one, rank, rank, start, start)]
+        self._add(chunk.calls, np.stack(rows))
 
     def merge(self, other: FailedCalls) -> None:
         """Add a summary of other calls of the same run."""

@@ -12,6 +12,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import Per
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.enclosed import among_themselves
+from ensembles.model.error_names import error_name
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
@@ -483,6 +484,7 @@ def slowest_columns(events: Events) -> dict[str, Any]:
         "start_s": slow.start * 1e-9,
         "duration_s": slow.duration * 1e-9,
         "moved_bytes": slow.moved,
+        "error": [error_name(number) if number else "" for number in slow.error.tolist()],
         "offset_bytes": slow.offset,
         "file": [slow.files[number] for number in slow.file.tolist()],
     }

@@ -11,7 +11,7 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.view import FILTERS, PER_BYTE, View
+from ensembles.viz.explorer.view import FILTERS, YES, View
 from ensembles.viz.figures import plain, retitle
 
 LINK_JS = """
@@ -34,6 +34,7 @@ HINTS = {
     "duration": "10ms..",
     "offset": "1GiB..2GiB",
     "rate": "..10MiB",
+    "error": "ENOSPC",
     "region": "checkpoint",
     "site": "*write_restart*",
     "phase": "3",
@@ -96,14 +97,19 @@ def filter_fields(view: View) -> dict[str, TextInput | Select]:
         for name in FILTERS
         if name in HINTS
     }
-    options: list[str | tuple[Any, str]] = [("", "of all calls"), (PER_BYTE, "per MiB, of calls with bytes")]
-    fields["per_byte"] = Select(
-        title="durations",
-        options=options,
-        value=view.filters.get("per_byte", ""),
-        width=220,
-        name="filter_per_byte",
-    )
+    flags: dict[str, tuple[str, str, str, int]] = {
+        "failed": ("failed", "and others", "failed calls only", 150),
+        "per_byte": ("durations", "of all calls", "per MiB, of calls with bytes", 220),
+    }
+    for name, (title, unset, chosen, width) in flags.items():
+        options: list[str | tuple[Any, str]] = [("", unset), (YES, chosen)]
+        fields[name] = Select(
+            title=title,
+            options=options,
+            value=view.filters.get(name, ""),
+            width=width,
+            name=f"filter_{name}",
+        )
     return fields
 
 

@@ -23,6 +23,9 @@ LASTED = f"<span><% {NUMBERS_JS} print(time_text(value)); %></span>"
 BYTES = f"<span><% {NUMBERS_JS} print(value < 0 ? 'none' : bytes_text(value)); %></span>"
 """Format of a column of bytes; -1: none."""
 
+MOVED = f"<span><% {NUMBERS_JS} print(value < 0 ? error || 'none' : bytes_text(value)); %></span>"
+"""The same, with the name of the error of a failed call: column ``error``."""
+
 TEXT = """<span title="<%- value %>"><%- value %></span>"""
 """Format of a column of texts that may be longer than their cell: hovering shows them whole."""
 
@@ -42,7 +45,7 @@ SLOWEST: Sequence[Column] = (
     ("call", "call", TEXT, 90),
     ("start_s", "start", TIME, 105),
     ("duration_s", "duration", LASTED, 85),
-    ("moved_bytes", "moved", BYTES, 90),
+    ("moved_bytes", "moved", MOVED, 90),
     ("offset_bytes", "offset", BYTES, 95),
     ("file", "file", TEXT, 230),
 )

@@ -25,12 +25,15 @@ from ensembles.model.filters import (
 
 FILTERS = (
     *("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset"),
-    *("rate", "region", "site", "phase", "ordinal", "per_byte"),
+    *("rate", "failed", "error", "region", "site", "phase", "ordinal", "per_byte"),
 )
 """Filters of the explorer, named as on the command line."""
 
-PER_BYTE = "yes"
-"""Value of the filter ``per_byte``: only calls that moved bytes, and histograms of seconds per MiB."""
+FLAGS = ("failed", "per_byte")
+"""Filters without a value on the command line."""
+
+YES = "yes"
+"""Value of these: only calls that failed; only calls that moved bytes, and histograms of seconds per MiB."""
 
 _MOST_CHARACTERS = 1000
 _MOST_FILES = 8
@@ -219,8 +222,8 @@ class View:
         """
         words = []
         for name, text in self.selecting().items():
-            if name == "per_byte":
-                words.append("--per-byte")
+            if name in FLAGS:
+                words.append(f"--{name.replace('_', '-')}")
                 continue
             words += [
                 f"--{name} {shlex.quote(part)}" for part in (text.split("\n") if name == "file" else [text])
@@ -249,7 +252,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def _literal(name: str, text: str) -> str:
-    if name == "per_byte":
+    if name in FLAGS:
         return "True"
     return repr(text.split("\n")) if name == "file" and "\n" in text else repr(text)
 
@@ -268,10 +271,8 @@ def _filters(query: Mapping[str, str], prefix: str) -> dict[str, str]:
         text = query.get(prefix + name, "").strip()
         if len(text) > _MOST_CHARACTERS * (_MOST_FILES if prefix and name == "file" else 1):
             raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
-        if name == "per_byte" and text not in ("", PER_BYTE):
-            raise EnsioError(
-                f'"{text[:20]}" of the link is not a value of per_byte: write per_byte={PER_BYTE}'
-            )
+        if name in FLAGS and text not in ("", YES):
+            raise EnsioError(f'"{text[:20]}" of the link is not a value of {name}: write {name}={YES}')
         if text:
             filters[name] = text
     return filters
@@ -296,7 +297,7 @@ def _whole(query: Mapping[str, str], name: str) -> Ranks | None:
     return None if found is None else (int(found[0]), int(found[1]))
 
 
-_LISTS = ("op", "call", "layer")
+_LISTS = ("op", "call", "layer", "error")
 
 
 def _both(name: str, filtered: str, marked: str) -> str:
