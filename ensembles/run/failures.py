@@ -11,6 +11,7 @@ from ensembles.summaries.failed_calls import FailedCalls
 
 _NS_PER_S = 1e9
 _NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
+_RANKS_OF_OPS = {"open": 1, "meta": 2}
 _MOST_LINES = 4
 _MOST_PROBES = 3
 
@@ -18,8 +19,8 @@ _MOST_PROBES = 3
 def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows of ``failed_calls`` of ``ensio info --json``: one for each function and errno.
 
-    Searches, such as an open of a file that does not exist, come after all others; those with most calls
-    come first.
+    Calls that move, sync or close data come first, then those that open files. Searches, such as an open of
+    a file that does not exist, come last. Among each of these, the kinds with most calls come first.
 
     Parameters
     ----------
@@ -52,9 +53,9 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
         for kind in failed.kinds()
     ]
     for row in rows:
-        looks = row["layer"] == "posix" and row["op"] in ("open", "meta")
+        looks = row["layer"] in ("posix", "stdio") and row["op"] in ("open", "meta")
         row["is_search"] = looks and row["error"] in _NO_SUCH_FILE
-    return sorted(rows, key=lambda row: row["is_search"])
+    return sorted(rows, key=lambda row: (row["is_search"], _RANKS_OF_OPS.get(row["op"], 0)))
 
 
 def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str]:
