@@ -34,8 +34,8 @@ from ensembles.run.requests import RequestTotals, requests_from_sums, requests_o
 from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
-from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.failed_calls import FailedCalls
+from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.summaries.moments import CallMoments

@@ -60,8 +60,8 @@ class FailedCalls(Summary):
     >>> from ensembles.model.events import Call, Events
     >>> from ensembles.summaries.failed_calls import FailedCalls
     >>> columns = {"rank": [0, 1, 1], "thread": [0] * 3, "call": [0] * 3, "depth": [0] * 3,
-    ...            "carried": [0] * 3, "file": [1, 1, 1], "offset": [-1] * 3, "requested": [9] * 3, "moved": [9, -1, -1],
-    ...            "error": [0, 28, 28], "start": [10, 20, 30], "duration": [5] * 3}
+    ...            "carried": [0] * 3, "file": [1, 1, 1], "offset": [-1] * 3, "requested": [9] * 3,
+    ...            "moved": [9, -1, -1], "error": [0, 28, 28], "start": [10, 20, 30], "duration": [5] * 3}
     >>> failed = FailedCalls()
     >>> failed.add(Events(columns, (Call("write", "posix", "write"),), ["", "/scratch/a"]))
     >>> kind = failed.kinds()[0]

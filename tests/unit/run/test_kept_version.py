@@ -45,6 +45,7 @@ from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.summaries.collective_time import CollectiveTime
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -122,6 +123,7 @@ MADE = {
     DurationCube: partial(DurationCube, RANKS, (0, 600_000_000), np.arange(300)),
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
+    FailedCalls: FailedCalls,
     FileUses: partial(FileUses, PHASES),
     InnerWaits: partial(InnerWaits, PHASES),
     IoCalls: IoCalls,
@@ -161,6 +163,10 @@ MADE = {
 def filled(kind: type[Summary]) -> Summary:
     """A summary of the events, added in two parts."""
     summary, whole = MADE[kind](), events()
+    if kind is FailedCalls:
+        failed = whole.call % 2 == 0
+        more = {"moved": np.where(failed, -1, whole.moved), "error": failed * (2 + whole.rank % 2)}
+        whole = Events(whole.columns | more, CALLS, FILES)
     middle = len(whole) // 2
     chunks = iter([whole]) if kind is StridedReads else iter([whole[:middle], whole[middle:]])
     if kind is OrdinalSummary:
