@@ -40,7 +40,7 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
             "layer": kind.call.layer,
             "op": kind.call.op,
             "error": error_name(kind.error) if kind.error else None,
-            "count": kind.count,
+            "count": kind.calls,
             "files": kind.files,
             "file": files[kind.file] or None,
             "file_count": kind.file_count,

@@ -23,7 +23,7 @@ class FailedKind(NamedTuple):
     call : Call
     error : int
         The errno; 0: the trace does not have it.
-    count : int
+    calls : int
         Number of calls.
     files : int
         Number of files.
@@ -39,7 +39,7 @@ class FailedKind(NamedTuple):
 
     call: Call
     error: int
-    count: int
+    calls: int
     files: int
     file: int
     file_count: int
@@ -65,7 +65,7 @@ class FailedCalls(Summary):
     >>> failed = FailedCalls()
     >>> failed.add(Events(columns, (Call("write", "posix", "write"),), ["", "/scratch/a"]))
     >>> kind = failed.kinds()[0]
-    >>> kind.call.name, kind.error, kind.count, kind.file, kind.low_rank, kind.first_ns, kind.last_ns
+    >>> kind.call.name, kind.error, kind.calls, kind.file, kind.low_rank, kind.first_ns, kind.last_ns
     ('write', 28, 2, 1, 1, 20, 30)
     """
 
@@ -137,7 +137,7 @@ class FailedCalls(Summary):
                     int(last_ns.max()),
                 )
             )
-        return sorted(found, key=lambda kind: (-kind.count, kind.call, kind.error))
+        return sorted(found, key=lambda kind: (-kind.calls, kind.call, kind.error))
 
 
 def _joined(rows: np.ndarray) -> np.ndarray:

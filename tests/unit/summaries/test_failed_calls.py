@@ -48,8 +48,8 @@ def test_kinds_are_what_plain_loops_count(whole: Events) -> None:
     ]
     assert summary.count == len(rows)
     kinds = summary.kinds()
-    assert {(kind.call, kind.error): kind.count for kind in kinds} == Counter(row[:2] for row in rows)
-    assert [kind.count for kind in kinds] == sorted((kind.count for kind in kinds), reverse=True)
+    assert {(kind.call, kind.error): kind.calls for kind in kinds} == Counter(row[:2] for row in rows)
+    assert [kind.calls for kind in kinds] == sorted((kind.calls for kind in kinds), reverse=True)
     for kind in kinds:
         mine = [row for row in rows if row[:2] == (kind.call, kind.error)]
         of_file = Counter(row[2] for row in mine)
