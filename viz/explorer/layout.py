@@ -98,7 +98,7 @@ def filter_fields(view: View) -> dict[str, TextInput | Select]:
         if name in HINTS
     }
     flags: dict[str, tuple[str, str, str, int]] = {
-        "failed": ("failed", "and others", "failed calls only", 150),
+        "failed": ("failed", "all calls", "failed calls only", 150),
         "per_byte": ("durations", "of all calls", "per MiB, of calls with bytes", 220),
     }
     for name, (title, unset, chosen, width) in flags.items():

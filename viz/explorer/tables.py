@@ -31,7 +31,7 @@ TEXT = """<span title="<%- value %>"><%- value %></span>"""
 
 Column = tuple[str, str, str | None, int]
 """Field, title, format and width in pixels; in a narrow page all columns shrink. Formats: None (numbers and
-short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, or a format of numbers."""
+short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
 _LINES_HEIGHT = 68
@@ -180,7 +180,7 @@ def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how in (TIME, LASTED, BYTES, TEXT):
+    if how in (TIME, LASTED, BYTES, MOVED, TEXT):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)

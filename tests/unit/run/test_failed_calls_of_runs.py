@@ -42,7 +42,7 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
         ("openat", "ENOENT", 30, "/opt/a/lib.conf"),
     ]
     text = information_text(information)
-    assert "failed calls (ensio events RUN --failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
+    assert "--failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
     assert "  no such file: 30 × openat, last on /opt/a/lib.conf" in text
     # Of summaries the numbers alone are known; of a format without errors not even these.
     assert (
@@ -83,6 +83,8 @@ def test_the_explorer_chooses_failed_calls(log: Path) -> None:
     assert explorer.view.command("run") == "ensio events run --failed --error ENOSPC,EIO"
     assert explorer.view.python("run").endswith(".select(failed=True, error='ENOSPC,EIO')")
     slowest = document.select_one({"name": "slowest"}).source.data
+    moved = next(each for each in document.select_one({"name": "slowest"}).columns if each.title == "moved")
+    assert "error ||" in moved.formatter.template  # a format of numbers would take the template, and fail
     assert sorted(slowest["error"]) == ["EIO"] + ["ENOSPC"] * 8
     document.select_one({"name": "filter_failed"}).value = ""
     document.select_one({"name": "filter_error"}).value = ""
