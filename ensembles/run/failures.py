@@ -31,8 +31,8 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     Returns
     -------
     list of dict
-        ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that there
-        is no such file. Times are in seconds since the origin of the run.
+        ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a
+        file does not exist. Times are in seconds since the origin of the run.
     """
     rows = [
         {

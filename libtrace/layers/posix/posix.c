@@ -136,7 +136,7 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
         thread->excluded_calls++;
 }
 
-/* A pipe or socket that is full is waited for, and a signal is no failure. */
+/* A program tries again after EAGAIN (a pipe or socket was full) and EINTR. */
 void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, uint64_t requested, int64_t moved,
                           uint64_t start)
 {

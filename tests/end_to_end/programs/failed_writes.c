@@ -45,7 +45,7 @@ int main(int count, char **arguments)
     close(ends[0]);
     expect(write(ends[1], text, 1) < 0, EPIPE);
     const int kernel = open("/proc/self/comm", O_RDONLY);
-    expect(write(kernel, text, 1) < 0, EBADF); /* the kernel's settings are no data */
+    expect(write(kernel, text, 1) < 0, EBADF); /* a setting of the kernel, not data */
     close(kernel);
 
     const int own = open(arguments[1], O_RDWR | O_CREAT, 0600);

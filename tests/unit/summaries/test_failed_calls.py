@@ -21,7 +21,7 @@ FILES = ["", "/a/lib.so", "/b/lib.so", "/dev/full", "/scratch/in"]
 
 
 def failed_of(rows: list[tuple[int, int, int, int, int]]) -> FailedCalls:
-    """The summary of calls: rank, call, file, errno, start in ms; a call after each is no failure."""
+    """The summary of calls: rank, call, file, errno, start in ms; a call after each succeeds."""
     names = ("rank", "call", "file", "error", "start")
     columns = {name: [row[at] for row in rows for _ in (0, 1)] for at, name in enumerate(names)}
     columns["error"][1::2] = [0] * len(rows)
