@@ -14,6 +14,9 @@ _ROWS = ("call", "error", "file", "count", "low_rank", "high_rank", "first_ns", 
 _JOINS = (np.add, np.minimum, np.maximum, np.minimum, np.maximum)
 """How two rows of the same function, errno and file become one, for the columns after these."""
 
+_LEAST_WAITING = 1 << 12
+"""Rows that may wait at least before they are joined."""
+
 
 class FailedKind(NamedTuple):
     """Failed calls of a function with the same errno.
@@ -76,11 +79,13 @@ class FailedCalls(Summary):
     def __init__(self) -> None:
         self._calls: tuple[Call, ...] = ()
         self._rows = np.empty((len(_ROWS), 0), np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._rows_waiting = 0
 
     @property
     def count(self) -> int:
         """Number of failed calls."""
-        return int(self._rows[3].sum())
+        return int(self._join()[3].sum())
 
     def add(self, chunk: Events) -> None:
         """Add events."""
@@ -95,7 +100,7 @@ class FailedCalls(Summary):
 
     def merge(self, other: FailedCalls) -> None:
         """Add a summary of other calls of the same run."""
-        self._add(other._calls, other._rows)
+        self._add(other._calls, other._join())
 
     def _add(self, calls: Sequence[Call], rows: np.ndarray) -> None:
         if tuple(calls) != self._calls:
@@ -104,17 +109,32 @@ class FailedCalls(Summary):
             self._calls = tuple(numbers)
             rows = rows.copy()
             rows[0] = own[rows[0]] if rows.shape[1] else rows[0]
-        self._rows = _joined(np.concatenate([self._rows, _joined(rows)], axis=1))
+        self._waiting.append(_joined(rows))
+        self._rows_waiting += self._waiting[-1].shape[1]
+        # Rows are joined when as many wait as are there, so that a row is moved a few times in all.
+        if self._rows_waiting > max(self._rows.shape[1], _LEAST_WAITING):
+            self._join()
+
+    def _join(self) -> np.ndarray:
+        if self._waiting:
+            self._rows = _joined(np.concatenate([self._rows, *self._waiting], axis=1))
+            self._waiting, self._rows_waiting = [], 0
+        return self._rows
+
+    def condense(self) -> None:
+        """Join the rows."""
+        self._join()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return a row for each function (``layer:name``), errno and number of a file."""
         names = np.array([f"{call.layer}:{call.name}" for call in self._calls], dtype=np.str_)
-        arrays = dict(zip(_ROWS, self._rows, strict=True))
-        return arrays | {"call": names[self._rows[0]] if len(names) else np.empty(0, np.str_)}
+        rows = self._join()
+        arrays = dict(zip(_ROWS, rows, strict=True))
+        return arrays | {"call": names[rows[0]] if len(names) else np.empty(0, np.str_)}
 
     def kinds(self) -> list[FailedKind]:
         """Return functions and their errors, those with most calls first."""
-        rows = self._rows
+        rows = self._join()
         if not rows.shape[1]:
             return []
         starts = np.flatnonzero(np.append(True, (np.diff(rows[:2], axis=1) != 0).any(axis=0)))
