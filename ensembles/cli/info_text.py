@@ -278,7 +278,8 @@ def _failed_calls(information: dict[str, Any]) -> str:
         return ""
     rows = information.get("failed_calls")
     if not rows:
-        return wrapped(f"failed calls: {', '.join(failed)}; their errors and files are unknown", indent="  ")
+        known = "known of events only (ensio events RUN --failed)" if information["events"] else "unknown"
+        return wrapped(f"failed calls: {', '.join(failed)}; errors and files are {known}", indent="  ")
     lines = [wrapped(each, "  ", "    ") for each in failure_sentences(rows, information["tasks"])]
     return "\n".join(["failed calls (ensio events RUN --failed):", *lines])
 

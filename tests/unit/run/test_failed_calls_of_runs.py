@@ -45,10 +45,11 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
     assert "--failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
     assert "  no such file: 30 × openat, last on /opt/a/lib.conf" in text
     # Of summaries the numbers alone are known; of a format without errors not even these.
-    assert (
-        "failed calls: openat 30, write 8, fsync 1; their errors and files are unknown"
-        in information_text(information | {"failed_calls": None})
-    )
+    summed = information | {"failed_calls": None, "events": 0}
+    said = " ".join(information_text(summed).split())
+    assert "failed calls: openat 30, write 8, fsync 1; errors and files are unknown" in said
+    said = " ".join(information_text(summed | {"events": 9}).split())
+    assert "fsync 1; errors and files are known of events only (ensio events RUN --failed)" in said
     calls = {name: call | {"errors": 0} for name, call in information["calls"].items()}
     assert "failed" not in information_text(information | {"failed_calls": [], "calls": calls})
 
