@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ensembles.ensemble.from_summary import refuse_sums
-from ensembles.ensemble.main_group import call_groups
+from ensembles.ensemble.main_group import call_groups, main_group
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import bytes_text, count_text, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.selection import Selection
@@ -46,6 +46,8 @@ class RunOrdinals:
         The durations by ordinal.
     notes : list of str
         What was chosen or left out.
+    size : str or None
+        Request sizes of these calls, as for ``--size``, if calls of other sizes were left out.
     """
 
     path: str
@@ -54,6 +56,15 @@ class RunOrdinals:
     per: str
     ensembles: OrdinalEnsembles
     notes: list[str]
+    size: str | None = None
+
+    @property
+    def what(self) -> str:
+        """The calls, such as ``write calls of 1.00 MiB``; without sizes if none were left out."""
+        if self.size is None:
+            return f"{self.op} calls"
+        ends = dict.fromkeys(bytes_text(int(size)) for size in self.size.split(".."))
+        return f"{self.op} calls of {' to '.join(ends)}"
 
     @cached_property
     def totals(self) -> list[OrdinalTotals]:
@@ -67,13 +78,14 @@ class RunOrdinals:
 
     def __repr__(self) -> str:
         where = "in each phase" if self.within == "phase" else "on each file"
-        return f"Ordinals of {self.path}: {len(self.totals)} of {self.op} calls {where}; {self.trend}"
+        return f"Ordinals of {self.path}: {len(self.totals)} of {self.what} {where}; {self.trend}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio ordinals --json`` that are about ordinals."""
         return {
             "run": self.path,
             "op": self.op,
+            "size_bytes": None if self.size is None else [int(end) for end in self.size.split("..")],
             "within": self.within,
             "per": self.per,
             "exact_quantiles": self.ensembles.exact,
@@ -90,10 +102,14 @@ class _Found:
     op: str
     ensembles: OrdinalEnsembles
     notes: list[str] = field(default_factory=list)
+    size: str | None = None
 
 
 def durations_by_ordinal(
-    run: Run, selection: Selection, within: Literal["file", "phase"] = "file"
+    run: Run,
+    selection: Selection,
+    within: Literal["file", "phase"] = "file",
+    by: Literal["bytes", "time"] = "bytes",
 ) -> RunOrdinals:
     """Order the durations of one kind of calls by call index.
 
@@ -101,9 +117,13 @@ def durations_by_ordinal(
     ----------
     run : Run
     selection : Selection
-        Without an operation: of reads and writes, the one that took the most time.
+        Without an operation: of reads and writes, the one that took the most time. Without sizes: the size
+        class of this operation that `main_group` takes, as for modes; calls are numbered among those of all
+        sizes.
     within : {"file", "phase"}
         Count the calls of a task on each file, or in each phase.
+    by : {"bytes", "time"}
+        As for `main_group`: take the size that moved most bytes, or that with most time.
 
     Returns
     -------
@@ -115,21 +135,25 @@ def durations_by_ordinal(
         Nothing is selected, or the run keeps sums that do not know what is asked.
     """
     if run.info.has_all_events or run.info.keeps_all_calls:
-        found = _from_events(run, selection, within)
+        found = _from_events(run, selection, within, by)
     else:
-        found = _from_summary(run, selection, within)
+        found = _from_summary(run, selection, within, by)
     per = "MiB" if selection.per_byte else "call"
-    ordinals = RunOrdinals(run.path, found.op, within, per, found.ensembles, found.notes)
+    ordinals = RunOrdinals(run.path, found.op, within, per, found.ensembles, found.notes, found.size)
     refuse_nothing(run, selection, len(ordinals.totals) + found.ensembles.n_unknown)
     return ordinals
 
 
-def _from_events(run: Run, selection: Selection, within: str) -> _Found:
+def _from_events(run: Run, selection: Selection, within: str, by: Literal["bytes", "time"]) -> _Found:
     in_phases = within == "phase" or selection.phases is not None
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
     op, nested, notes, layers = _in_one_layer(run, chosen) or _in_layers(run, chosen)
     chosen, selection = replace(chosen, layers=layers), replace(selection, layers=layers)
+    sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested), by)
+    if sizes is not None:
+        chosen, selection = replace(chosen, sizes=sizes), replace(selection, sizes=sizes)
+        notes += left_out
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
@@ -139,7 +163,7 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     columns |= {"moved"} if selection.per_byte else set()
     # Calls are counted among all calls of their task: of the filters, ranks alone limit what is read.
     of_ranks = None if selection.ranks is None else replace(Selection(), ranks=selection.ranks).for_run(run)
-    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes)
+    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes, _size_text(sizes))
 
 
 _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]
@@ -215,6 +239,24 @@ def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] |
     return (main,), [taken]
 
 
+def _main_size(
+    run: Run, chosen: Selection, by: Literal["bytes", "time"]
+) -> tuple[tuple[tuple[int, int], ...] | None, list[str]]:
+    """Return the sizes of the class that is taken, and a note on the others; None: calls have no other.
+
+    A median of calls of two sizes would be a duration that none of them has.
+    """
+    found, notes = main_group(run, chosen, by)
+    return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
+
+
+def _size_text(sizes: tuple[tuple[int, int], ...] | None) -> str | None:
+    if sizes is None:
+        return None
+    ((low, high),) = sizes
+    return f"{low}..{high}"
+
+
 def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     """Return the selected operation or, of reads and writes, the one that took the most time."""
     if selection.ops is not None:
@@ -227,7 +269,7 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     return max(transfers, key=lambda op: transfers[op])
 
 
-def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+def _from_summary(run: Run, selection: Selection, within: str, by: Literal["bytes", "time"]) -> _Found:
     refuse_sums(run)
     asked = {
         "--file": selection.file_globs,
@@ -263,11 +305,16 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     layers, notes = _main_layer(run, selection, op)
     wanted &= np.array([layers is None or call.layer in layers for call in summary.calls], bool)
     of_op = np.array([call.op == op for call in summary.calls], bool)
-    found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    taken = (wanted & of_op)[summary.cells["call"]]
+    sizes, left_out = _main_size(run, replace(selection, ops=(op,), layers=layers), by)
+    for low, high in sizes or ():
+        taken &= (summary.cells["min_requested"] <= high) & (summary.cells["max_requested"] >= low)
+    notes += left_out
+    found = OrdinalEnsembles.from_cells(summary, taken)
     notes += [
         "from the recorder's summary: calls are counted in the order of their completion, over all layers, "
         "and ordinals above 16 are grouped by octaves"
     ]
     if found.n_unknown:
         notes.append(f"excluded: {found.n_unknown:,} calls of unknown ordinal")
-    return _Found(op, found, notes)
+    return _Found(op, found, notes, _size_text(sizes))

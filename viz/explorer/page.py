@@ -473,8 +473,9 @@ class Explorer:
             return
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
         marks = {"op": ordinals.op, "ordinal": chosen}
+        marks |= {"size": ordinals.size} if ordinals.size is not None else {}
         self._look(
-            lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.op} calls")
+            lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.what}")
         )
 
     def _mark_rank(self, number: int) -> None:

@@ -73,7 +73,7 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     phases = with_known_idle(run, run.phases, phases)
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.
-        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False), by="time"))
     except EnsioError as error:
         return Structure(phases, None, [f"No call indices: {error}."])
 
@@ -135,7 +135,7 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
     if structure.ordinals is not None:
         of = " that the filters select" if filtered else ""
         sentences.append(
-            f"Call indices are those of the {structure.ordinals.op} calls of a task on a file{of}."
+            f"Call indices are those of the {structure.ordinals.what} of a task on a file{of}."
         )
     elif filtered and not structure.phases and not structure.reasons:
         sentences.append("The filters select no call of a phase.")

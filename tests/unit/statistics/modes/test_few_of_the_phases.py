@@ -8,7 +8,7 @@ from ensembles.cli.modes import modes_text
 
 
 def ensemble_of(slow: list[int], seed: int, calls: int = 48, width: float = 0.6) -> en.Ensemble:
-    """Phases of so many calls, some of them near 50 ms; of the others, 15 % last some 4 ms and most 0.2 ms."""
+    """Phases with so many calls near 50 ms; of the others, 15 % last some 4 ms and most 0.2 ms."""
     random = np.random.default_rng(seed)
     parts = []
     for number in slow:
