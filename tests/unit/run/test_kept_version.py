@@ -30,6 +30,7 @@ from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
 from ensembles.structure.phases.inner_waits import InnerWaits
+from ensembles.structure.phases.late_calls import TimeInCalls
 from ensembles.structure.phases.messages import MessageStarts
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import _StartCounts
@@ -152,6 +153,7 @@ MADE = {
     ),
     TaskTimes: partial(TaskTimes, RANKS),
     TopLevelCalls: TopLevelCalls,
+    TimeInCalls: partial(TimeInCalls, PHASES, [(1, 3, 0), (2, 2, 1)]),
     TotalsBy: partial(TotalsBy, "file"),
     _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
