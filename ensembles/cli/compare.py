@@ -145,9 +145,7 @@ def why_it_fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: boo
     return reasons + [
         f"{_kind(each)} is slower, × {each.slowdown:.3g}"
         for each in different
-        if each.direction != "faster"
-        and each.slowdown > 1
-        and each.slowdown >= fail_on
+        if each.direction != "faster" and each.slowdown > 1 and each.slowdown >= fail_on
     ]
 
 

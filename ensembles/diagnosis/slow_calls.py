@@ -126,7 +126,7 @@ def _times_s(case: Case, members: np.ndarray) -> tuple[float, float]:
     """Compute how long calls of some tasks take, and as many calls of the other tasks.
 
     Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
-    that fewer than `LEAST_TASKS` tasks make are left out, and so are collective calls and calls inside others.
+    of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls and calls inside others.
 
     Parameters
     ----------

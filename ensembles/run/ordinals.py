@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,7 +17,7 @@ from ensembles.model.units import bytes_text, count_text, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.selection import Selection
-from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
+from ensembles.structure.ordinals.detect import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 from ensembles.structure.ordinals.numbering import ORDINAL_COLUMNS
 from ensembles.structure.phases.detect import detect_phases
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.ordinals.ensembles import OrdinalTotals
     from ensembles.structure.ordinals.trend import Trend
+
+
+_MIXED = 0.1
+"""Share of the calls from which on call indices have calls of several sizes, which are then separated."""
+
+_ONE_SIZE_EACH = (
+    "sizes are not separated: the calls of one call index have one size, within a factor of two, but those "
+    "of different ones differ"
+)
 
 
 @dataclass(frozen=True)
@@ -117,9 +127,9 @@ def durations_by_ordinal(
     ----------
     run : Run
     selection : Selection
-        Without an operation: of reads and writes, the one that took the most time. Without sizes: the size
-        class of this operation that `main_group` takes, as for modes; calls are numbered among those of all
-        sizes.
+        Without an operation: of reads and writes, the one that took the most time. Without sizes, and if
+        calls of one index have several: the size class of this operation that `main_group` takes, as for
+        modes. Calls are numbered among those of all sizes.
     within : {"file", "phase"}
         Count the calls of a task on each file, or in each phase.
     by : {"bytes", "time"}
@@ -150,19 +160,26 @@ def _from_events(run: Run, selection: Selection, within: str, by: Literal["bytes
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
     op, nested, notes, layers = _in_one_layer(run, chosen) or _in_layers(run, chosen)
     chosen, selection = replace(chosen, layers=layers), replace(selection, layers=layers)
-    sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested), by)
-    if sizes is not None:
-        chosen, selection = replace(chosen, sizes=sizes), replace(selection, sizes=sizes)
-        notes += left_out
     if within == "phase":
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
-    make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
-    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
-    columns |= {"moved"} if selection.per_byte else set()
     # Calls are counted among all calls of their task: of the filters, ranks alone limit what is read.
     of_ranks = None if selection.ranks is None else replace(Selection(), ranks=selection.ranks).for_run(run)
+    counted = (nested, phases, within == "phase")
+    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
+    columns |= {"moved"} if selection.per_byte else set()
+    sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested), by)
+    if sizes is not None:
+        make = partial(SizesOfOrdinals, op, chosen, selection, *counted)
+        if run.summarize(make, {*columns, "requested"}, of_ranks).mixed_share > _MIXED:
+            chosen, selection = replace(chosen, sizes=sizes), replace(selection, sizes=sizes)
+            columns |= {*chosen.columns}
+            notes += left_out
+        else:
+            sizes = None
+            notes.append(_ONE_SIZE_EACH)
+    make = partial(OrdinalSummary, op, chosen, selection, *counted)
     return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes, _size_text(sizes))
 
 
@@ -250,6 +267,16 @@ def _main_size(
     return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
 
 
+def _mixed_share_of_cells(cells: Mapping[str, np.ndarray], taken: np.ndarray) -> float:
+    """Return the share of the calls whose class of ordinals has calls of another size class too."""
+    ordinal, sizes, count = (cells[name][taken] for name in ("ordinal_class", "size_class", "count"))
+    names, at = np.unique(ordinal, return_inverse=True)
+    low, high = np.full(len(names), np.iinfo(np.int64).max), np.zeros(len(names), np.int64)
+    np.minimum.at(low, at, sizes)
+    np.maximum.at(high, at, sizes)
+    return float(count[(low < high)[at]].sum() / max(int(count.sum()), 1))
+
+
 def _size_text(sizes: tuple[tuple[int, int], ...] | None) -> str | None:
     if sizes is None:
         return None
@@ -307,6 +334,8 @@ def _from_summary(run: Run, selection: Selection, within: str, by: Literal["byte
     of_op = np.array([call.op == op for call in summary.calls], bool)
     taken = (wanted & of_op)[summary.cells["call"]]
     sizes, left_out = _main_size(run, replace(selection, ops=(op,), layers=layers), by)
+    if sizes is not None and _mixed_share_of_cells(summary.cells, taken) <= _MIXED:
+        sizes, left_out = None, [_ONE_SIZE_EACH]
     for low, high in sizes or ():
         taken &= (summary.cells["min_requested"] <= high) & (summary.cells["max_requested"] >= low)
     notes += left_out

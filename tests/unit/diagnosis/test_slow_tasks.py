@@ -73,7 +73,9 @@ def test_what_is_said_of_a_slow_task_can_be_computed_with_numpy(tmp_path: Path) 
             if events.calls[call].op == "wait":
                 continue
             here = (events.phase == phase) & (events.call == call)
-            mean_ns = [events.duration[here & (events.rank == rank)].mean() for rank in range(32) if here.any()]
+            mean_ns = [
+                events.duration[here & (events.rank == rank)].mean() for rank in range(32) if here.any()
+            ]
             if mean_ns:
                 own_ns = events.duration[here & (events.rank == 9)]
                 mine_ns += own_ns.sum()

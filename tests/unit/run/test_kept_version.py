@@ -24,7 +24,7 @@ from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.other_calls import IoCalls
 from ensembles.structure.bursts import MovedSpans
-from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
+from ensembles.structure.ordinals.detect import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.structure.phases.barriers import Barriers
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
@@ -136,6 +136,7 @@ MADE = {
     OpenTime: OpenTime,
     Operations: Operations,
     OrdinalSummary: partial(OrdinalSummary, "write", Selection(), Selection(), False, None, False),
+    SizesOfOrdinals: partial(SizesOfOrdinals, "write", Selection(), Selection(), False, None, False),
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
     RankTable: partial(RankTable, CALLS),
@@ -165,7 +166,7 @@ def filled(kind: type[Summary]) -> Summary:
     summary, whole = MADE[kind](), events()
     middle = len(whole) // 2
     chunks = iter([whole]) if kind is StridedReads else iter([whole[:middle], whole[middle:]])
-    if kind is OrdinalSummary:
+    if issubclass(kind, OrdinalSummary):
         from ensembles.passes.memory import Budget
 
         chunks = summary.prepare_chunks(chunks, Budget(1 << 30), "run")
