@@ -17,7 +17,7 @@ from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
 _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
 _P_OF_A_PHASE = 0.1
-"""Largest probability of as many calls of a phase in a cluster if it were no denser than the antimode."""
+"""Largest probability of as many calls of a phase in a cluster if the antimode were as dense."""
 
 
 def time_text(time_share: float | None) -> str:
