@@ -282,9 +282,7 @@ def _verdicts(found: Sequence[Comparison]) -> str:
             "To ask about one kind only, name it beforehand: --op"
         )
         if any(_is_by_count(one) or one.sizes_differ for one in found):
-            about += (
-                ". Without p: another number or size of calls makes them different, which needs no test"
-            )
+            about += ". Without p: another number or size of calls makes them different, which needs no test"
         parts.append("\n".join(_filled(about)))
     return "\n\n".join(parts)
 
