@@ -171,8 +171,8 @@ def _from_events(run: Run, selection: Selection, within: str, by: Literal["bytes
     columns |= {"moved"} if selection.per_byte else set()
     sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested), by)
     if sizes is not None:
-        make = partial(SizesOfOrdinals, op, chosen, selection, *counted)
-        if run.summarize(make, {*columns, "requested"}, of_ranks).mixed_share > _MIXED:
+        of_sizes = partial(SizesOfOrdinals, op, chosen, selection, *counted)
+        if run.summarize(of_sizes, {*columns, "requested"}, of_ranks).mixed_share > _MIXED:
             chosen, selection = replace(chosen, sizes=sizes), replace(selection, sizes=sizes)
             columns |= {*chosen.columns}
             notes += left_out

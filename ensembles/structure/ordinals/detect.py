@@ -96,7 +96,7 @@ class OrdinalSummary(Summary):
     ensembles : OrdinalEnsembles
     """
 
-    results = ("ensembles",)
+    results: tuple[str, ...] = ("ensembles",)
 
     def __init__(
         self,

@@ -103,7 +103,7 @@ class TimeInCalls(Summary):
 
     @property
     def _rows(self) -> list[tuple[int, int, Call, str, int, int]]:
-        return [(*key, *sums) for key, sums in self._sums.items()]
+        return [(*key, calls, time_ns) for key, (calls, time_ns) in self._sums.items()]
 
     @_rows.setter
     def _rows(self, rows: list[tuple[int, int, Call, str, int, int]]) -> None:
