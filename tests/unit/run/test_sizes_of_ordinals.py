@@ -45,7 +45,8 @@ def test_ordinals_take_the_size_that_modes_take(run, capsys) -> None:
         "left out: 24 writes of 4.00 KiB (posix), --layer posix --op write --size 4KiB"
     )
     assert main(["ordinals", run.path]) == 0
-    assert "(n-th write of a task on each file; write calls of 1.00 MiB)" in capsys.readouterr().out
+    words = " ".join(capsys.readouterr().out.split())
+    assert "(n-th write of a task on each file; write calls of 1.00 MiB)" in words
     small = run.ordinals(op="write", size="4KiB")
     assert (small.size, small.notes) == (None, [])
     assert [entry.median_s for entry in small.totals] == pytest.approx([1e-5] * 6)
