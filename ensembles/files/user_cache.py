@@ -137,10 +137,22 @@ def _opened_folder(create: bool) -> Iterator[int]:
         os.close(folder)
 
 
+_size_bytes: dict[tuple[int, int], int] = {}
+"""Size of all files of a folder when they were last listed, and those that this process has written since."""
+
+
 def _make_room(folder: int, length: int, most_bytes: int) -> bool:
-    """Remove the oldest files until there is room for another one."""
+    """Remove the oldest files until there is room for another one.
+
+    The files, which can be thousands, are listed once and then whenever they may be too large.
+    """
     if length > most_bytes:
         return False
+    status = os.fstat(folder)
+    place = status.st_dev, status.st_ino
+    if place in _size_bytes and _size_bytes[place] + length <= most_bytes:
+        _size_bytes[place] += length
+        return True
     found = []
     for name in os.listdir(folder):
         with suppress(OSError):
@@ -153,4 +165,5 @@ def _make_room(folder: int, length: int, most_bytes: int) -> bool:
             break
         os.unlink(name, dir_fd=folder)
         whole -= size
+    _size_bytes[place] = whole
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -112,8 +113,19 @@ class Budget:
         EnsioError
             The resident memory of the process exceeds the budget.
         """
-        if self.watched and resident_bytes() > self._allowed_bytes:
+        if not self.watched or resident_bytes() <= self._allowed_bytes:
+            return
+        _return_free_memory()
+        if resident_bytes() > self._allowed_bytes:
             raise self.exceeded(path)
+
+    def spare(self) -> None:
+        """Give the memory that a pass has freed back to the system, if the process takes half of the budget.
+
+        Else it stays with the process, and what comes after the pass adds to it.
+        """
+        if self.watched and resident_bytes() > self._allowed_bytes // 2:
+            _return_free_memory()
 
     def check_events(self, path: str, events: int, what: str) -> None:
         """Refuse to hold more events at once than fit into the budget.
@@ -162,6 +174,11 @@ def watched(chunks: Iterator[Events], budget: Budget, path: str) -> Iterator[Eve
         if unchecked >= _CHECKED_EVENTS:
             budget.check(path)
             unchecked = 0
+
+
+def _return_free_memory() -> None:
+    with suppress(AttributeError):  # a C library that has no such function keeps little
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident_bytes() -> int:

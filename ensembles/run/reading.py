@@ -212,6 +212,7 @@ class RunReading:
                 contents=limits.contents,
             ),
         )
+        self.budget.spare()
         if group.left_out_ranks:
             self.source.metadata.note(
                 f"{group.left_out_ranks:,} tasks made more calls than fit into memory at once, and the order "

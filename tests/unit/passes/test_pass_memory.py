@@ -72,6 +72,33 @@ def test_to_take_more_is_an_error() -> None:
     Budget(1 << 20).unwatched().check("run")
 
 
+def freed_below_the_top_of_the_heap() -> bytes:
+    """Free 64 MiB in pieces; what is returned lies above them, so that the C library keeps their pages."""
+    pieces = [bytes(1 << 16) for _ in range(1 << 10)]
+    above = bytes(1 << 16)
+    del pieces
+    return above
+
+
+def test_what_was_freed_is_given_back_before_a_pass_is_refused() -> None:
+    Budget(1).spare()
+    before = resident_bytes()
+    above = freed_below_the_top_of_the_heap()
+    assert resident_bytes() > before + (32 << 20)
+    Budget(before + (24 << 20)).check("run")
+    assert resident_bytes() < before + (24 << 20)
+
+    above = freed_below_the_top_of_the_heap()
+    held = resident_bytes()
+    Budget(3 * held).spare()
+    assert resident_bytes() > held - (8 << 20)
+    Budget(held).unwatched().spare()
+    assert resident_bytes() > held - (8 << 20)
+    Budget(held).spare()
+    assert resident_bytes() < held - (32 << 20)
+    del above
+
+
 def test_runs_of_a_process_share_what_is_held_but_not_the_program() -> None:
     process = resident_bytes()
     shared = Budget(2 * process).shared_by_runs(8)

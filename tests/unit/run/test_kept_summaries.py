@@ -32,6 +32,7 @@ from ensembles.summaries.rate import RateCurve
 from ensembles.workloads.synthetic import synthetic_run
 
 TABLE = ignoring_run(CallTable)
+list_folder = os.listdir
 
 
 @pytest.fixture
@@ -250,6 +251,19 @@ def test_the_least_recently_used_files_are_removed(cache):
     assert {path.name for path in cache.iterdir()} == {"file0", "file4", "new"}
     assert not user_cache.write_cached("large", bytes(501), 500)
     assert user_cache.read_cached("new", 249) is None
+
+
+def test_the_files_are_listed_when_they_may_be_too_large(cache, monkeypatch):
+    listed = []
+    monkeypatch.setattr(user_cache.os, "listdir", lambda folder: listed.append(1) or list_folder(folder))
+    for number in range(4):
+        assert user_cache.write_cached(f"file{number}", bytes(100), 500)
+    assert listed == [1]
+    (cache / "of another process").write_bytes(bytes(400))
+    for number in range(4, 6):
+        assert user_cache.write_cached(f"file{number}", bytes(100), 500)
+    assert listed == [1, 1]
+    assert sum(path.stat().st_size for path in cache.iterdir()) <= 500
 
 
 def test_a_trace_file_holds_what_info_needs(directory, cache, passes, tmp_path):
