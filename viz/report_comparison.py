@@ -186,6 +186,8 @@ def _verdict(found: Comparison) -> str:
     # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
     median = shift.median_ratio if shift is not None and shift.is_certain else None
     ratio = f", median {ratio_text(median)}" if median is not None else ""
+    if found.sizes_differ and found.blocked is None:
+        return f"{what}: another size of calls"
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
         return f"{what}: another number of calls"
     direction = f", {found.direction}" if found.direction else ""

@@ -473,9 +473,8 @@ class Explorer:
             return
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
         marks = {"op": ordinals.op, "ordinal": chosen}
-        self._look(
-            lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.op} calls")
-        )
+        marks |= {"size": ordinals.size} if ordinals.size is not None else {}
+        self._look(lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.what}"))
 
     def _mark_rank(self, number: int) -> None:
         rank = int(self._ranks.source.data["rank"][number])
