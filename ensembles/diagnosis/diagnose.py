@@ -52,7 +52,7 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import LateEntry, late_of_run
-from ensembles.structure.library_time import LIBRARIES, layers_with_storage
+from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import is_meeting
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -252,7 +252,7 @@ class DiagnosisPass:
 
 def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]:
     """Return the functions that take most of the time in I/O calls."""
-    known = layers_with_storage(traffic) if traffic is not None else ()
+    known = layers_with_storage(traffic).difference(WITH_WAITS) if traffic is not None else ()
     call, calls = case.rows["call"], case.run.calls
     time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
     share = time_ns / max(float(time_ns.sum()), 1.0)

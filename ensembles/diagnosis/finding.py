@@ -285,7 +285,7 @@ class CallTime:
     share : float
         Of the time of all I/O calls.
     in_library : bool
-        The time passed inside a library: storage calls inside were recorded, and are not part of it.
+        The time passed inside HDF5 or netCDF: storage calls inside were recorded, and are not in it.
     """
 
     call: str

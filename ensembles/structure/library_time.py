@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 LIBRARIES = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "netCDF", "pnetcdf": "PnetCDF"}
 """Names of the layers above the calls of the file system."""
 
+WITH_WAITS = ("mpiio", "pnetcdf")
+"""Layers in which tasks also wait while another one is in the storage calls of all."""
+
 STORAGE = ("posix", "stdio")
 
 MOST_COMPRESSED = 1100
@@ -133,11 +136,15 @@ def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collect
     """
     return [
         f"{seconds_text(row['time_s'])} of the {seconds_text(row['io_time_s'])} in I/O calls "
-        f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in the file system: "
+        f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in {_elsewhere(row)}: "
         f"{_WORK[row['layer']]}. Most of it: " + ", ".join(map(_of_function, row["calls"]))
         for row in rows or ()
         if row["io_share"] >= LEAST_SHARE and row["layer"] not in without
     ]
+
+
+def _elsewhere(row: Mapping[str, Any]) -> str:
+    return "storage calls of the same task" if row["layer"] in WITH_WAITS else "the file system"
 
 
 def _of_function(entry: Mapping[str, Any]) -> str:
@@ -145,11 +152,14 @@ def _of_function(entry: Mapping[str, Any]) -> str:
 
 
 def library_share_text(rows: Iterable[Mapping[str, Any]] | None) -> str:
-    """Return which part of the time in I/O calls passed inside libraries; ``""`` below `LEAST_SHARE`."""
+    """Return which part of the time in I/O calls passed inside libraries; ``""`` below `LEAST_SHARE`.
+
+    Libraries `WITH_WAITS` are left out: their tasks may wait for the file system, too.
+    """
     of = " of the time in I/O calls"
     parts = []
     for row in rows or ():
-        if row["io_share"] >= LEAST_SHARE:
+        if row["io_share"] >= LEAST_SHARE and row["layer"] not in WITH_WAITS:
             parts.append(f"{share_text(row['io_share'])}{of} inside {LIBRARIES[row['layer']]}")
             of = ""
     return f"{' and '.join(parts)}, not in the file system" if parts else ""
