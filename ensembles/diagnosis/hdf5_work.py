@@ -89,7 +89,7 @@ def bytes_again_text(op: str, moved: int, needed: int, asked: int) -> str:
     """
     verb, program = {"write": ("written", "wrote"), "read": ("read", "asked for")}[op]
     text = f"{bytes_text(moved)} {verb} for {bytes_text(needed)}"
-    if needed > asked:
+    if bytes_text(needed) != bytes_text(asked):
         text += f" (from the first byte to the last; the program {program} {bytes_text(asked)})"
     return text
 

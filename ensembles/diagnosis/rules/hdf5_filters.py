@@ -58,6 +58,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     whole_s = 1e-9 * float(case.rows["time_ns"][storage].sum()) + own_s
     is_fewer = moved_bytes < COMPRESSED * given_bytes
     work = "compression and other filters" if is_fewer else "filters or conversion of types"
+    summed = " summed over tasks" if len(np.unique(table["rank"][chosen])) > 1 else ""
     in_parallel = bool(np.isin(table["file"][layer == "mpiio"], table["file"][chosen]).any())
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], width)
     checks = (
@@ -82,7 +83,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     return Remedy(
         own_ns > 0,
         LIKELY_PART * own_ns,
-        f"HDF5 spends {seconds_text(own_s)} in {work}, not in the file system",
+        f"HDF5 spends {seconds_text(own_s)}{summed} in {work}, not in the file system",
         f"no file system makes this shorter: {'' if is_fewer else SAME_TYPE}{FASTER}",
         checks,
         {"hdf5_time_s": own_s, "asked_bytes": given_bytes, "moved_bytes": moved_bytes},
