@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run import between_layers
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.late_calls import with_late_calls
 from ensembles.structure.collective_steps import step_notes, step_table
-from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.summaries.collective_steps import CollectiveSteps
@@ -174,8 +174,4 @@ def layer_sentences(information: dict[str, Any] | None) -> list[str]:
     """
     if information is None:
         return []
-    found = [
-        *traffic_sentences(information["layer_traffic"] or []),
-        collective_sentence(information["collective"]),
-    ]
-    return [f"{text[0].upper()}{text[1:]}." for text in found if text]
+    return [f"{text[0].upper()}{text[1:]}." for text in between_layers.layer_sentences(information)]

@@ -11,6 +11,8 @@ from ensembles.model.units import bytes_text, count_text, seconds_text, share_te
 from ensembles.run.failures import failed_calls_json, failure_sentences
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
+from ensembles.structure.layer_traffic import bytes_below_text
+from ensembles.structure.library_time import library_share_text
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import COLOURS, class_of_call
 
@@ -63,7 +65,9 @@ def facts(
     shown = [("span", seconds_text(span_s), "from the first recorded call to the end of the last")]
     for name, op, total in (("written", "write", totals.bytes_written), ("read", "read", totals.bytes_read)):
         rates = _rates(summaries, None if information is None else information["transfers"][op], op)
-        shown.append((name, bytes_text(total), rates or "summed over tasks"))
+        below = "" if information is None else bytes_below_text(information["layer_traffic"] or [], op)
+        meaning = ", ".join(part for part in (rates or "summed over tasks", below) if part)
+        shown.append((name, bytes_text(total), meaning))
     shown += _time_in_io(totals.io_time_ns * _NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
     on += " with traced calls" if run.info.counters is not None else ""
@@ -122,6 +126,8 @@ def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tu
     elif found.get("some_task_share") is not None:
         who = "task" if found["tasks"] > 1 else "thread"
         parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the span")
+    if inside := library_share_text(information["in_libraries"]):
+        parts.append(inside)
     return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]
 
 

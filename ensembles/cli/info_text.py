@@ -175,6 +175,7 @@ def _transfers(information: dict[str, Any]) -> str:
 
 def _time_in_io(information: dict[str, Any]) -> list[str]:
     from ensembles.run.headline import MOST_EVENTS
+    from ensembles.structure.library_time import library_share_text
 
     found = information["time_in_io"]
     if not found["tasks"]:
@@ -202,6 +203,8 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
         parts.append(f"slowest task {slowest}")
     else:
         parts.insert(0, slowest)
+    if inside := library_share_text(information["in_libraries"]):
+        parts.append(inside)
     return [
         line for number, part in enumerate(parts) for line in _wrapped("" if number else "I/O time", part)
     ]
@@ -315,11 +318,9 @@ def _layer_table(information: dict[str, Any]) -> str:
 
 
 def _between_layers(information: dict[str, Any]) -> str:
-    from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
+    from ensembles.run.between_layers import layer_sentences
 
-    found = traffic_sentences(information["layer_traffic"] or [])
-    found.append(collective_sentence(information["collective"]))
-    return "\n".join(wrapped(text, indent="  ") for text in found if text)
+    return "\n".join(wrapped(text, indent="  ") for text in layer_sentences(information))
 
 
 def _region_table(information: dict[str, Any]) -> str:

@@ -102,7 +102,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
-        **between_layers(found.times),
+        **between_layers(found.times, totals.layers),
         "calls": _calls(table, totals.layers, table.span_ns * max(run.info.threads, 1)),
         "failed_calls": _failed_calls(run, found),
         "frequent_sizes": _frequent_sizes(sizes),
