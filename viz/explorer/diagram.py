@@ -251,7 +251,8 @@ class TraceDiagram:
         if marked is not None and len(drawn):
             alpha = np.where(_same_calls(drawn, marked.inside(part)), 1.0, _PALE)
         layers = nested_layers(drawn)
-        self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info)
+        low_s, high_s = view.zoom_s or self._whole_s
+        self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info, span_s=high_s - low_s)
         for image in self._images:
             image.visible = not len(drawn)
         self._mapper.alpha_mapper.palette = _alphas(1.0 if marked is None else _PALE)

@@ -24,6 +24,7 @@ from ensembles.viz.explorer.sentences import ensemble_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.summed import RankSums, table_of
 from ensembles.viz.explorer.view import View
+from ensembles.viz.style import COLOURS, darker
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
@@ -349,6 +350,12 @@ def test_a_window_with_few_calls_has_single_calls(tmp_path: Path) -> None:
     place = middle[0]
     assert (drawn["right"][place], drawn["size"][place]) == (0.1105, "1.08 KiB (1,110 B)")
     assert (drawn["call"][place], drawn["file"][place]) == ("pwrite", "/scratch/data.out")
+    # Calls that are wide enough have borders, which separate those that follow each other without a gap.
+    assert set(drawn["colour"]) == {COLOURS["write"]}
+    assert set(drawn["edge"]) == {darker(COLOURS["write"])}
+    zoom(document, (0.2, 0.6), (0.6, 1.4))
+    assert set(calls_drawn(document)["edge"]) == {COLOURS["write"]}  # half a millisecond is less than a pixel
+    zoom(document, (0.1, 0.12), (0.6, 1.4))
     assert not any(
         each.visible
         for each in document.select_one({"name": "explorer_trace"}).renderers

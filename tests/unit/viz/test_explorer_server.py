@@ -458,6 +458,12 @@ _DURATIONS = """() => {
 }"""
 
 
+_RENAME = """() => {
+    const trace = Bokeh.documents[0].get_model_by_name('explorer_trace');
+    trace.html_attributes = {...trace.html_attributes, 'aria-label': 'Another title'};
+}"""
+
+
 _FOCUSED_TABLE = """() => {
     const [view] = Bokeh.index.query((each) => each.grid?.setActiveCell && each.el.shadowRoot.activeElement);
     return view?.model.name ?? '';
@@ -481,7 +487,9 @@ def test_a_reader_without_a_mouse_zooms_moves_and_marks(opened) -> None:
     page.keyboard.press("-")  # the whole run is in view already
     assert page.evaluate(_TIMES) == whole
     page.keyboard.press("+")
-    page.evaluate("() => document.activeElement.blur()")  # as when a picture is laid out anew
+    page.evaluate(_RENAME)  # as when single calls come: the title, which is an attribute, is another one
+    page.wait_for_function(f"() => ({_FOCUSED})()[0] === 'Another title'")
+    page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     middle, width = sum(whole) / 2, whole[1] - whole[0]
     assert page.evaluate(_TIMES) == pytest.approx([middle - 0.15 * width, middle + 0.35 * width])
