@@ -19,6 +19,7 @@ from ensembles.summaries.histogram_per_mib import LogHistogramPerMib
 from ensembles.summaries.offset_map import OffsetMap, PlacedCalls, WindowMap
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.rate import RateCurve, WindowRate
+from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import map_of_events
 from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
 
@@ -27,6 +28,9 @@ ROWS = 512
 
 CELLS = 1024
 """Largest number of its cells of time."""
+
+MOST_FILES = 100
+"""Files that are offered for the offsets, those with most bytes."""
 
 TABLE_ROWS = 50
 """Rows of the tables of calls and of ranks."""
@@ -107,6 +111,14 @@ class Calls(ABC):
     def busiest_file(self) -> str:
         """Return the file with most bytes, or with most calls if no bytes moved; empty: it is not known."""
         return ""
+
+    def files_by_bytes(self, layer: str) -> dict[str, int]:
+        """Return the bytes that calls of a layer move in each file, most first; empty: not known."""
+        return {}
+
+    def has_map_of(self, file: str) -> bool:
+        """Whether `access_map` can be of a file, in which bytes move at known offsets."""
+        return False
 
     @abstractmethod
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
@@ -300,6 +312,23 @@ class HeldCalls(Calls):
         weight = np.bincount(file, moved if moved.any() else None) if self.count else np.zeros(1)
         return self._of.files[int(weight.argmax())] if weight.any() else ""
 
+    def files_by_bytes(self, layer: str) -> dict[str, int]:
+        return cast(dict[str, int], self._once(f"files {layer}", partial(self._files_by_bytes, layer)))
+
+    def _files_by_bytes(self, layer: str) -> dict[str, int]:
+        chosen = np.array([each.layer == layer and each.op in DIRECTIONS for each in self._of.calls], bool)
+        moved = np.where(chosen[self.column("call")], np.maximum(self.column("moved"), 0), 0)
+        sums = np.bincount(self.column("file"), moved)
+        order = np.argsort(-sums, kind="stable")[:MOST_FILES].tolist()
+        files = self._of.files
+        return {files[each]: int(sums[each]) for each in order if sums[each] and files[each]}
+
+    def has_map_of(self, file: str) -> bool:
+        if file not in self._of.files:
+            return False
+        found = self.access_map(file)[0]
+        return found is not None and bool(found.calls)
+
     def _access_map(self, file: str | None) -> tuple[OffsetMap | None, str]:
         found, path = map_of_events(self.events, file, None)
         if self._places is None and found is not None and self.count > _MOST_SPREAD:
@@ -479,6 +508,7 @@ def slowest_columns(events: Events) -> dict[str, Any]:
     slow = events[order[:TABLE_ROWS]]
     return {
         "rank": slow.rank,
+        "thread": slow.thread,
         "call": [slow.calls[number].name for number in slow.call.tolist()],
         "start_s": slow.start * 1e-9,
         "duration_s": slow.duration * 1e-9,
