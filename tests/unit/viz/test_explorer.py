@@ -115,7 +115,7 @@ def test_a_range_of_seconds_per_mib_marks_calls_by_their_rate(shown: Shown) -> N
     slowest = document.select_one({"name": "slowest"}).source.data
     assert slowest["call"] == ["pwrite", "pread"]
     command, python = (document.select_one({"name": "texts"}).data[name][0] for name in ("command", "python"))
-    assert command.endswith("--per-byte --rate 838900..2621000")
+    assert command.endswith("--per-byte --rate 838900..2621000 --format csv")
     assert python.endswith(".select(per_byte=True, rate='838900..2621000')")
     box = explorer._panels[0].durations._box
     assert (box.visible, round(box.left, 3), round(box.right, 3)) == (True, 0.4, 1.25)

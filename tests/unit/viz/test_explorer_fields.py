@@ -49,7 +49,7 @@ def test_fields_show_what_a_rectangle_marks_and_change_it(opened) -> None:
     box |= {"x0": 0.2000123456, "x1": 0.6000012345}
     trace._trigger_event(SelectionGeometry(trace, box, final=True))
     assert shown(document) == {"marked-time": "0.2..0.6", "marked-ranks": "0-1"}
-    assert explorer.view.command("run").endswith("--rank 0-1 --time 0.2..0.6")
+    assert explorer.view.command("run").endswith("--rank 0-1 --time 0.2..0.6 --format csv")
     type_in(document, "marked-ranks", "0")
     assert explorer.view == View(time_s=(0.2, 0.6), ranks=(0, 0))
     assert "1 call is marked" in document.select_one({"name": "found"}).text
