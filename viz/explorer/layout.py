@@ -50,7 +50,7 @@ def name_runs(panels: Sequence[Panel]) -> None:
     if len(panels) == 1:
         return
     for panel in panels:
-        name = plain(end_of(panel.shown.run.path, 40))
+        name = end_of(plain(panel.shown.run.path), 40)
         panel.diagram.name_run(name)
         panel.rates.name_run(name)
         panel.offsets.name_run(name)

@@ -92,6 +92,7 @@ class Panel:
         self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}", file)
         if self.offsets.figure is not None:
             fit_when_narrow(self.offsets.figure)
+            label_time_axis(self.offsets.figure, self.diagram.span_s)
             self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))

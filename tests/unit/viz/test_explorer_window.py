@@ -207,6 +207,22 @@ def test_offsets_are_those_of_a_file_in_which_marked_calls_are(tmp_path: Path) -
     assert len(explorer._panels[0].diagram._chosen.data["left"]) == 0
 
 
+def test_the_times_of_a_run_that_goes_on_get_another_unit(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.0, 0.1, MIB, 0), ("pwrite", 0.3, 0.1, MIB, MIB)]
+    followed = Shown(run_of(tmp_path / "so far", [calls]))
+    _, explorer = explore(followed)
+    labels = {fig.xaxis[0].axis_label for fig in explorer._panels[0].figures[:-1]}
+    assert labels == {"time since the start of the run (ms)"}
+    now = Shown(run_of(tmp_path / "now", [[*calls, ("pwrite", 30.0, 0.1, MIB, 2 * MIB)]], lasted_s=31.0))
+    followed.run, followed.events, followed.version = now.run, now.events, 1
+    followed._filtered.cache_clear()
+    figures = explorer._panels[0].figures
+    explorer.renew()
+    assert explorer._panels[0].figures == figures  # they may be in use
+    labels = {fig.xaxis[0].axis_label for fig in figures[:-1]}
+    assert labels == {"time since the start of the run (s)"}
+
+
 def test_calls_of_several_threads_name_theirs(tmp_path: Path) -> None:
     calls = [("pwrite", 0.1 * each, 0.05, 1024) for each in range(4)]
     document, explorer = explore(Shown(run_of(tmp_path / "threads", [calls], threads=2)))
