@@ -88,6 +88,11 @@ class Calls(ABC):
     def durations_ns(self) -> tuple[int, float, int]:
         """Shortest, median and longest duration in ns; there are calls."""
 
+    @property
+    def hides_inner(self) -> bool:
+        """Whether the trace diagram leaves out calls that are inside others, if that is known."""
+        return False
+
     @abstractmethod
     def raster(self) -> Raster:
         """Return the numbers of the trace diagram."""
@@ -304,10 +309,20 @@ class HeldCalls(Calls):
         made = partial(self._access_map, file)
         return cast(tuple[OffsetMap | None, str], self._once(f"access map {file or ''}", made))
 
+    @property
+    def hides_inner(self) -> bool:
+        return cast(bool, self._once("hides inner", lambda: bool(self._of_raster().depth.any())))
+
     def moves_bytes_in(self, file: int) -> bool:
+        return cast(bool, self._once(f"moves bytes in {file}", partial(self._moves_bytes_in, file)))
+
+    def _moves_bytes_in(self, file: int) -> bool:
         return bool(((self.column("file") == file) & (self.column("moved") > 0)).any())
 
     def busiest_file(self) -> str:
+        return cast(str, self._once("busiest file", self._busiest_file))
+
+    def _busiest_file(self) -> str:
         file, moved = self.column("file"), np.maximum(self.column("moved"), 0)
         weight = np.bincount(file, moved if moved.any() else None) if self.count else np.zeros(1)
         return self._of.files[int(weight.argmax())] if weight.any() else ""

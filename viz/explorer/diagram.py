@@ -128,7 +128,10 @@ class TraceDiagram:
         add_calls(self.figure, self._calls, self._info)
         self._chosen = ColumnDataSource({name: [] for name in _SIDES}, name=f"{name}_chosen")
         self.figure.quad(
-            **{side: side for side in _SIDES},
+            left="left",
+            right="right",
+            bottom="bottom",
+            top="top",
             source=self._chosen,
             fill_alpha=0,
             line_color="black",
@@ -277,6 +280,8 @@ class TraceDiagram:
         top, bottom = view.ranks or (0, self._tasks - 1)
         self._box.top, self._box.bottom = top - 0.5, bottom + 0.5
         further = "point at a call" if len(drawn) else "zoom in to see single calls"
+        if not len(drawn) and calls.hides_inner:
+            further += "; calls inside others: Layers above each other"
         if layers:
             further += f"; in each row, {' above '.join(layers)}"
         self._what = f"drag to mark calls, {further}{self._said(window, marked)}"

@@ -126,7 +126,7 @@ class Durations:
     def range(self, low: float, high: float) -> dict[str, Any]:
         """Return the mark of a part of the axis, in s, as attributes of a `View`."""
         if self.per_mib:
-            slowest, fastest = rounded(*(MIB / max(end, 1e-9) for end in (high, low)), is_log=True)
+            slowest, fastest = rounded(MIB / max(high, 1e-9), MIB / max(low, 1e-9), is_log=True)
             return {"rates": (int(slowest), max(int(fastest), int(slowest) + 1))}
         return {"durations_s": rounded(max(0.0, low), high, is_log=True)}
 

@@ -110,7 +110,7 @@ class Offsets:
 
     def name_run(self, name: str) -> None:
         """Write the name of the run into the title, where there are two."""
-        self._of = f", {name}"
+        self._of = f", run {name}"
         if self.figure is not None:
             retitle(self.figure, self._title())
 

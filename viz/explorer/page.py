@@ -494,8 +494,8 @@ class Explorer:
 
     def _zoom_to_call(self, number: int) -> None:
         row = {name: column[number] for name, column in self._slowest.source.data.items()}
-        times = (round(float(row[name]), 9) for name in ("start_s", "duration_s"))
-        call = Chosen(int(row["rank"]), *times, row["file"])
+        start_s, duration_s = (round(float(row[name]), 9) for name in ("start_s", "duration_s"))
+        call = Chosen(int(row["rank"]), start_s, duration_s, row["file"])
         self._look(lambda view: view.around_call(call, self.shown.run.tasks))
 
     def _zoom_to_marked(self) -> None:

@@ -412,7 +412,7 @@ def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
         # Pictures name their run, and the page goes to the answer to a question, which is below all of them.
         titles = page.evaluate(_TITLES)
         for name in ("one", "other"):
-            named = [title for title in titles if re.search(rf"(of|,) …\S*/{name}: ", title)]
+            named = [title for title in titles if re.search(rf"(of|run) …\S*/{name}: ", title)]
             assert len(named) == 2, titles
         page.evaluate("window.scrollTo(0, 0)")
         button = page.get_by_role("button", name="Compare both runs")
