@@ -31,6 +31,9 @@ MOST_CALLS = 2000
 _PIXELS, _MOST_OUTLINED = 1000, 60
 """Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
 
+_ENHANCED = 0.4
+"""Power of the share of time that is the opacity of a pixel of the raster."""
+
 _BORDERED = 3
 """Pixels from which a call has a dark border, which separates it from the next one of its colour."""
 
@@ -260,7 +263,7 @@ def call_columns(
             for number, is_wide in zip(classes, wide, strict=True)
         ],
         "alpha": alpha_of_each,
-        "outline": _outlines(rows, duration, alpha_of_each, span_s / _PIXELS),
+        "outline": _outlines(rows, start, duration, alpha_of_each, span_s / _PIXELS),
         "task": [
             f"rank {rank}" + (f", thread {thread}" if several else "")
             for rank, thread, several in zip(
@@ -292,16 +295,24 @@ def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
     return {name: [values[number] for number in mine] for name, values in columns.items()}
 
 
-def _outlines(row: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray, pixel_s: float) -> np.ndarray:
+def _outlines(
+    row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray, pixel_s: float
+) -> np.ndarray:
     """Return the opacity of the outlines, which make calls that are shorter than a pixel visible.
 
-    Of many short calls in a row, outlines would fill it as if they were one long call: there the areas alone
-    are drawn, whose opacity in a pixel is the share of time, as in the raster.
+    Of many short calls in a row, outlines would fill it as if they were one long call: there, those in a
+    pixel have together the opacity of the raster, which enhances small shares of time.
     """
     short = duration_s < pixel_s
     _, place = np.unique(row, return_inverse=True)
     crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
-    return np.where(short & crowded, 0.0, alpha)
+    pixel = np.floor(start_s / max(pixel_s, 1e-12))
+    _, cell = np.unique(np.stack([place, pixel]), axis=1, return_inverse=True)
+    cell = cell.ravel()
+    share = np.minimum(np.bincount(cell, duration_s * short)[cell] / max(pixel_s, 1e-12), 1.0)
+    beside = np.maximum(np.bincount(cell, short)[cell], 1.0)
+    faint = 1 - (1 - np.minimum(share**_ENHANCED, 0.999)) ** (1 / beside)
+    return np.where(short & crowded, alpha * faint, alpha)
 
 
 def os_error(number: int) -> str:

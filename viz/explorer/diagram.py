@@ -121,6 +121,7 @@ class TraceDiagram:
         self.figure.grid.visible = False
         label_time_axis(self.figure)
         self._of = self._what = ""
+        self._were_whole: set[Interval] = set()
         self._images: list[GlyphRenderer[Any]] = []
         self._all, self._mapper = self._add(_alphas(1.0))
         self._marked, _ = self._add(marked_alphas())
@@ -227,6 +228,8 @@ class TraceDiagram:
         self._whole_s = (self._whole_s[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
         self._times.tags = list(self._whole_s)
         if following:
+            # The page may report this window after the run has become longer: it is no zoom.
+            self._were_whole.add(tuple(round(each, 9) for each in (self._whole_s[0], self._times.end)))
             self._times.end = self._whole_s[1]
 
     def window_of(self, data: dict[str, Any]) -> tuple[Interval | None, Interval | None]:
@@ -236,7 +239,9 @@ class TraceDiagram:
         low, high = sorted(map(float, data["x"]))
         top, bottom = sorted(map(float, data["y"]))
         whole = self._whole_s[1] - self._whole_s[0]
-        times = None if high - low >= _WHOLE * whole else (round(low, 9), round(max(high, low + 1e-9), 9))
+        times = round(low, 9), round(max(high, low + 1e-9), 9)
+        if high - low >= _WHOLE * whole or times in self._were_whole:
+            times = None
         rows = None if bottom - top >= _WHOLE * self._tasks else (round(top, 3), round(bottom, 3))
         return times, rows
 

@@ -221,6 +221,11 @@ def test_the_times_of_a_run_that_goes_on_get_another_unit(tmp_path: Path) -> Non
     assert explorer._panels[0].figures == figures  # they may be in use
     labels = {fig.xaxis[0].axis_label for fig in figures[:-1]}
     assert labels == {"time since the start of the run (s)"}
+    # The page may report the window of before, which was all of the run then.
+    _zoom = {"x": [-0.004, 0.404], "y": [0.5, -0.5]}
+    diagram = explorer._panels[0].diagram
+    assert diagram.window_of(_zoom)[0] is None
+    assert diagram.window_of(_zoom | {"x": [0.0, 0.404]})[0] == (0.0, 0.404)
 
 
 def test_calls_of_several_threads_name_theirs(tmp_path: Path) -> None:
