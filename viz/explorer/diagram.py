@@ -224,12 +224,12 @@ class TraceDiagram:
         """Take other calls of the same run, as while it goes on; `show` draws them."""
         self._calls_of = calls
         low, high = calls.raster().extent_ns
-        following = self._times.end == self._whole_s[1]
-        self._whole_s = (self._whole_s[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
+        before, following = self._whole_s, self._times.end == self._whole_s[1]
+        self._whole_s = (before[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
         self._times.tags = list(self._whole_s)
         if following:
-            # The page may report this window after the run has become longer: it is no zoom.
-            self._were_whole.add(tuple(round(each, 9) for each in (self._whole_s[0], self._times.end)))
+            # The page may report the window of before after the run has become longer. That is not a zoom.
+            self._were_whole.add((round(before[0], 9), round(before[1], 9)))
             self._times.end = self._whole_s[1]
 
     def window_of(self, data: dict[str, Any]) -> tuple[Interval | None, Interval | None]:
@@ -239,7 +239,7 @@ class TraceDiagram:
         low, high = sorted(map(float, data["x"]))
         top, bottom = sorted(map(float, data["y"]))
         whole = self._whole_s[1] - self._whole_s[0]
-        times = round(low, 9), round(max(high, low + 1e-9), 9)
+        times: Interval | None = round(low, 9), round(max(high, low + 1e-9), 9)
         if high - low >= _WHOLE * whole or times in self._were_whole:
             times = None
         rows = None if bottom - top >= _WHOLE * self._tasks else (round(top, 3), round(bottom, 3))
