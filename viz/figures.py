@@ -178,10 +178,10 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     return Range1d(start=begin, end=high + pad, min_interval=1e-9)
 
 
-def label_time_axis(fig: figure) -> None:
-    """Label a time axis, in a unit that suits its initial range."""
+def label_time_axis(fig: figure, span_s: float | None = None) -> None:
+    """Label a time axis, in a unit that suits a time span, by default its initial range."""
     start, end = ends(fig.x_range)
-    unit_s, name = time_unit(end - start)
+    unit_s, name = time_unit(end - start if span_s is None else span_s)
     fig.xaxis.axis_label = f"time since the start of the run ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     _want_ticks(fig, 10)

@@ -42,6 +42,7 @@ _HEAD = 30
 
 SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 55),
+    ("thread", "thread", None, 55),
     ("call", "call", TEXT, 90),
     ("start_s", "start", TIME, 105),
     ("duration_s", "duration", LASTED, 85),
@@ -56,10 +57,10 @@ RANKS: Sequence[Column] = (
     ("slowest_s", "slowest", LASTED, 85),
 )
 FINDINGS: Sequence[Column] = (
-    ("id", "finding", TEXT, 130),
+    ("id", "finding", TEXT, 125),
     ("severity", "severity", TEXT, 75),
-    ("title", "what happens", TEXT, 430),
-    ("gain", "without it", TEXT, 240),
+    ("title", "what happens", TEXT, 370),
+    ("gain", "without it", TEXT, 305),
 )
 PHASES: Sequence[Column] = (
     ("phase", "phase", TEXT, 75),

@@ -162,6 +162,7 @@ def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them
     command = copied(page, "Copy as command")
     assert command.startswith("ensio events ")
     words = shlex.split(command)
+    assert len(printed(lambda: main(words[1:])).splitlines()) == 1 + count  # CSV, which has all calls
     listed = printed(lambda: main([*words[1:], "--format", "jsonl"])).splitlines()
     assert len(listed) == count
 
