@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bokeh.models import Range1d
-from jinja2 import Environment
 
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
@@ -25,9 +24,10 @@ from ensembles.run.run import Run
 from ensembles.viz.comparison import comparison
 from ensembles.viz.figures import plain, time_range
 from ensembles.viz.rate import rate
-from ensembles.viz.report import ReportData, checked_path, page_part
+from ensembles.viz.report import ReportData, checked_path
 from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_tables import facts, headline
+from ensembles.viz.templates import page_part, rendered
 from ensembles.viz.trace_diagram import trace_diagram
 
 _MOST_PICTURED = 4
@@ -110,27 +110,24 @@ def comparison_html(runs: Sequence[Run]) -> str:
         (_name(each), _verdict(each), _sentence(each.reason, [run.path for run in runs])) for each in found
     ]
     ops = [each.to_json() for each in found]
-    return (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(page_part("report_comparison.html"))
-        .render(
-            style=page_part("report_style.html"),
-            names=names,
-            headlines=[headline(run) for run in runs],
-            notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
-            of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
-            verdicts=verdicts,
-            words=comparisons_text(found),
-            pictured=pictured,
-            facts=_side_by_side(figures),
-            findings=list(zip(names, diagnoses, strict=True)),
-            traces=traces,
-            divisions=divisions,
-            json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
-            bokeh=library_for(pictures.values()),
-            script=script,
-            version=__version__,
-        )
+    return rendered(
+        "report_comparison.html",
+        style=page_part("report_style.html"),
+        names=names,
+        headlines=[headline(run) for run in runs],
+        notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
+        of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
+        verdicts=verdicts,
+        words=comparisons_text(found),
+        pictured=pictured,
+        facts=_side_by_side(figures),
+        findings=list(zip(names, diagnoses, strict=True)),
+        traces=traces,
+        divisions=divisions,
+        json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
+        bokeh=library_for(pictures.values()),
+        script=script,
+        version=__version__,
     )
 
 

@@ -50,6 +50,7 @@ from ensembles.viz.figures import (
     new_figure,
     subtitle,
     time_range,
+    zoom_time_by_wheel,
 )
 from ensembles.viz.nested_calls import LAYERS, lanes_sentence, nested_layers
 from ensembles.viz.several import of_several
@@ -346,6 +347,9 @@ def _diagram(
             args={"ranks": shown.rows.ranks.tolist()},
             code="return ranks[tick] === undefined ? '' : String(ranks[tick]);",
         )
+    if raster.tasks <= _SEPARATED_TASKS:
+        # A part of a rank shows no more than the whole.
+        zoom_time_by_wheel(fig, x_range)
     fig.xaxis.visible = False
     fig.grid.visible = False
     if not (raster.present() if shown.layer else present):
@@ -366,8 +370,6 @@ def _diagram(
                 _switch_by_zoom(fig, *renderers)
         for image, renderer in zip(images, renderers, strict=True):
             _add_hover(fig, shown, image, renderer)
-        if shown.zoomed is not None:
-            add_zoomed_calls(fig, shown.zoomed, renderers, row, shown.info)
         if raster.tasks <= _SEPARATED_TASKS:
             fig.hspan(
                 y=first + np.arange(1, raster.tasks) - 0.5,
@@ -375,9 +377,12 @@ def _diagram(
                 line_width=3 if raster.tasks <= 16 else 1,
             )
     outlined = shown.outlined
-    _add_legend(
-        fig, present, [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
-    )
+    marks = [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
+    if shown.zoomed is not None and shown.single is None:
+        add_zoomed_calls(
+            fig, shown.zoomed, renderers, row, shown.info, marks[0].renderers[0] if marks else None
+        )
+    _add_legend(fig, present, marks)
     if lanes:
         subtitle(fig, lanes)
     return fig
