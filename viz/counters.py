@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from bokeh.models import (
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.model.counters import Counters, HeatMap, ModuleCounters
-from ensembles.model.units import bytes_text, seconds_text, size_text
+from ensembles.model.counters import Counters, HeatMap, ModuleCounters, SizeClass
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
@@ -34,6 +35,8 @@ from ensembles.viz.figures import (
 from ensembles.viz.style import COLOURS, NEUTRAL, byte_unit, scaled_ticks, time_hover, time_unit
 
 _EMPHASIS = 0.4
+_SPARSE = 0.1
+"""Part of the ranks: the bars of fewer have outlines."""
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
 
@@ -122,7 +125,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
 
 
 def _access_sizes(module: ModuleCounters) -> figure:
-    bounds = sorted({(low, high) for classes in module.size_classes.values() for low, high, _ in classes})
+    bounds = _with_empty_classes(module.size_classes)
     names = [
         f"over {size_text(low - 1)}" if high >= 1 << 62 else f"to {size_text(high)}" for low, high in bounds
     ]
@@ -147,10 +150,27 @@ def _access_sizes(module: ModuleCounters) -> figure:
     return _with_legend(fig)
 
 
+def _with_empty_classes(classes: Mapping[str, Sequence[SizeClass]]) -> list[tuple[int, int]]:
+    """Return the bounds of the classes, also one for each gap: 1 KiB and 1 GiB are no neighbours."""
+    known = sorted({(low, high) for each in classes.values() for low, high, _ in each})
+    found = known[:1]
+    for low, high in known[1:]:
+        if (end := found[-1][1]) + 1 < low:
+            found.append((end + 1, low - 1))
+        found.append((low, high))
+    return found
+
+
 def _time_by_rank(module: ModuleCounters) -> figure:
     table = module.by_rank
     own = table["records"] > 0
     fig = new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
+    ranks, span = table["rank"][own], int(np.ptp(table["rank"][own])) + 1
+    is_sparse = len(ranks) < _SPARSE * span
+    if is_sparse:
+        subtitle(
+            fig, f"{count_text(len(ranks), 'rank')} of ranks {ranks.min()} to {ranks.max()} had files alone."
+        )
     below = np.zeros(int(own.sum()))
     for label, key in _PARTS:
         top = below + table[key][own]
@@ -161,7 +181,10 @@ def _time_by_rank(module: ModuleCounters) -> figure:
             top="top",
             width=1.0,
             source=source,
-            color=COLOURS[label],
+            fill_color=COLOURS[label],
+            # A rank among thousands is narrower than a pixel: its outline is not.
+            line_color=COLOURS[label] if is_sparse else None,
+            line_width=3,
             legend_label=label,
         )
         below = top

@@ -132,6 +132,10 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         if isinstance(axis.ticker, LogTicker):
             # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
             axis.ticker.desired_num_ticks = _LOG_TICKS
+            # Over several decades only their ends have labels: small ticks at twice, three times and so on.
+            axis.ticker.num_minor_ticks = 10
+            axis.minor_tick_line_color = NEUTRAL["line"]
+            axis.minor_tick_out = 3
     return fig
 
 

@@ -406,7 +406,7 @@ def report_html(
         "report.html",
         style=page_part("report_style.html"),
         links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
-        headline=headline(run),
+        headline=headline(run, summaries.rank),
         version=__version__,
         colours=call_colours(summaries),
         simulated=run.info.simulated,

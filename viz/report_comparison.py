@@ -18,7 +18,7 @@ from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import ratio_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.comparison import comparison
@@ -114,7 +114,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         "report_comparison.html",
         style=page_part("report_style.html"),
         names=names,
-        headlines=[headline(run) for run in runs],
+        headlines=[headline(run, each.rank) for run, each in zip(runs, data, strict=True)],
         notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
         of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
         verdicts=verdicts,
@@ -158,9 +158,11 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
     pictures: dict[str, Any] = {}
     for number, (name, each) in enumerate(zip(names, data, strict=True)):
         pictures[f"trace_{number}"] = trace_diagram(
-            each.raster, title=f"Trace diagram of {plain(name)}", x_range=times
+            each.raster, title=f"Trace diagram of {plain(name)}; blank: no recorded call", x_range=times
         )
-        pictures[f"rate_{number}"] = rate(each.rate, title=f"Rate of {plain(name)}", x_range=times)
+        step = seconds_text(each.rate.cell_ns * 1e-9)
+        words = f"Rate of {plain(name)}, mean of each {step}; the area is the bytes moved"
+        pictures[f"rate_{number}"] = rate(each.rate, title=words, x_range=times)
     return pictures
 
 

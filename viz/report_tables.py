@@ -17,18 +17,29 @@ if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
     from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
+    from ensembles.summaries.totals_by import TotalsBy
     from ensembles.viz.report import ReportData
 
 _NS = 1e-9
 _MOST_SITES = 15
 _MOST_PROGRAMS = _MOST_FAILED = 3
+_NEARLY_ALL = 0.9
 
 
-def headline(run: Any) -> dict[str, str]:
-    """Return program, command, description and path of a run for the head of the page."""
-    named = ", ".join(os.path.basename(name) for name in list(run.info.programs)[:_MOST_PROGRAMS])
-    named += ", ..." if len(run.info.programs) > _MOST_PROGRAMS else ""
-    program = named or os.path.basename(run.info.program) or os.path.basename(os.path.normpath(run.path))
+def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
+    """Return program, command, description and path of a run for the head of the page.
+
+    Parameters
+    ----------
+    run : Run
+    by_rank : TotalsBy, optional
+        Of several programs, the one that made nearly all calls is named alone.
+    """
+    program = (
+        _programs(run, by_rank)
+        or os.path.basename(run.info.program)
+        or os.path.basename(os.path.normpath(run.path))
+    )
     hosts = (
         run.info.hosts[0]
         if len(run.info.hosts) == 1
@@ -48,6 +59,18 @@ def headline(run: Any) -> dict[str, str]:
         "line": " · ".join(part for part in parts if part),
         "path": run.path,
     }
+
+
+def _programs(run: Any, by_rank: TotalsBy | None) -> str:
+    programs = run.info.programs
+    names = [os.path.basename(name) for name in programs]
+    if len(names) > 1 and by_rank is not None:
+        calls = {row.key: sum(row.ops.values()) for row in by_rank.totals()}
+        of_each = [sum(calls.get(rank, 0) for rank in ranks) for ranks in programs.values()]
+        if max(of_each) >= _NEARLY_ALL * max(sum(of_each), 1):
+            others = count_text(len(names) - 1, "other program")
+            return f"{names[of_each.index(max(of_each))]} and {others}"
+    return ", ".join(names[:_MOST_PROGRAMS]) + (", ..." if len(names) > _MOST_PROGRAMS else "")
 
 
 def facts(

@@ -32,7 +32,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
@@ -70,6 +70,11 @@ from ensembles.viz.zoomed_calls import add_zoomed_calls, calls_for_zooms, calls_
 
 _SEPARATED_TASKS = 48
 _HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
+_SHORT_IO = 0.1
+"""Part of the time: if all I/O is in less, a sentence says where."""
+_EMPTY_HEIGHT = 90
+"""Of a layer without calls."""
+
 
 _TASKS_JS = """
     const low = first + Math.floor(Math.min(Math.max(value + 0.5 - first, 0), tasks - 1) / per_row) * per_row;
@@ -192,8 +197,11 @@ def trace_diagram(
     shown = _Shown(raster, present, rows, first, single, calls, info, zoomed=None if part else zoomed)
     # A selection leaves calls out that the run has.
     blank = "no selected call" if isinstance(data, Events) else "no recorded call"
-    words = title or (_title(raster, blank) if part is None else _title_of_part(part, single, blank))
+    whole = _title(raster, blank, _is_nested(data, zoomed))
+    words = title or (whole if part is None else _title_of_part(part, single, blank))
     diagram = _diagram(shown, mapper, words, shared)
+    if part is None and (where := _where_io_is(raster)):
+        subtitle(diagram, where)
     _add_bands(diagram, data, bands, rows)
     inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present and single is None else [diagram, inside]
@@ -312,8 +320,29 @@ class _Shown:
     zoomed: DiagramCalls | None = None
 
 
-def _title(raster: Raster | DrawnRaster, blank: str) -> str:
-    tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
+def _is_nested(data: Any, zoomed: DiagramCalls | None) -> bool:
+    """Whether calls of several I/O layers are known, of which only the outermost are drawn."""
+    known = zoomed.events.calls if zoomed is not None else getattr(data, "calls", ())
+    return len({call.layer for call in known} & set(LAYERS)) > 1
+
+
+def _where_io_is(raster: Raster | DrawnRaster) -> str:
+    """Return a sentence on the part of the time that has I/O, if it is so short that one may overlook it."""
+    classes = [name for name in raster.present() if name != "wait"]
+    inside = sum((raster.tasks_inside(name) for name in classes), np.zeros(len(raster.edges_ns) - 1))
+    found = np.flatnonzero(inside)
+    if not len(found):
+        return ""
+    low_ns, high_ns = int(raster.edges_ns[found[0]]), int(raster.edges_ns[found[-1] + 1])
+    share = (high_ns - low_ns) / max(raster.extent_ns[1] - raster.extent_ns[0], 1)
+    if share > _SHORT_IO:
+        return ""
+    when = f"from {seconds_text(low_ns * 1e-9)} to {seconds_text(high_ns * 1e-9)}"
+    return f"All I/O is {when}, {share_text(share, None)} of the time: drag over it to enlarge it."
+
+
+def _title(raster: Raster | DrawnRaster, blank: str, is_nested: bool) -> str:
+    tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1) + ", outermost calls" * is_nested
     if raster.ranks_per_row == 1:
         return f"Trace diagram of {tasks}; blank: {blank}"
     return (
@@ -332,9 +361,11 @@ def _diagram(
     raster, present, first = shown.raster, shown.present, shown.first
     top, bottom = first - 0.5, first + raster.tasks - 0.5
     tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
+    is_empty = not (raster.present() if shown.layer else present)
+    height = int(np.clip(150 + 26 * raster.tasks, 220, tallest))
     fig = new_figure(
         title,
-        height=int(np.clip(150 + 26 * raster.tasks, 220, tallest)),
+        height=_EMPTY_HEIGHT if is_empty and shown.layer else height,
         x_range=x_range,
         y_range=y_range or Range1d(start=bottom, end=top, bounds=(top, bottom)),
         name=f"trace_diagram_{shown.layer}" if shown.layer else "trace_diagram",
@@ -352,7 +383,7 @@ def _diagram(
         zoom_time_by_wheel(fig, x_range)
     fig.xaxis.visible = False
     fig.grid.visible = False
-    if not (raster.present() if shown.layer else present):
+    if is_empty:
         annotate_empty(fig, "no recorded call takes time" if not shown.layer else f"no call of {shown.layer}")
         return fig
     row, lanes = None if shown.rows is None else shown.rows.row, ""

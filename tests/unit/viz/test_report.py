@@ -50,7 +50,13 @@ def text_of(page: str) -> str:
 
 def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path) -> None:
     assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
-    text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    # No line ends between a number and its unit, and a command is as it was typed.
+    assert '<div class="value">1.00\xa0MiB</div>' in page
+    assert not re.search(
+        r"\d (MiB|KiB|ms|%|s)\b", re.sub(r"<script.*?</script>|<code.*?</code>", "", page, flags=re.S)
+    )
+    text = text_of(page)
     assert "I/O of app" in text
     assert "2 tasks" in text
     assert "app --input deck.in" in text

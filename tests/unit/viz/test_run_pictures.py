@@ -22,6 +22,7 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
+from ensembles.viz.style import COLOURS
 from ensembles.viz.theme import DARK
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -146,7 +147,7 @@ def test_gantt_has_the_phases_of_the_table(synthetic) -> None:
         start, busy_end, end = bars[number]
         assert (start, end) == (row.start_s, row.end_s)
         assert end - busy_end == pytest.approx(row.lost_s / row.tasks)
-    assert labels(fig) == ["writes", "reads", "no data", "mean wait for the slowest task"]
+    assert labels(fig) == ["writes", "reads", "no data moved", "mean wait for the slowest task"]
     assert fig.title.text == f"{len(totals)} phases"
     again = viz.phases(totals)
     np.testing.assert_array_equal(data(again.renderers[0])["start"], rows[0]["start"])
@@ -205,6 +206,7 @@ def test_metadata_calls_are_counted_where_they_begin(run) -> None:
     cells = data(find(fig, "cells"))
     assert cells["open"].sum() == cells["close"].sum() == 2
     assert cells["close"][(cells["left"] <= 2.0) & (cells["right"] > 2.0)].tolist() == [2]
+    assert find(fig, "open").glyph.fill_color == COLOURS["metadata"]  # as in all pictures
     drawn = data(find(fig, "open"))
     assert (drawn["top"] * (drawn["right"] - drawn["left"])).sum() == pytest.approx(2)
 
