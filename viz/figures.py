@@ -132,10 +132,12 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         if isinstance(axis.ticker, LogTicker):
             # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
             axis.ticker.desired_num_ticks = _LOG_TICKS
-            # Over several decades only their ends have labels: small ticks at twice, three times and so on.
-            axis.ticker.num_minor_ticks = 10
-            axis.minor_tick_line_color = NEUTRAL["line"]
-            axis.minor_tick_out = 3
+            shown = fig.x_range if axis in fig.xaxis else fig.y_range
+            if isinstance(shown, Range1d) and ends(shown)[1] >= 100 * ends(shown)[0]:
+                # Over several decades only their ends have labels: small ticks at twice, three times, ….
+                axis.ticker.num_minor_ticks = 10
+                axis.minor_tick_line_color = NEUTRAL["line"]
+                axis.minor_tick_out = 3
     return fig
 
 

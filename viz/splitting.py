@@ -212,6 +212,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         for number, one in enumerate(found.splits)
         if one.median_s is not None
     ]
+    middle_s = sum(ends(fig.x_range)) / 2
     source = ColumnDataSource(
         {
             "y": [number for number, _, _ in known],
@@ -222,6 +223,9 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
             "high": [one.high_s for _, one, _ in known],
             "colour": [colour for _, _, colour in known],
             "text": [_text(one, unit) for _, one, _ in known],
+            # In the right half, a text that begins at its bar would be cut by the frame.
+            "text_x": [one.high_s if one.low_s > middle_s else one.low_s for _, one, _ in known],
+            "align": ["right" if one.low_s > middle_s else "left" for _, one, _ in known],
         }
     )
     bar = fig.segment(
@@ -231,9 +235,10 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         x="median", y="y", source=source, size=10, fill_color="colour", line_color=NEUTRAL["text"]
     )
     fig.text(
-        x="low",
+        x="text_x",
         y="label_y",
         text="text",
+        text_align="align",
         source=source,
         text_font_size="9.5pt",
         text_baseline="bottom",

@@ -321,9 +321,9 @@ class _Shown:
 
 
 def _is_nested(data: Any, zoomed: DiagramCalls | None) -> bool:
-    """Whether calls of several I/O layers are known, of which only the outermost are drawn."""
-    known = zoomed.events.calls if zoomed is not None else getattr(data, "calls", ())
-    return len({call.layer for call in known} & set(LAYERS)) > 1
+    """Whether calls inside of others are known, which are not drawn."""
+    known = zoomed.events if zoomed is not None else data if isinstance(data, Events) else None
+    return known is not None and bool((known.depth > 0).any())
 
 
 def _where_io_is(raster: Raster | DrawnRaster) -> str:

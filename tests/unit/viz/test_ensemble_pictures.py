@@ -294,10 +294,8 @@ def test_calls_that_are_no_mode_are_drawn_with_the_reason() -> None:
     (why,) = data["why"]
     assert why == "Cluster" + str(bump)[len("cluster") :] + "."
     # Above the figure in few words: the whole sentence would fill several lines.
-    where = (
-        f"from {seconds_text(bump.low_s)} to {seconds_text(bump.high_s)}, calls of phase {bump.phase} only"
-    )
-    assert f"Not a mode: {where}. Its box says more." in sentences(fig)
+    where = f"from {seconds_text(bump.low_s)} to {seconds_text(bump.high_s)}"
+    assert f"Not a mode: {where}, calls of phase {bump.phase} only. Its box says more." in sentences(fig)
     assert "calls that are not a mode" in labels(fig)
     assert not [each for each in viz.modes(harmonic_ensemble()).renderers if each.name == "rejected"]
 

@@ -227,27 +227,6 @@ def test_a_page_has_the_calls_that_a_zoom_shows(run, tmp_path: Path) -> None:
     assert sorted(few.events.duration) == sorted(run.events.slowest(7).duration)
 
 
-def test_a_diagram_says_what_one_would_overlook(tmp_path: Path) -> None:
-    from ensembles.viz.figures import titles_of
-
-    # The I/O takes 2 % of the time, in which tasks wait.
-    tasks = [[("MPI_Init", 0.0, 9.8, 0), ("pwrite", 9.8, 0.1, 1 << 20), ("close", 9.98, 0.01, 0)]]
-    run = run_of(tmp_path / "late", tasks)
-    assert titles_of(diagram_of(viz.trace_diagram(run))) == [
-        "Trace diagram of 1 task; blank: no recorded call",
-        "All I/O is from 9.80 s to 9.99 s, 2 % of the time: drag over it to enlarge it",
-    ]
-    nested = run_of(
-        tmp_path / "nested", [[("MPI_File_write_at", 0.1, 0.5, 1 << 20), ("pwrite", 0.2, 0.3, 1)]]
-    )
-    title = "Trace diagram of 1 task, outermost calls; blank: no recorded call"
-    assert titles_of(diagram_of(viz.trace_diagram(nested))) == [title]
-    both = viz.trace_diagram(nested, layers=["hdf5", "posix"])
-    # A layer without calls is a line, not an empty frame.
-    empty, full = (both.select_one({"name": f"trace_diagram_{name}"}) for name in ("hdf5", "posix"))
-    assert empty.height < 100 < full.height
-
-
 def test_pictures_say_what_an_ensemble_leaves_out(run) -> None:
     from ensembles.viz.figures import titles_of
 
