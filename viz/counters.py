@@ -51,8 +51,8 @@ def counter_pictures(counters: Counters) -> dict[str, Any]:
     Returns
     -------
     dict of str to figure
-        ``counted_time``; ``counted_sizes`` if sizes of requests are known; ``counted_ranks`` if files of
-        single ranks are; ``heat_map`` if the log has one.
+        ``counted_time``; ``counted_sizes_posix`` and so on if sizes of requests are known; ``counted_ranks``
+        if files of single ranks are; ``heat_map`` if the log has one.
 
     Examples
     --------
@@ -66,8 +66,9 @@ def counter_pictures(counters: Counters) -> dict[str, Any]:
     if timed:
         pictures["counted_time"] = _time_by_interface(timed, counters.tasks)
     sized = [module for module in counters.modules.values() if any(module.size_classes.values())]
-    if sized:
-        pictures["counted_sizes"] = _access_sizes(sized[-1])
+    for module in sized:
+        # What the program asked a library for is not what reached the storage: both, as for other tables.
+        pictures[f"counted_sizes_{module.layer}"] = _access_sizes(module)
     own = [module for module in timed if (module.by_rank["records"] > 0).sum() > 1]
     if own:
         pictures["counted_ranks"] = _time_by_rank(max(own, key=lambda module: module.time_s))

@@ -388,6 +388,7 @@ def report_html(
                 calls=summaries.outlined,
                 x_range=x_range,
                 zoomed=summaries.longest,
+                is_selection=bool(selected),
             )
             advance(1)
             pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)

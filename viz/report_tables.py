@@ -35,11 +35,9 @@ def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
     by_rank : TotalsBy, optional
         Of several programs, the one that made nearly all calls is named alone.
     """
-    program = (
-        _programs(run, by_rank)
-        or os.path.basename(run.info.program)
-        or os.path.basename(os.path.normpath(run.path))
-    )
+    # Some logs have the command, and not the program.
+    named = run.info.program or "".join(run.info.command[:1]) or os.path.normpath(run.path)
+    program = _programs(run, by_rank) or os.path.basename(named)
     hosts = (
         run.info.hosts[0]
         if len(run.info.hosts) == 1
@@ -82,6 +80,8 @@ def facts(
     totals = summaries.totals
     shown = [("span", seconds_text(span_s), "from the first recorded call to the end of the last")]
     for name, op, total in (("written", "write", totals.bytes_written), ("read", "read", totals.bytes_read)):
+        if not total and information is None:  # a selection of writes has no reads
+            continue
         rates = _rates(summaries, None if information is None else information["transfers"][op], op)
         shown.append((name, bytes_text(total), rates or "summed over tasks"))
     shown += _time_in_io(totals.io_time_ns * _NS, information)

@@ -32,7 +32,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.run.rasters import drawn_raster, kept_raster
 from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
@@ -66,12 +66,17 @@ from ensembles.viz.task_order import (
     window_of,
 )
 from ensembles.viz.theme import widget_colours
+from ensembles.viz.trace_titles import (
+    is_nested,
+    rows_with_calls,
+    title_of_part,
+    title_of_whole,
+    where_io_is,
+)
 from ensembles.viz.zoomed_calls import add_zoomed_calls, calls_for_zooms, calls_of
 
 _SEPARATED_TASKS = 48
 _HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
-_SHORT_IO = 0.1
-"""Part of the time: if all I/O is in less, a sentence says where."""
 _EMPTY_HEIGHT = 90
 """Of a layer without calls."""
 
@@ -105,6 +110,7 @@ def trace_diagram(
     title: str | None = None,
     x_range: Range1d | None = None,
     zoomed: DiagramCalls | None = None,
+    is_selection: bool = False,
 ) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
@@ -137,6 +143,9 @@ def trace_diagram(
         Time axis in seconds, to share with another figure.
     zoomed : DiagramCalls, optional
         Calls that a zoom shows one by one. Default: those of a run or of events; a raster has none.
+    is_selection : bool
+        Whether a raster has only some of the calls of its run, as events always may: ranks before the first
+        and behind the last that has any are left out if they are many.
 
     Returns
     -------
@@ -196,11 +205,13 @@ def trace_diagram(
     first = 0 if part is None else part.first
     shown = _Shown(raster, present, rows, first, single, calls, info, zoomed=None if part else zoomed)
     # A selection leaves calls out that the run has.
-    blank = "no selected call" if isinstance(data, Events) else "no recorded call"
-    whole = _title(raster, blank, _is_nested(data, zoomed))
-    words = title or (whole if part is None else _title_of_part(part, single, blank))
-    diagram = _diagram(shown, mapper, words, shared)
-    if part is None and (where := _where_io_is(raster)):
+    is_selection = is_selection or isinstance(data, Events)
+    blank = "no selected call" if is_selection else "no recorded call"
+    view = rows_with_calls(raster) if is_selection and part is None and order == "rank" else None
+    whole = title_of_whole(raster, blank, is_nested(data, zoomed), view)
+    words = title or (whole if part is None else title_of_part(part, single, blank))
+    diagram = _diagram(shown, mapper, words, shared, view=view)
+    if part is None and (where := where_io_is(raster)):
         subtitle(diagram, where)
     _add_bands(diagram, data, bands, rows)
     inside = tasks_inside(raster, present, shared)
@@ -295,13 +306,6 @@ def _part(
     return Window(low, high, first, last)
 
 
-def _title_of_part(part: Window, single: Events | None, blank: str) -> str:
-    tasks = f"{part.tasks:,} task" + "s" * (part.tasks != 1)
-    when = f"{seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
-    which = "" if single is None else f": {len(single):,} calls"
-    return f"Trace diagram of {tasks} from {when}{which}; blank: {blank}"
-
-
 @dataclass(frozen=True)
 class _Shown:
     """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls.
@@ -320,49 +324,20 @@ class _Shown:
     zoomed: DiagramCalls | None = None
 
 
-def _is_nested(data: Any, zoomed: DiagramCalls | None) -> bool:
-    """Whether calls inside of others are known, which are not drawn."""
-    known = zoomed.events if zoomed is not None else data if isinstance(data, Events) else None
-    return known is not None and bool((known.depth > 0).any())
-
-
-def _where_io_is(raster: Raster | DrawnRaster) -> str:
-    """Return a sentence on the part of the time that has I/O, if it is so short that one may overlook it."""
-    classes = [name for name in raster.present() if name != "wait"]
-    inside = sum((raster.tasks_inside(name) for name in classes), np.zeros(len(raster.edges_ns) - 1))
-    found = np.flatnonzero(inside)
-    if not len(found):
-        return ""
-    low_ns, high_ns = int(raster.edges_ns[found[0]]), int(raster.edges_ns[found[-1] + 1])
-    share = (high_ns - low_ns) / max(raster.extent_ns[1] - raster.extent_ns[0], 1)
-    if share > _SHORT_IO:
-        return ""
-    when = f"from {seconds_text(low_ns * 1e-9)} to {seconds_text(high_ns * 1e-9)}"
-    return f"All I/O is {when}, {share_text(share, None)} of the time: drag over it to enlarge it."
-
-
-def _title(raster: Raster | DrawnRaster, blank: str, is_nested: bool) -> str:
-    tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1) + ", outermost calls" * is_nested
-    if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; blank: {blank}"
-    return (
-        f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        f"operation, blank: {blank}"
-    )
-
-
 def _diagram(
     shown: _Shown,
     mapper: WeightedStackColorMapper,
     title: str,
     x_range: Range1d,
     y_range: Range | None = None,
+    view: tuple[int, int] | None = None,
 ) -> figure:
     raster, present, first = shown.raster, shown.present, shown.first
-    top, bottom = first - 0.5, first + raster.tasks - 0.5
+    low, high = view or (first, first + raster.tasks - 1)
+    top, bottom = low - 0.5, high + 0.5
     tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
     is_empty = not (raster.present() if shown.layer else present)
-    height = int(np.clip(150 + 26 * raster.tasks, 220, tallest))
+    height = int(np.clip(150 + 26 * (high - low + 1), 220, tallest))
     fig = new_figure(
         title,
         height=_EMPTY_HEIGHT if is_empty and shown.layer else height,
