@@ -91,7 +91,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     columns["text"] = [
         ("at most " if bound else "") + seconds_text(each) for each, bound in zip(times, bounds, strict=True)
     ]
-    mark = "black mark: slowest task" + (", where it is known" if any(bounds) else "")
+    mark = "upright mark: slowest task" + (", where it is known" if any(bounds) else "")
     fig = new_figure(
         f"Time of the mean task by interface ({mark}; an interface contains those below)",
         90 + 40 * len(names),

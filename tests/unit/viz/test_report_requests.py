@@ -33,7 +33,7 @@ def of_corpus(name: str, folder: Path) -> Path:
 
 
 def section(page: Path) -> str:
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8").replace("\xa0", " ")
     return text.partition('<section id="transfers">')[2].partition("</section>")[0]
 
 

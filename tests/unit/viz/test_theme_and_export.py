@@ -163,9 +163,10 @@ def test_a_page_follows_the_preference_and_prints_light(run, tmp_path: Path) -> 
             tabs = "() => getComputedStyle(document.documentElement).getPropertyValue('--ensio-widget')"
             assert page.evaluate(tabs).strip() == (colour if scheme == "dark" else "")
         # Boxes at the mouse have the colours of the page too.
-        frame = page.evaluate("() => Bokeh.index.roots[0].frame.bbox.rect")
-        page.mouse.move(frame["x"] + frame["width"] / 2, frame["y"] + frame["height"] / 2)
-        page.mouse.move(frame["x"] + frame["width"] / 2 + 2, frame["y"] + frame["height"] / 2, steps=2)
+        middle = "(({left, top, width, height}) => [left + width / 2, top + height / 2])"
+        x, y = page.evaluate(f"() => {middle}(Bokeh.index.roots[0].frame.bbox)")
+        page.mouse.move(x, y)
+        page.mouse.move(x + 20, y + 20, steps=2)
         box = page.locator(".bk-Tooltip").first
         box.wait_for()
         colour = box.evaluate("(each) => getComputedStyle(each).backgroundColor")
