@@ -33,6 +33,8 @@ from ensembles.viz.tail import tasks_of
 
 _BINS = 60
 _MOST = len(SERIES)
+_CHARACTER, _NARROW = 6.4, 510
+"""Pixels of a character of a label, and of the frame of a narrow figure."""
 
 
 def splitting(
@@ -212,7 +214,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         for number, one in enumerate(found.splits)
         if one.median_s is not None
     ]
-    middle_s = sum(ends(fig.x_range)) / 2
+    places = [_place(one, _text(one, unit), ends(fig.x_range)[1]) for _, one, _ in known]
     source = ColumnDataSource(
         {
             "y": [number for number, _, _ in known],
@@ -223,9 +225,8 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
             "high": [one.high_s for _, one, _ in known],
             "colour": [colour for _, _, colour in known],
             "text": [_text(one, unit) for _, one, _ in known],
-            # In the right half, a text that begins at its bar would be cut by the frame.
-            "text_x": [one.high_s if one.low_s > middle_s else one.low_s for _, one, _ in known],
-            "align": ["right" if one.low_s > middle_s else "left" for _, one, _ in known],
+            "text_x": [at_s for at_s, _ in places],
+            "align": [side for _, side in places],
         }
     )
     bar = fig.segment(
@@ -253,6 +254,15 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         )
     )
     return fig
+
+
+def _place(one: SplitTime, text: str, end_s: float) -> tuple[float, str]:
+    """Return where a text begins, or ends if it would be cut by the right side of a narrow frame."""
+    low_s, high_s = one.low_s or 0.0, one.high_s or 0.0
+    width_s = end_s * _CHARACTER * len(text) / _NARROW
+    if low_s + width_s <= end_s:
+        return low_s, "left"
+    return min(max(high_s, width_s), end_s), "right"
 
 
 def _text(one: SplitTime, unit: str) -> str:

@@ -47,8 +47,8 @@ REMEMBER_WHAT_IS_PRINTED = """(() => {
         }
         return painted ? dark / painted : 1;
     };
-    window.columnsOfModes = () => {
-        const named = Bokeh.documents.map((one) => one.get_model_by_name("modes_posix_pwrite"));
+    window.columnsOfProgress = () => {
+        const named = Bokeh.documents.map((one) => one.get_model_by_name("progress"));
         return named.find((fig) => fig).above.find((part) => part.type === "Legend").ncols;
     };
     const isBroken = (cell) => {
@@ -57,7 +57,7 @@ REMEMBER_WHAT_IS_PRINTED = """(() => {
         return new Set([...text.getClientRects()].map((each) => Math.round(each.top))).size > 1;
     };
     window.addEventListener("afterprint", () => {
-        window.printedColumns = columnsOfModes();
+        window.printedColumns = columnsOfProgress();
         window.broken = [...document.querySelectorAll("td")].filter(
             (cell) => /^-?[\\d.,]+(\u00a0\\S+)?$/.test(cell.textContent.trim()) && isBroken(cell))
             .map((cell) => cell.textContent);
@@ -142,7 +142,8 @@ class TestInTheBrowser:
             assert dark < 0.2, place
         # Numbers and their units are whole, and a legend that has one row in a wide window has more on paper.
         assert page.evaluate("window.broken") == []
-        page.wait_for_function("() => columnsOfModes() > window.printedColumns")
+        assert page.evaluate("window.printedColumns") == 4
+        page.wait_for_function("() => columnsOfProgress() === 8")
         page.wait_for_function("() => !document.documentElement.classList.contains('printing')")
         assert page.evaluate(OPEN) == unfolded
         assert page.evaluate("document.getElementById('picture-trace').clientWidth") > 1200

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Title
+from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Step, Title
 from bokeh.plotting import figure
 from colour_vision import lab
 from made_runs import run_of
@@ -102,6 +102,10 @@ def test_many_ranks_share_bars(tmp_path: Path) -> None:
     glyphs = [each.glyph for fig in picture.children for each in fig.renderers]
     assert all(each.line_color == each.fill_color for each in glyphs if isinstance(each, Quad))
     assert "mean of 3 ranks" in sentences(picture)
+    # One line has the largest ranks of all bars, and the mark of the first one is not cut by the frame.
+    (line,) = (each for each in find(picture, "rank_time").renderers if isinstance(each.glyph, Step))
+    assert len(line.data_source.data["most"]) == 501
+    assert picture.children[0].x_range.start < -10
 
 
 def test_bars_of_files_are_those_of_the_table(run) -> None:
