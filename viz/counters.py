@@ -152,7 +152,7 @@ def _access_sizes(module: ModuleCounters) -> figure:
 
 
 def _with_empty_classes(classes: Mapping[str, Sequence[SizeClass]]) -> list[tuple[int, int]]:
-    """Return the bounds of the classes, also one for each gap: 1 KiB and 1 GiB are no neighbours."""
+    """Return the bounds of the classes, also one for each gap: 1 KiB is not beside 1 GiB."""
     known = sorted({(low, high) for each in classes.values() for low, high, _ in each})
     found = known[:1]
     for low, high in known[1:]:

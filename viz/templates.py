@@ -40,5 +40,4 @@ def rendered(name: str, **values: Any) -> str:
 
 
 def _kept(value: Any) -> Any:
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return keep_units(value) if is_text else value
+    return value if isinstance(value, Markup) else keep_units(str(value))
