@@ -109,7 +109,7 @@ def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
         for change in data.check.changes
         if change.layer in (None, layer) and change.op in (None, op)
     }
-    said = [f"Red: a change begins with run {each}." for each in sorted(marked & set(number))]
+    said = [f"Red: a change begins with run {each}." for each in number if each in marked]
     for change in marked:
         if change in number:
             fig.add_layout(
