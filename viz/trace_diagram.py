@@ -369,6 +369,8 @@ def _diagram(
         lanes = lanes_sentence(layers) if len(layers) > 1 else ""
     else:
         images = raster.images if isinstance(raster, DrawnRaster) else share_images(raster, present)
+        if view is not None:
+            images = images[:1]  # the fine one, whose rows are those of a part of the ranks
         renderers = [_add_image(fig, raster, image, mapper, first) for image in images]
         if len(images) > 1:
             renderers[0].visible = False
