@@ -56,11 +56,14 @@ def where_io_is(raster: Raster | DrawnRaster) -> str:
 def title_of_whole(
     raster: Raster | DrawnRaster, blank: str, is_nested: bool, view: tuple[int, int] | None = None
 ) -> str:
-    """Return the title of the diagram of a run, or of the ranks of a selection."""
+    """Return the title of the diagram of a run, or of the ranks of a selection.
+
+    Events do not say how many tasks their run has.
+    """
     tasks = count_text(raster.tasks, "task")
     if view is not None:
         low, high = view
-        tasks = f"rank {low} of {tasks}" if low == high else f"ranks {low} to {high} of {tasks}"
+        tasks = f"rank {low}" if low == high else f"ranks {low} to {high}"
     tasks += ", outermost calls" * is_nested
     if raster.ranks_per_row == 1:
         return f"Trace diagram of {tasks}; blank: {blank}"
