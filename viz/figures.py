@@ -54,7 +54,11 @@ _PAGE_WIDTH, _TOOLS_WIDTH, _AXIS_WIDTH = 650, 58, 30
 _LABEL_CHARACTER, _TEXT_CHARACTER, _TITLE_CHARACTER = 6.3, 6.25, 7.6
 """Pixels of a character of a label of an axis, of a text and of a title."""
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)|(?<=[×<>≤≥]) (?=\d)")
+_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)"  # 3 s, 5 %
+    r"|(?<=[×<>≤≥]) (?=\d)"
+    r"|(?<=\d h) (?=\d\d min)|(?<=\d min) (?=\d\d s)"  # 1 h 05 min
+)
 
 # Shift cannot choose the axis: with it, browsers report a turn of the wheel as one to the side.
 _WHEEL_JS = """
@@ -182,7 +186,7 @@ def keep_units(text: str) -> str:
     --------
     >>> from ensembles.viz.figures import keep_units
     >>> keep_units("23.8 % of 4 tasks in 2 min 05 s, × 1.78")
-    '23.8\\xa0% of 4 tasks in 2\\xa0min 05\\xa0s, ×\\xa01.78'
+    '23.8\\xa0% of 4 tasks in 2\\xa0min\\xa005\\xa0s, ×\\xa01.78'
     """
     return _UNIT.sub("\u00a0", text)
 
