@@ -32,7 +32,7 @@ def rendered(name: str, **values: Any) -> str:
     Examples
     --------
     >>> from ensembles.viz.templates import rendered
-    >>> "<main>3 tasks, 2\\xa0s</main>" in rendered("page.html", division="3 tasks, 2 s", margin=0)
+    >>> "<title>3 tasks, 2\\xa0s</title>" in rendered("page.html", title="3 tasks, 2 s", margin=0)
     True
     """
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_kept)
