@@ -43,7 +43,7 @@ _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
     "both": ("reads and writes", READS_AND_WRITES),
-    "none": ("no data", COLOURS["metadata"]),
+    "none": ("no data moved", COLOURS["metadata"]),
 }
 """Legend entry and colour of the kinds of phases, by the data that moved."""
 

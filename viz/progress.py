@@ -15,9 +15,11 @@ from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure
 from ensembles.viz.several import of_several
-from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
+from ensembles.viz.style import scaled_ticks, time_hover, time_unit
 
 _MOST_CURVES = 8
+_COLOURS = ("#3b52b8", "#56b4e9", "#009e73", "#9bb82c", "#e69f00", "#d55e00", "#cc79a7", "#7d4a9e")
+"""In the order of the spectrum, as the call indices rise; neighbours are solid and dashed."""
 _COMMON = 0.5
 _MOST_POINTS = 200
 
@@ -100,7 +102,7 @@ def progress(
             "share",
             source=source,
             mode="after",
-            color=shade(op_colour(op), number),
+            color=_COLOURS[number % len(_COLOURS)],
             line_width=2,
             line_dash=("solid", "dashed")[number % 2],
         )

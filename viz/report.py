@@ -6,10 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, Self
-
-from jinja2 import Environment
 
 from ensembles import __version__
 from ensembles.diagnosis.diagnose import DiagnosisPass
@@ -77,6 +74,7 @@ from ensembles.viz.report_tables import (
     wait_table,
 )
 from ensembles.viz.surroundings import surroundings
+from ensembles.viz.templates import page_part, rendered
 from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.viz.zoomed_calls import calls_for_zooms
 
@@ -311,11 +309,6 @@ def checked_path(path: str | os.PathLike[str]) -> str:
     return path
 
 
-def page_part(name: str) -> str:
-    """Return a part of the pages that this package has as a file."""
-    return files("ensembles.viz").joinpath(name).read_text(encoding="utf-8")
-
-
 def page_of_run(run: Any) -> str:
     """Return the report of a whole run as HTML.
 
@@ -401,6 +394,7 @@ def report_html(
                 calls=summaries.outlined,
                 x_range=x_range,
                 zoomed=summaries.longest,
+                is_selection=bool(selected),
             )
             advance(1)
             pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
@@ -415,45 +409,40 @@ def report_html(
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}
     script, divisions = embed_pictures(pictures, _LINKED, selects=False)
     sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
-    return (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(page_part("report.html"))
-        .render(
-            style=page_part("report_style.html"),
-            links=[]
-            if diagnosis is None
-            else [evidence_links(each, sections) for each in diagnosis.findings],
-            headline=headline(run),
-            version=__version__,
-            colours=call_colours(summaries),
-            simulated=run.info.simulated,
-            selected=selected,
-            notes=run.notes,
-            facts=facts(run, summaries, information) if counted is None else counted.facts,
-            information=_script_text(information),
-            counted=counted,
-            counted_names=counted_names,
-            durations_known=durations_known,
-            calls=call_table(summaries),
-            waits=wait_table(summaries),
-            failed=failed_table(run, summaries.failed),
-            missing=missing(run, summaries),
-            single_calls=single_calls,
-            diagnosis=diagnosis,
-            requests=request_table(run, summaries.requests),
-            sites=site_table(run, summaries.sites),
-            folded=folded,
-            steps=found.steps,
-            layers=layer_sentences(information),
-            storage=storage_of(information),
-            surroundings="surroundings" in pictures,
-            sizes=size_tables(summaries.sizes, summaries.size_classes),
-            ensembles=shown,
-            moments=moments((summaries.moments, summaries.histogram)),
-            bokeh=library_for(pictures.values()),
-            script=script,
-            divisions=divisions,
-        )
+    return rendered(
+        "report.html",
+        style=page_part("report_style.html"),
+        links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
+        headline=headline(run, summaries.rank),
+        version=__version__,
+        colours=call_colours(summaries),
+        simulated=run.info.simulated,
+        selected=selected,
+        notes=run.notes,
+        facts=facts(run, summaries, information) if counted is None else counted.facts,
+        information=_script_text(information),
+        counted=counted,
+        counted_names=counted_names,
+        durations_known=durations_known,
+        calls=call_table(summaries),
+        waits=wait_table(summaries),
+        failed=failed_table(run, summaries.failed),
+        missing=missing(run, summaries),
+        single_calls=single_calls,
+        diagnosis=diagnosis,
+        requests=request_table(run, summaries.requests),
+        sites=site_table(run, summaries.sites),
+        folded=folded,
+        steps=found.steps,
+        layers=layer_sentences(information),
+        storage=storage_of(information),
+        surroundings="surroundings" in pictures,
+        sizes=size_tables(summaries.sizes, summaries.size_classes),
+        ensembles=shown,
+        moments=moments((summaries.moments, summaries.histogram)),
+        bokeh=library_for(pictures.values()),
+        script=script,
+        divisions=divisions,
     )
 
 

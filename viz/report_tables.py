@@ -21,19 +21,28 @@ if TYPE_CHECKING:
     from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
+    from ensembles.summaries.totals_by import TotalsBy
     from ensembles.viz.report import ReportData
 
 _NS = 1e-9
 _MOST_SITES = 15
 _MOST_PROGRAMS = _MOST_FAILED = 3
 _MOST_ERRORS = 12
+_NEARLY_ALL = 0.9
 
 
-def headline(run: Any) -> dict[str, str]:
-    """Return program, command, description and path of a run for the head of the page."""
-    named = ", ".join(os.path.basename(name) for name in list(run.info.programs)[:_MOST_PROGRAMS])
-    named += ", ..." if len(run.info.programs) > _MOST_PROGRAMS else ""
-    program = named or os.path.basename(run.info.program) or os.path.basename(os.path.normpath(run.path))
+def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
+    """Return program, command, description and path of a run for the head of the page.
+
+    Parameters
+    ----------
+    run : Run
+    by_rank : TotalsBy, optional
+        Of several programs, the one that made nearly all calls is named alone.
+    """
+    # Some logs have the command, and not the program.
+    named = run.info.program or "".join(run.info.command[:1]) or os.path.normpath(run.path)
+    program = _programs(run, by_rank) or os.path.basename(named)
     hosts = (
         run.info.hosts[0]
         if len(run.info.hosts) == 1
@@ -55,6 +64,18 @@ def headline(run: Any) -> dict[str, str]:
     }
 
 
+def _programs(run: Any, by_rank: TotalsBy | None) -> str:
+    programs = run.info.programs
+    names = [os.path.basename(name) for name in programs]
+    if len(names) > 1 and by_rank is not None:
+        calls = {row.key: sum(row.ops.values()) for row in by_rank.totals()}
+        of_each = [sum(calls.get(rank, 0) for rank in ranks) for ranks in programs.values()]
+        if max(of_each) >= _NEARLY_ALL * max(sum(of_each), 1):
+            others = count_text(len(names) - 1, "other program")
+            return f"{names[of_each.index(max(of_each))]} and {others}"
+    return ", ".join(names[:_MOST_PROGRAMS]) + (", ..." if len(names) > _MOST_PROGRAMS else "")
+
+
 def facts(
     run: Any, summaries: ReportData, information: dict[str, Any] | None = None
 ) -> list[tuple[str, str, str]]:
@@ -64,6 +85,8 @@ def facts(
     totals = summaries.totals
     shown = [("span", seconds_text(span_s), "from the first recorded call to the end of the last")]
     for name, op, total in (("written", "write", totals.bytes_written), ("read", "read", totals.bytes_read)):
+        if not total and information is None:  # a selection of writes has no reads
+            continue
         rates = _rates(summaries, None if information is None else information["transfers"][op], op)
         below = "" if information is None else bytes_below_text(information["layer_traffic"] or [], op)
         meaning = ", ".join(part for part in (rates or "summed over tasks", below) if part)

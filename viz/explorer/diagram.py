@@ -6,7 +6,6 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from bokeh.events import MouseMove
 from bokeh.models import (
     BasicTicker,
     BoxSelectTool,
@@ -17,7 +16,6 @@ from bokeh.models import (
     NumeralTickFormatter,
     Range1d,
     WeightedStackColorMapper,
-    WheelZoomTool,
 )
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.models.renderers import GlyphRenderer
@@ -37,6 +35,7 @@ from ensembles.viz.figures import (
     legend_item,
     new_figure,
     retitle,
+    zoom_time_by_wheel,
 )
 from ensembles.viz.nested_calls import nested_layers
 from ensembles.viz.single_calls import Window, add_calls, call_columns
@@ -57,12 +56,6 @@ _LEAST_OPACITY = 0.45
 
 _WHOLE = 0.995
 """A window with at least this part of an axis is the whole of it."""
-
-# Shift cannot choose the axis: with it, browsers report a turn of the wheel as one to the side.
-_WHEEL_JS = """
-    const wanted = cb_obj.x < times.start ? 'height' : 'width';
-    if (wheel.dimensions !== wanted) wheel.setv({dimensions: wanted}, {sync: false});
-"""
 
 _PLACES = ("image", "x", "y", "dw", "dh")
 _SIDES = ("left", "right", "bottom", "top")
@@ -405,14 +398,6 @@ def marked_alphas() -> list[str]:
     shares = np.arange(1, 256) / 255
     opacities = _LEAST_OPACITY + (1 - _LEAST_OPACITY) * shares**0.6
     return ["#00000000", *(f"#000000{round(255 * each):02x}" for each in opacities.tolist())]
-
-
-def zoom_time_by_wheel(fig: figure, times: Range1d) -> None:
-    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it."""
-    wheel = fig.toolbar.active_scroll
-    assert isinstance(wheel, WheelZoomTool)
-    wheel.dimensions = "width"
-    fig.js_on_event(MouseMove, CustomJS(args={"wheel": wheel, "times": times}, code=_WHEEL_JS))
 
 
 def add_box_select(fig: figure, dimensions: Literal["width", "both"]) -> None:

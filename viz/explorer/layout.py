@@ -11,7 +11,7 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.view import FILTERS, PER_BYTE, YES, View, end_of
+from ensembles.viz.explorer.view import FILTERS, YES, View, end_of
 from ensembles.viz.figures import plain, retitle
 
 LINK_JS = """

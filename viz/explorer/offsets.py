@@ -20,9 +20,16 @@ from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import label_offsets, offset_image
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity, zoom_time_by_wheel
+from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
 from ensembles.viz.explorer.view import View, rounded, rounded_offsets
-from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure, retitle
+from ensembles.viz.figures import (
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    retitle,
+    zoom_time_by_wheel,
+)
 from ensembles.viz.files import plain_path
 from ensembles.viz.style import COLOURS
 

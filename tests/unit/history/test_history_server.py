@@ -14,9 +14,12 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import numpy as np
 import pytest
+from bokeh.models import CustomJSTickFormatter, Legend
 from night import night_record, simulated
 
+from ensembles import viz
 from ensembles.history.store import History
+from ensembles.viz.figures import titles_of
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 
@@ -79,6 +82,19 @@ class Browser:
 @pytest.fixture(scope="module")
 def browse(link: str) -> Browser:
     return Browser(link)
+
+
+def test_pictures_of_an_experiment_have_units_and_say_what_lines_are(place: str) -> None:
+    picture = viz.experiment(place, "nightly")
+    first = picture.children[0]
+    assert first.yaxis.axis_label == "duration"
+    assert isinstance(first.yaxis.formatter, CustomJSTickFormatter)  # each tick has a unit
+    (legend,) = first.select({"type": Legend})
+    assert legend in first.above  # at the side, it would take a third of a narrow page
+    assert any(said.startswith("Red: a change begins with run 26") for said in titles_of(first))
+    points = first.select({"name": "points"})[0].data_source.data
+    assert points["took"][0].endswith(("µs", "ms", " s"))
+    assert points["expected"][0] == "not yet known"
 
 
 def test_only_the_link_opens_the_pages(link: str, browse: Browser) -> None:

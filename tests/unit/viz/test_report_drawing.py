@@ -47,7 +47,20 @@ REMEMBER_WHAT_IS_PRINTED = """(() => {
         }
         return painted ? dark / painted : 1;
     };
+    window.columnsOfProgress = () => {
+        const named = Bokeh.documents.map((one) => one.get_model_by_name("progress"));
+        return named.find((fig) => fig).above.find((part) => part.type === "Legend").ncols;
+    };
+    const isBroken = (cell) => {
+        const text = new Range();
+        text.selectNodeContents(cell);
+        return new Set([...text.getClientRects()].map((each) => Math.round(each.top))).size > 1;
+    };
     window.addEventListener("afterprint", () => {
+        window.printedColumns = columnsOfProgress();
+        window.broken = [...document.querySelectorAll("td")].filter(
+            (cell) => /^-?[\\d.,]+(\u00a0\\S+)?$/.test(cell.textContent.trim()) && isBroken(cell))
+            .map((cell) => cell.textContent);
         window.printed = [...document.querySelectorAll("[role=figure]:not(.undrawn)")].map((place) => {
             const shown = elements(place).filter((each) => each.matches("canvas") && each.clientWidth);
             return [place.id, shown[0].clientWidth, shown[0].width, darkness(shown[0])];
@@ -127,6 +140,10 @@ class TestInTheBrowser:
             assert 600 < width <= 690, place
             assert 2.5 * width < pixels, place
             assert dark < 0.2, place
+        # Numbers and their units are whole, and a legend that has one row in a wide window has more on paper.
+        assert page.evaluate("window.broken") == []
+        assert page.evaluate("window.printedColumns") == 4
+        page.wait_for_function("() => columnsOfProgress() === 8")
         page.wait_for_function("() => !document.documentElement.classList.contains('printing')")
         assert page.evaluate(OPEN) == unfolded
         assert page.evaluate("document.getElementById('picture-trace').clientWidth") > 1200

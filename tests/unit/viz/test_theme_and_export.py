@@ -162,6 +162,15 @@ def test_a_page_follows_the_preference_and_prints_light(run, tmp_path: Path) -> 
             page.wait_for_function(f"({background})() === '{colour}'", timeout=60_000)
             tabs = "() => getComputedStyle(document.documentElement).getPropertyValue('--ensio-widget')"
             assert page.evaluate(tabs).strip() == (colour if scheme == "dark" else "")
+        # Boxes at the mouse have the colours of the page too.
+        middle = "(({left, top, width, height}) => [left + width / 2, top + height / 2])"
+        x, y = page.evaluate(f"() => {middle}(Bokeh.index.roots[0].frame.bbox)")
+        page.mouse.move(x, y)
+        page.mouse.move(x + 20, y + 20, steps=2)
+        box = page.locator(".bk-Tooltip").first
+        box.wait_for()
+        colour = box.evaluate("(each) => getComputedStyle(each).backgroundColor")
+        assert colour == f"rgb{tuple(bytes.fromhex(DARK['#ffffff'][1:]))}"
         page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
         assert page.evaluate(background) == "#ffffff"
         page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
