@@ -214,8 +214,7 @@ def test_what_cannot_be_served(place: str, tmp_path: Path) -> None:
     reason="playwright or Pillow is not installed: the pages are not tried in a browser",
 )
 def test_a_browser_follows_the_links(link: str) -> None:
-    from browser import FLAGS, chromium
-    from playwright.sync_api import sync_playwright
+    from browser import chromium, new_context
 
     if chromium() is None:
         pytest.skip("no Chromium on PATH: the pages are not tried in a browser")
@@ -226,9 +225,8 @@ def test_a_browser_follows_the_links(link: str) -> None:
         if not url.startswith(("data:", "blob:")) and urlsplit(url).netloc != host:
             problems.append(f"request: {url}")
 
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        page = running.new_page(viewport={"width": 1400, "height": 1000})
+    with new_context(viewport={"width": 1400, "height": 1000}) as context:
+        page = context.new_page()
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: see(request.url))
@@ -259,5 +257,4 @@ def test_a_browser_follows_the_links(link: str) -> None:
         page.goto(f"http://{host}/report?run=32")
         page.wait_for_function("() => window.Bokeh && Bokeh.documents.length > 0")
         assert page.evaluate("() => window.hit === undefined")
-        running.close()
     assert problems == []

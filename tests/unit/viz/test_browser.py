@@ -39,7 +39,7 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def open_report():
     with browser() as open_page:
         yield open_page

@@ -29,7 +29,7 @@ from ensembles.viz.theme import DARK
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
-from browser import FLAGS, chromium
+from browser import chromium, new_context
 from drawn_texts import WATCH, drawn_figures
 from explorer_page import (
     AT,
@@ -44,7 +44,6 @@ from explorer_page import (
     wait_for_pictures,
 )
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 pytestmark = [
     pytest.mark.slow,
@@ -62,20 +61,20 @@ def link(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def context():
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield running.new_context(viewport=WINDOW)
-        running.close()
+    with new_context(viewport=WINDOW) as context:
+        yield context
 
 
 @pytest.fixture
 def opened(context, link):
     """A function from a further query to a page; problems of all pages are checked at the end."""
     problems: list[str] = []
+    pages = []
     host = urlsplit(link).netloc
 
     def open_page(query: str = ""):
         page = context.new_page()
+        pages.append(page)
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: _check_host(request.url, host, problems))
@@ -84,6 +83,8 @@ def opened(context, link):
         return page
 
     yield open_page
+    for page in pages:
+        page.close()  # else it goes on drawing
     assert not problems
 
 

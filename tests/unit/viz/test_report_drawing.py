@@ -21,8 +21,8 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
         "playwright or Pillow is not installed: the report is not tried in a browser", allow_module_level=True
     )
 
-from browser import FLAGS, chromium
-from playwright.sync_api import Page, sync_playwright
+from browser import chromium, new_context
+from playwright.sync_api import Page
 
 needs_browser = [
     pytest.mark.slow,
@@ -92,9 +92,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(path: Path) -> Iterator[Page]:
     """The report in a browser that is never idle; its problems are in the attribute ``problems``."""
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        opened = running.new_context(viewport={"width": 1400, "height": 700}, offline=True).new_page()
+    with new_context(viewport={"width": 1400, "height": 700}, offline=True) as context:
+        opened = context.new_page()
         opened.problems = []
         opened.on("pageerror", lambda error: opened.problems.append(str(error)))
         opened.on("console", lambda said: opened.problems.append(said.text) if said.type == "error" else None)
@@ -105,7 +104,6 @@ def page(path: Path) -> Iterator[Page]:
         opened.goto(path.as_uri())
         opened.wait_for_function("() => !document.getElementById('picture-trace').matches('.undrawn')")
         yield opened
-        running.close()
 
 
 class TestInTheBrowser:
