@@ -81,7 +81,7 @@ def test_the_explorer_chooses_failed_calls(log: Path) -> None:
     explorer = add_explorer(document, [shown], {"failed": "yes", "error": "ENOSPC,EIO"})
     assert explorer.view == View(filters={"failed": "yes", "error": "ENOSPC,EIO"})
     assert explorer.view.query() == "failed=yes&error=ENOSPC%2CEIO"
-    assert explorer.view.command("run") == "ensio events run --failed --error ENOSPC,EIO"
+    assert explorer.view.command("run") == "ensio events run --failed --error ENOSPC,EIO --format csv"
     assert explorer.view.python("run").endswith(".select(failed=True, error='ENOSPC,EIO')")
     slowest = document.select_one({"name": "slowest"}).source.data
     moved = next(each for each in document.select_one({"name": "slowest"}).columns if each.title == "moved")
