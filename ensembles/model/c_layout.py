@@ -71,7 +71,7 @@ class Structure:
     @cached_property
     def _tuple(self) -> Any:
         """Made when it is first asked for: Python compiles a class for it."""
-        return namedtuple(self.name, [member for member, _ in self._members])  # type: ignore[misc]
+        return namedtuple(self.name, [member for member, _ in self._members])
 
     def field_offset(self, member: str) -> int:
         """Return the offset of a member of the structure itself, bytes."""
