@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from bokeh.models import (
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.model.counters import Counters, HeatMap, ModuleCounters
-from ensembles.model.units import bytes_text, seconds_text, size_text
+from ensembles.model.counters import Counters, HeatMap, ModuleCounters, SizeClass
+from ensembles.model.units import bytes_text, count_text, seconds_text, size_text
 from ensembles.viz.figures import (
     annotate_empty,
     horizontal_legend,
@@ -34,6 +35,8 @@ from ensembles.viz.figures import (
 from ensembles.viz.style import COLOURS, NEUTRAL, byte_unit, scaled_ticks, time_hover, time_unit
 
 _EMPHASIS = 0.4
+_SPARSE = 0.1
+"""Part of the ranks: the bars of fewer have outlines."""
 _PARTS = (("read", "read_s"), ("write", "write_s"), ("metadata", "meta_s"))
 
 
@@ -48,8 +51,8 @@ def counter_pictures(counters: Counters) -> dict[str, Any]:
     Returns
     -------
     dict of str to figure
-        ``counted_time``; ``counted_sizes`` if sizes of requests are known; ``counted_ranks`` if files of
-        single ranks are; ``heat_map`` if the log has one.
+        ``counted_time``; ``counted_sizes_posix`` and so on if sizes of requests are known; ``counted_ranks``
+        if files of single ranks are; ``heat_map`` if the log has one.
 
     Examples
     --------
@@ -63,8 +66,9 @@ def counter_pictures(counters: Counters) -> dict[str, Any]:
     if timed:
         pictures["counted_time"] = _time_by_interface(timed, counters.tasks)
     sized = [module for module in counters.modules.values() if any(module.size_classes.values())]
-    if sized:
-        pictures["counted_sizes"] = _access_sizes(sized[-1])
+    for module in sized:
+        # What the program asked a library for is not what reached the storage: both, as for other tables.
+        pictures[f"counted_sizes_{module.layer}"] = _access_sizes(module)
     own = [module for module in timed if (module.by_rank["records"] > 0).sum() > 1]
     if own:
         pictures["counted_ranks"] = _time_by_rank(max(own, key=lambda module: module.time_s))
@@ -87,7 +91,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
     columns["text"] = [
         ("at most " if bound else "") + seconds_text(each) for each, bound in zip(times, bounds, strict=True)
     ]
-    mark = "black mark: slowest task" + (", where it is known" if any(bounds) else "")
+    mark = "upright mark: slowest task" + (", where it is known" if any(bounds) else "")
     fig = new_figure(
         f"Time of the mean task by interface ({mark}; an interface contains those below)",
         90 + 40 * len(names),
@@ -122,7 +126,7 @@ def _time_by_interface(modules: list[ModuleCounters], tasks: int) -> figure:
 
 
 def _access_sizes(module: ModuleCounters) -> figure:
-    bounds = sorted({(low, high) for classes in module.size_classes.values() for low, high, _ in classes})
+    bounds = _with_empty_classes(module.size_classes)
     names = [
         f"over {size_text(low - 1)}" if high >= 1 << 62 else f"to {size_text(high)}" for low, high in bounds
     ]
@@ -147,10 +151,27 @@ def _access_sizes(module: ModuleCounters) -> figure:
     return _with_legend(fig)
 
 
+def _with_empty_classes(classes: Mapping[str, Sequence[SizeClass]]) -> list[tuple[int, int]]:
+    """Return the bounds of the classes, also one for each gap: 1 KiB is not beside 1 GiB."""
+    known = sorted({(low, high) for each in classes.values() for low, high, _ in each})
+    found = known[:1]
+    for low, high in known[1:]:
+        if (end := found[-1][1]) + 1 < low:
+            found.append((end + 1, low - 1))
+        found.append((low, high))
+    return found
+
+
 def _time_by_rank(module: ModuleCounters) -> figure:
     table = module.by_rank
     own = table["records"] > 0
     fig = new_figure(f"Time of each rank in its own files, {module.layer} ({module.module})", 260)
+    ranks, span = table["rank"][own], int(np.ptp(table["rank"][own])) + 1
+    is_sparse = len(ranks) < _SPARSE * span
+    if is_sparse:
+        subtitle(
+            fig, f"{count_text(len(ranks), 'rank')} of ranks {ranks.min()} to {ranks.max()} had files alone."
+        )
     below = np.zeros(int(own.sum()))
     for label, key in _PARTS:
         top = below + table[key][own]
@@ -161,7 +182,10 @@ def _time_by_rank(module: ModuleCounters) -> figure:
             top="top",
             width=1.0,
             source=source,
-            color=COLOURS[label],
+            fill_color=COLOURS[label],
+            # A rank among thousands is narrower than a pixel: its outline is not.
+            line_color=COLOURS[label] if is_sparse else None,
+            line_width=3,
             legend_label=label,
         )
         below = top

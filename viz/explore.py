@@ -22,7 +22,7 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     **filters : str or bool
         What is shown first: ``op``, ``call``, ``layer``, ``file``, ``rank``, ``size``, ``time``,
         ``duration``, ``offset``, ``rate``, ``region``, ``site``, ``phase``,
-        ``ordinal``, written as on the command line, and ``per_byte=True``.
+        ``ordinal``, ``error``, written as on the command line, ``failed=True`` and ``per_byte=True``.
 
     Returns
     -------
@@ -45,14 +45,14 @@ def explore(runs: Run | Sequence[Run], **filters: str | bool) -> ExplorerValue:
     True
     """
     from ensembles.viz.explorer.runs import shown_runs
-    from ensembles.viz.explorer.view import FILTERS, PER_BYTE, View
+    from ensembles.viz.explorer.view import FILTERS, FLAGS, YES, View
 
     kind = _kind_of_widget()
     unknown = sorted(set(filters) - set(FILTERS))
     if unknown:
         raise EnsioError(f'"{unknown[0]}" is not a filter of the explorer: give one of {", ".join(FILTERS)}')
     shown = shown_runs(runs)
-    texts = {name: PER_BYTE if name == "per_byte" else str(text) for name, text in filters.items() if text}
+    texts = {name: YES if name in FLAGS else str(text) for name, text in filters.items() if text}
     return kind(shown, View(filters=texts, beside=1 if len(shown) == 2 else None))
 
 

@@ -6,12 +6,16 @@ import re
 import textwrap
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from bokeh.events import MouseMove
 from bokeh.models import (
     AdaptiveTicker,
     ContinuousTicker,
+    CustomJS,
     DataRange1d,
     LogScale,
     LogTicker,
@@ -50,7 +54,23 @@ _PAGE_WIDTH, _TOOLS_WIDTH, _AXIS_WIDTH = 650, 58, 30
 _LABEL_CHARACTER, _TEXT_CHARACTER, _TITLE_CHARACTER = 6.3, 6.25, 7.6
 """Pixels of a character of a label of an axis, of a text and of a title."""
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|min|h|%|[KMGTP]?i?B)\b)")
+_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[nµm]?s|min|h|[KMGTPE]?i?B)\b|%)"  # 3 s, 5 %
+    r"|(?<=[×<>≤≥]) (?=\d)"
+    r"|(?<=\d h) (?=\d\d min)|(?<=\d min) (?=\d\d s)"  # 1 h 05 min
+)
+
+# Shift cannot choose the axis: with it, browsers report a turn of the wheel as one to the side.
+_WHEEL_JS = """
+    const wanted = cb_obj.x < times.start ? 'height' : 'width';
+    if (wheel.dimensions !== wanted) wheel.setv({dimensions: wanted}, {sync: false});
+"""
+
+_WIDE_TITLE, _WIDE_TEXT = 8.6, 6.8
+"""Pixels of a character of a title and of a text in a wide figure, with some room."""
+
+_WIDE = 760
+"""Pixels of a frame from which texts above it have longer lines, and legends more columns."""
 
 _LEAST_SPAN_S = 1e-6
 _LOG_TICKS = 12
@@ -94,6 +114,14 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
     wheel = WheelZoomTool(modifiers={"ctrl": True})
     fig.add_tools(wheel)
     fig.toolbar.active_scroll = wheel
+    wider = {
+        "least": _WIDE,
+        "title_px": _WIDE_TITLE,
+        "text_px": _WIDE_TEXT,
+        "character_px": _CHARACTER_WIDTH,
+        "entry_px": _ENTRY_WIDTH,
+    }
+    fig.js_on_change("inner_width", CustomJS(args=wider, code=_wide_js()))
     fig.border_line_color = None  # a white one shows on dark pages
     speak_title(fig)
     fig.toolbar.logo = None
@@ -108,7 +136,35 @@ def new_figure(title: str, height: int, **options: Any) -> figure:
         if isinstance(axis.ticker, LogTicker):
             # Below two decades, Bokeh's six ticks are at equal steps: the lower half of the axis has none.
             axis.ticker.desired_num_ticks = _LOG_TICKS
+            shown = fig.x_range if axis in fig.xaxis else fig.y_range
+            if isinstance(shown, Range1d) and ends(shown)[1] >= 100 * ends(shown)[0]:
+                # Over several decades only their ends have labels: small ticks at twice, three times, ….
+                axis.ticker.num_minor_ticks = 10
+                axis.minor_tick_line_color = NEUTRAL["line"]
+                axis.minor_tick_out = 3
     return fig
+
+
+@cache
+def _wide_js() -> str:
+    """Return the program for wide figures without comments and indentation: each figure has a copy."""
+    lines = files("ensembles.viz").joinpath("wide.js").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line.strip() for line in lines if not line.strip().startswith("//"))
+
+
+def zoom_time_by_wheel(fig: figure, times: Range1d) -> None:
+    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it.
+
+    Parameters
+    ----------
+    fig : figure
+    times : Range1d
+        Its horizontal axis.
+    """
+    wheel = fig.toolbar.active_scroll
+    assert isinstance(wheel, WheelZoomTool)
+    wheel.dimensions = "width"
+    fig.js_on_event(MouseMove, CustomJS(args={"wheel": wheel, "times": times}, code=_WHEEL_JS))
 
 
 def retitle(fig: figure, title: str, line: int = _TITLE_LINE) -> None:
@@ -120,7 +176,19 @@ def retitle(fig: figure, title: str, line: int = _TITLE_LINE) -> None:
 
 def _in_lines(title: str, line: int = _TITLE_LINE) -> str:
     """Break a title into lines that a narrow figure shows whole, but not between a number and its unit."""
-    return "\n".join(textwrap.wrap(_UNIT.sub("\u00a0", title), line, break_long_words=False))
+    return "\n".join(textwrap.wrap(keep_units(title), line, break_long_words=False))
+
+
+def keep_units(text: str) -> str:
+    """Return a text in which no line ends between a number and its unit, or a sign and its number.
+
+    Examples
+    --------
+    >>> from ensembles.viz.figures import keep_units
+    >>> keep_units("23.8 % of 4 tasks in 2 min 05 s, × 1.78")
+    '23.8\\xa0% of 4 tasks in 2\\xa0min\\xa005\\xa0s, ×\\xa01.78'
+    """
+    return _UNIT.sub("\u00a0", text)
 
 
 def characters_beside(labels: Iterable[str]) -> tuple[int, int]:
@@ -178,10 +246,10 @@ def time_range(low_ns: int, high_ns: int) -> Range1d:
     return Range1d(start=begin, end=high + pad, min_interval=1e-9)
 
 
-def label_time_axis(fig: figure) -> None:
-    """Label a time axis, in a unit that suits its initial range."""
+def label_time_axis(fig: figure, span_s: float | None = None) -> None:
+    """Label a time axis, in a unit that suits a time span, by default its initial range."""
     start, end = ends(fig.x_range)
-    unit_s, name = time_unit(end - start)
+    unit_s, name = time_unit(end - start if span_s is None else span_s)
     fig.xaxis.axis_label = f"time since the start of the run ({name})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
     _want_ticks(fig, 10)
@@ -285,7 +353,7 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 
 def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     """Add a sentence between the title and the figure, in lines of so many characters."""
-    text = textwrap.fill(plain(sentence), line)
+    text = textwrap.fill(keep_units(plain(sentence)), line)
     _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
     speak_title(fig)

@@ -19,9 +19,11 @@ from ensembles.viz.figures import (
     plain,
 )
 from ensembles.viz.several import of_several
-from ensembles.viz.style import NEUTRAL, SERIES, time_hover
+from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, time_hover
 
 _NS = 1e-9
+_WAITING = {"mpisync": " (waiting in MPI)"}
+"""What layers without I/O are, of whose names readers may not know that."""
 
 
 @of_several
@@ -81,12 +83,14 @@ def layers(data: Any, *, title: str | None = None) -> figure:
         "y": [number + 0.12 for number in range(len(rows))],
         "label_y": [number - 0.08 for number in range(len(rows))],
         "label": [
-            f"{plain(name)}: {count_text(layer.calls, 'call')}, {seconds_text(own)} exclusive"
+            f"{plain(name)}{_WAITING.get(name, '')}: {count_text(layer.calls, 'call')}, "
+            f"{seconds_text(own)} exclusive"
             for (name, layer), own in zip(rows, exclusive_s, strict=True)
         ],
     }
+    columns["colour"] = [COLOURS["wait"] if name in _WAITING else SERIES[2] for name, _ in rows]
     source = ColumnDataSource(columns)
-    own = fig.hbar(y="y", height=0.36, left=0, right="exclusive_s", source=source, color=SERIES[2])
+    own = fig.hbar(y="y", height=0.36, left=0, right="exclusive_s", source=source, color="colour")
     items = [legend_item("exclusive", own)]
     bars = [own]
     if any(inner_s):

@@ -21,9 +21,11 @@ from ensembles.viz.figures import (
     time_range,
 )
 from ensembles.viz.several import of_several
-from ensembles.viz.style import SERIES, moment_hover
+from ensembles.viz.style import COLOURS, moment_hover
 
 _OPS = {"open": "open", "close": "close", "seek": "seek", "meta": "other (stat, unlink, …)", "sync": "sync"}
+_COLOURS = (COLOURS["metadata"], "#b34a0f", "#ffd5a8", "#65331a", COLOURS["sync"])
+"""Those of the operations in all pictures: metadata with shades, and sync."""
 
 
 @of_several
@@ -78,7 +80,7 @@ def metadata(data: Any, *, title: str | None = None, x_range: Range1d | None = N
         return fig
     below = np.zeros(len(edges_s) - 1)
     items = []
-    for op, colour in zip(_OPS, SERIES, strict=False):
+    for op, colour in zip(_OPS, _COLOURS, strict=True):
         if op not in present:
             continue
         above = below + counts.of(op) / width_s

@@ -14,6 +14,7 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import Summary
+from ensembles.run.late_calls import with_late_calls
 from ensembles.run.run import Run
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases
@@ -42,7 +43,7 @@ _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
     "both": ("reads and writes", READS_AND_WRITES),
-    "none": ("no data", COLOURS["metadata"]),
+    "none": ("no data moved", COLOURS["metadata"]),
 }
 """Legend entry and colour of the kinds of phases, by the data that moved."""
 
@@ -154,7 +155,7 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None]:
             for name, kind in wanted.items()
         }
     )
-    totals = with_known_idle(data, phases, found["table"].totals())
+    totals = with_late_calls(data, phases, with_known_idle(data, phases, found["table"].totals()))
     inside = waiting_inside(data, phases, totals, found["waits"], found["io"])
     return [row for row in totals if row.calls], phases.sentence, inside
 
@@ -239,6 +240,10 @@ def _work(row: PhaseTotals) -> str:
 
 
 def _slowest(row: PhaseTotals) -> str:
-    last = row.last_call
+    last, late = row.last_call, row.late_calls
+    if late is not None:
+        on = f", most on {plain_path(late.file)}" if late.file else ""
+        calls = f"{count_text(late.calls, 'call')} of {plain(late.call)}"
+        return f"rank {row.slowest_task}, {seconds_text(late.time_s)} in {calls}{on}"
     on = f" on {plain_path(last.file)}" if last.file else ""
     return f"rank {row.slowest_task}, {plain(last.call)} of {seconds_text(last.duration_s)}{on}"

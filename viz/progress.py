@@ -10,21 +10,28 @@ from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Events
-from ensembles.model.filters import parse_list, parse_numbers, within_ranges
+from ensembles.model.filters import parse_list, parse_numbers, parse_sizes, within_ranges
 from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure
 from ensembles.viz.several import of_several
-from ensembles.viz.style import op_colour, scaled_ticks, shade, time_hover, time_unit
+from ensembles.viz.style import scaled_ticks, time_hover, time_unit
 
 _MOST_CURVES = 8
+_COLOURS = ("#3b52b8", "#56b4e9", "#009e73", "#9bb82c", "#e69f00", "#d55e00", "#cc79a7", "#7d4a9e")
+"""In the order of the spectrum, as the call indices rise; neighbours are solid and dashed."""
 _COMMON = 0.5
 _MOST_POINTS = 200
 
 
 @of_several
 def progress(
-    data: Any, *, op: str = "read", ordinal: str | int | None = None, title: str | None = None
+    data: Any,
+    *,
+    op: str = "read",
+    ordinal: str | int | None = None,
+    size: str | int | None = None,
+    title: str | None = None,
 ) -> figure:
     """Draw the share of calls that have ended, one curve for each call index.
 
@@ -39,6 +46,8 @@ def progress(
     ordinal : str or int, optional
         Call indices, such as ``"4-8"``. Default: all, or 8 that are evenly spaced among those with at least
         half as many calls as the index with most.
+    size : str or int, optional
+        Request sizes, such as ``"1MiB..4MiB"``. Default: all. Calls are numbered among those of all sizes.
     title : str, optional
 
     Returns
@@ -59,7 +68,7 @@ def progress(
     >>> [item.label.value for item in figure.legend[0].items]
     ['read 4 (8)', 'read 5 (8)']
     """
-    curves = _curves(_calls(data, op, ordinal))
+    curves = _curves(_calls(data, op, ordinal, size))
     left_out = len(curves)
     if ordinal is None and len(curves) > _MOST_CURVES:
         # The thousandth call of one task does not show how a thousand tasks go on.
@@ -93,7 +102,7 @@ def progress(
             "share",
             source=source,
             mode="after",
-            color=shade(op_colour(op), number),
+            color=_COLOURS[number % len(_COLOURS)],
             line_width=2,
             line_dash=("solid", "dashed")[number % 2],
         )
@@ -108,10 +117,11 @@ def progress(
     return fig
 
 
-def _calls(data: Any, op: str, ordinal: str | int | None) -> Events:
+def _calls(data: Any, op: str, ordinal: str | int | None, size: str | int | None) -> Events:
     if op not in OPS:
         raise EnsioError(f'there is no operation "{op}": choose one of {", ".join(OPS)}')
     ranges = parse_list(ordinal, lambda text: parse_numbers("ordinal", text))
+    sizes = parse_list(size, parse_sizes)
     if isinstance(data, Run):
         found = data.select(op=op)
         outermost = np.flatnonzero(found.depth == 0)
@@ -123,13 +133,15 @@ def _calls(data: Any, op: str, ordinal: str | int | None) -> Events:
             found = found.with_derived(lambda name: known if name == "ordinal" else None)
         if ranges is not None and found.ordinal is not None:
             found = found[np.flatnonzero(within_ranges(found.ordinal, ranges))]
-        return found
+        return found if sizes is None else found[np.flatnonzero(within_ranges(found.requested, sizes))]
     if not isinstance(data, Events):
         raise TypeError(f"a run or events are needed, not {type(data).__name__}")
     of_op = np.array([call.op == op for call in data.calls])
     chosen = of_op[data.call] if len(data) else np.zeros(0, bool)
     if ranges is not None and data.ordinal is not None:
         chosen &= within_ranges(data.ordinal, ranges)
+    if sizes is not None:
+        chosen &= within_ranges(data.requested, sizes)
     return data[np.flatnonzero(chosen)]
 
 

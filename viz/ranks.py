@@ -38,6 +38,8 @@ from ensembles.viz.style import COLOURS, NEUTRAL, SERIES, byte_unit, scaled_tick
 _MOST_BARS = 512
 _SEPARATE = 64
 """Up to this number of ranks, there is a gap between bars."""
+_MARGIN = 0.012
+"""Part of the axis before the first and behind the last of many ranks."""
 _TITLE = "Time in I/O of each rank"
 
 
@@ -82,7 +84,9 @@ def ranks(data: Any, *, title: str | None = None, **filters: Unpack[Filters]) ->
     if isinstance(data, Run):
         count = max(count, data.tasks)
     per_bar = -(-count // _MOST_BARS)
-    shared = Range1d(start=-0.5, end=count - 0.5, bounds=(-0.5, count - 0.5))
+    # Marks of the first and the last rank are not cut by the frame.
+    ends = (-max(0.5, _MARGIN * count), count - 1 + max(0.5, _MARGIN * count))
+    shared = Range1d(start=ends[0], end=ends[1], bounds=ends)
     head = title or _TITLE + (f" (bars: mean of {per_bar} ranks, line: their largest)" if per_bar > 1 else "")
     if not totals:
         fig = new_figure(head, 160, x_range=shared, y_range=Range1d(start=0, end=1), name="rank_time")
@@ -208,8 +212,11 @@ def _time(
 
 
 def _largest(fig: figure, source: ColumnDataSource, name: str) -> Any:
-    line = fig.segment(
-        x0="left", x1="right", y0=name, y1=name, source=source, line_color=SERIES[3], line_width=1.5
+    # One line over all bars: a piece for each of five hundred would be dust.
+    left, most = source.data["left"], source.data[name]
+    ends = {"x": [*left, source.data["right"][-1]], name: [*most, most[-1]]}
+    line = fig.step(
+        x="x", y=name, source=ColumnDataSource(ends), mode="after", line_color=SERIES[3], line_width=1.2
     )
     return legend_item("largest of the ranks of a bar", line)
 

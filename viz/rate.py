@@ -15,6 +15,7 @@ from ensembles.viz.figures import cells_of_time, horizontal_legend, legend_item,
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.rate_by_layer import draw_rates_of_layers
 from ensembles.viz.rate_curves import (
+    LEAST_CELL_NS,
     add_curve,
     add_rate_hover,
     directions_of,
@@ -101,7 +102,7 @@ def rate(
         if by != "layer":
             raise ValueError(f'rates are drawn by "layer", not by "{by}"')
         return _by_layer(data, title, x_range, separate)
-    curve = data_for(data, RateCurve)
+    curve = data_for(data, RateCurve).with_cells_of(LEAST_CELL_NS)
     present = directions_of(curve)
     low_ns, high_ns = (int(curve.edges_ns[0]), int(curve.edges_ns[-1])) if present else (0, 0)
     shared = x_range or time_range(low_ns, high_ns)

@@ -16,11 +16,14 @@ from bokeh.models import (
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, seconds_text
 from ensembles.summaries.rate import RateCurve
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.figures import annotate_empty, label_time_axis, new_figure
 from ensembles.viz.style import COLOURS, byte_unit, moment_hover
+
+LEAST_CELL_NS = 128
+"""Least width of the cells of a curve: narrower ones show how times are rounded."""
 
 _VALUE_JS = """
     const digits = {minimumSignificantDigits: 3, maximumSignificantDigits: 3};
@@ -136,8 +139,17 @@ def add_rate_hover(
 
 
 def legend_label(curve: RateCurve, direction: str) -> str:
-    """Return the bytes of a direction, and their mean rate while some moved."""
+    """Return the bytes of a direction, and their mean rate while some moved.
+
+    Of calls that are short compared with the cells of the curve, this rate is above the whole curve: then the
+    label has the time that it refers to.
+    """
     total = curve.total_bytes(direction)
     active_s = curve.active_s(direction)
-    mean = f", {bytes_text(total / active_s)}/s while data moved" if active_s else ""
-    return f"{direction}: {bytes_text(total)}{mean}"
+    text = f"{direction}: {bytes_text(total)}"
+    if not active_s:
+        return text
+    mean = total / active_s
+    text += f", {bytes_text(mean)}/s while data moved"
+    is_above = mean > float(curve.rate_bytes_per_s(direction).max(initial=0.0))
+    return text + (f" (in {seconds_text(active_s)} of short calls)" if is_above else "")

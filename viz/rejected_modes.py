@@ -9,14 +9,17 @@ from bokeh.models import ColumnDataSource, HoverTool
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
-from ensembles.model.units import share_text
-from ensembles.statistics.modes.kinds import time_text
+from ensembles.model.units import seconds_text, share_text
+from ensembles.statistics.modes.kinds import Bump, time_text
 from ensembles.statistics.modes.modes import Modes
 from ensembles.viz.figures import LABEL_GROUND, legend_item
 from ensembles.viz.style import NEUTRAL, time_hover
 
-_MOST_SENTENCES = 3
-"""Of more calls outside of modes, the two largest have sentences above the figure."""
+_MOST_NAMED = 3
+"""Of more calls outside of modes, the two largest are named above the figure."""
+
+_ONE_PHASE = 1.5
+"""Fewer effective phases than this are one."""
 
 
 class Rejected(NamedTuple):
@@ -31,6 +34,8 @@ class Rejected(NamedTuple):
     calls : float
         Height of the histogram at the mark.
     label : str
+    short : str
+        Why they are not a mode, in few words, for the line above the figure.
     why : str
         A sentence: that of ``ensio modes``.
     has_peak : bool
@@ -43,6 +48,7 @@ class Rejected(NamedTuple):
     high_s: float
     calls: float
     label: str
+    short: str
     why: str
     has_peak: bool
     share: float
@@ -93,36 +99,51 @@ def rejected_modes(found: Modes, edges_s: np.ndarray, amounts: np.ndarray) -> li
         t_s = bump.peak_s or _fullest_s(edges_s, amounts, bump.low_s, bump.high_s)
         label = mode_label("no mode", share_text(bump.share, 1), bump.share, bump.time_share)
         place = (t_s, bump.low_s, bump.high_s, _at(edges_s, amounts, t_s))
-        rejected.append(Rejected(*place, label, _sentence(bump), True, bump.share))
+        rejected.append(Rejected(*place, label, _of_few(bump), _sentence(bump), True, bump.share))
     for part in found.spread:
         t_s = (max(part.low_s, float(edges_s[0])) * part.high_s) ** 0.5
         label = mode_label("no peak", share_text(part.share, 1), part.share, part.time_share)
         place = (t_s, part.low_s, part.high_s, _at(edges_s, amounts, t_s))
-        rejected.append(Rejected(*place, label, _sentence(part), False, part.share))
+        short = f"no peak from {seconds_text(part.low_s)} to {seconds_text(part.high_s)}"
+        rejected.append(Rejected(*place, label, short, _sentence(part), False, part.share))
     for shoulder in found.shoulders:
         t_s, label = shoulder.t_s, f"shoulder, {share_text(shoulder.share)}"
         place = (t_s, t_s, t_s, _at(edges_s, amounts, t_s))
-        rejected.append(Rejected(*place, label, _sentence(shoulder), True, shoulder.share))
+        short = f"a shoulder of mode {shoulder.mode + 1} near {seconds_text(t_s)}"
+        rejected.append(Rejected(*place, label, short, _sentence(shoulder), True, shoulder.share))
     return rejected
 
 
 def reasons(rejected: list[Rejected]) -> str:
-    """Return the sentences above the figure: of many calls outside of modes, those of the two largest.
+    """Return the sentence above the figure: of many calls outside of modes, it names the two largest.
 
     Examples
     --------
     >>> from ensembles.viz.rejected_modes import Rejected, reasons
-    >>> one = Rejected(1.0, 1.0, 1.0, 5.0, "no mode, 5.0 %", "Cluster of few phases.", True, 0.05)
+    >>> one = Rejected(1.0, 1.0, 1.0, 5.0, "no mode, 5.0 %", "no peak at 1 s", "Spread.", True, 0.05)
+    >>> reasons([one])
+    'Not a mode: no peak at 1 s. Its box says more.'
     >>> reasons([one] * 4)
-    'Cluster of few phases. Cluster of few phases. 2 others, 10 % of the calls: their boxes say why.'
+    'Not modes: no peak at 1 s; no peak at 1 s; 2 others, 10 % of the calls. Their boxes say more.'
     """
-    if len(rejected) <= _MOST_SENTENCES:
-        return " ".join(each.why for each in rejected)
-    largest = sorted(rejected, key=lambda each: -each.share)
-    said, others = largest[: _MOST_SENTENCES - 1], largest[_MOST_SENTENCES - 1 :]
+    if len(rejected) == 1:
+        return f"Not a mode: {rejected[0].short}. Its box says more."
+    said, others = list(rejected), []
+    if len(rejected) > _MOST_NAMED:
+        largest = sorted(rejected, key=lambda each: -each.share)
+        said, others = largest[: _MOST_NAMED - 1], largest[_MOST_NAMED - 1 :]
     share = share_text(sum(each.share for each in others), None)
-    of_others = f"{len(others)} others, {share} of the calls: their boxes say why."
-    return " ".join([*(each.why for each in said), of_others])
+    of_others = [f"{len(others)} others, {share} of the calls"] if others else []
+    return f"Not modes: {'; '.join([*(each.short for each in said), *of_others])}. Their boxes say more."
+
+
+def _of_few(bump: Bump) -> str:
+    """Return which calls a cluster of few phases has."""
+    where = f"from {seconds_text(bump.low_s)} to {seconds_text(bump.high_s)}"
+    one = f"phase {bump.phase}" if bump.phase >= 0 else "no phase"
+    if bump.effective_phases < _ONE_PHASE:
+        return f"{where}, calls of {one} only"
+    return f"{where}, calls of about {bump.effective_phases:.0f} phases, most of {one}"
 
 
 def _sentence(what: object) -> str:

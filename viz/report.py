@@ -6,10 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any, Self
-
-from jinja2 import Environment
 
 from ensembles import __version__
 from ensembles.diagnosis.diagnose import DiagnosisPass
@@ -34,6 +31,7 @@ from ensembles.run.requests import RequestTotals, requests_from_sums, requests_o
 from ensembles.run.run import Run
 from ensembles.summaries.bysite import BySite
 from ensembles.summaries.calltable import CallTable
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.from_cells import histogram_from_cells, moments_from_cells
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.longest_calls import DiagramCalls
@@ -66,6 +64,7 @@ from ensembles.viz.report_tables import (
     call_colours,
     call_table,
     facts,
+    failed_table,
     headline,
     missing,
     request_table,
@@ -75,6 +74,7 @@ from ensembles.viz.report_tables import (
     wait_table,
 )
 from ensembles.viz.surroundings import surroundings
+from ensembles.viz.templates import page_part, rendered
 from ensembles.viz.trace_diagram import trace_diagram
 from ensembles.viz.zoomed_calls import calls_for_zooms
 
@@ -84,6 +84,7 @@ _OF_ALL_CALLS: dict[str, type[Summary]] = {
     "sizes": SizeTable,
     "histogram": LogHistogram,
     "moments": CallMoments,
+    "failed": FailedCalls,
 }
 _OVER_TIME: dict[str, type[Summary]] = {"rate": RateCurve, "raster": Raster}
 _OF_ALL_EVENTS: dict[str, type[Summary]] = {"sites": BySite, "requests": Requests}
@@ -111,6 +112,8 @@ class ReportData:
         None: not every call is an event.
     transfers : sequence of RequestTotals
         Reads and writes of each API; empty if these are some of the events.
+    failed : FailedCalls or None
+        None: not every call is an event.
     """
 
     table: CallTable
@@ -130,6 +133,7 @@ class ReportData:
     file: TotalsBy | None = None
     rank: TotalsBy | None = None
     transfers: Sequence[RequestTotals] = ()
+    failed: FailedCalls | None = None
 
     @property
     def outlined(self) -> Events | None:
@@ -305,11 +309,6 @@ def checked_path(path: str | os.PathLike[str]) -> str:
     return path
 
 
-def page_part(name: str) -> str:
-    """Return a part of the pages that this package has as a file."""
-    return files("ensembles.viz").joinpath(name).read_text(encoding="utf-8")
-
-
 def page_of_run(run: Any) -> str:
     """Return the report of a whole run as HTML.
 
@@ -395,6 +394,7 @@ def report_html(
                 calls=summaries.outlined,
                 x_range=x_range,
                 zoomed=summaries.longest,
+                is_selection=bool(selected),
             )
             advance(1)
             pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
@@ -409,44 +409,40 @@ def report_html(
     pictures |= {part.name: part.picture for part in folded if part.picture is not None}
     script, divisions = embed_pictures(pictures, _LINKED, selects=False)
     sections = {*pictures, *(f"ensemble-{ensemble.name}" for ensemble in shown)}
-    return (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(page_part("report.html"))
-        .render(
-            style=page_part("report_style.html"),
-            links=[]
-            if diagnosis is None
-            else [evidence_links(each, sections) for each in diagnosis.findings],
-            headline=headline(run),
-            version=__version__,
-            colours=call_colours(summaries),
-            simulated=run.info.simulated,
-            selected=selected,
-            notes=run.notes,
-            facts=facts(run, summaries, information) if counted is None else counted.facts,
-            information=_script_text(information),
-            counted=counted,
-            counted_names=counted_names,
-            durations_known=durations_known,
-            calls=call_table(summaries),
-            waits=wait_table(summaries),
-            missing=missing(run, summaries),
-            single_calls=single_calls,
-            diagnosis=diagnosis,
-            requests=request_table(run, summaries.requests),
-            sites=site_table(run, summaries.sites),
-            folded=folded,
-            steps=found.steps,
-            layers=layer_sentences(information),
-            storage=storage_of(information),
-            surroundings="surroundings" in pictures,
-            sizes=size_tables(summaries.sizes, summaries.size_classes),
-            ensembles=shown,
-            moments=moments((summaries.moments, summaries.histogram)),
-            bokeh=library_for(pictures.values()),
-            script=script,
-            divisions=divisions,
-        )
+    return rendered(
+        "report.html",
+        style=page_part("report_style.html"),
+        links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
+        headline=headline(run, summaries.rank),
+        version=__version__,
+        colours=call_colours(summaries),
+        simulated=run.info.simulated,
+        selected=selected,
+        notes=run.notes,
+        facts=facts(run, summaries, information) if counted is None else counted.facts,
+        information=_script_text(information),
+        counted=counted,
+        counted_names=counted_names,
+        durations_known=durations_known,
+        calls=call_table(summaries),
+        waits=wait_table(summaries),
+        failed=failed_table(run, summaries.failed),
+        missing=missing(run, summaries),
+        single_calls=single_calls,
+        diagnosis=diagnosis,
+        requests=request_table(run, summaries.requests),
+        sites=site_table(run, summaries.sites),
+        folded=folded,
+        steps=found.steps,
+        layers=layer_sentences(information),
+        storage=storage_of(information),
+        surroundings="surroundings" in pictures,
+        sizes=size_tables(summaries.sizes, summaries.size_classes),
+        ensembles=shown,
+        moments=moments((summaries.moments, summaries.histogram)),
+        bokeh=library_for(pictures.values()),
+        script=script,
+        divisions=divisions,
     )
 
 

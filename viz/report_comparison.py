@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bokeh.models import Range1d
-from jinja2 import Environment
 
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
@@ -19,15 +18,16 @@ from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import ratio_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.comparison import comparison
 from ensembles.viz.figures import plain, time_range
 from ensembles.viz.rate import rate
-from ensembles.viz.report import ReportData, checked_path, page_part
+from ensembles.viz.report import ReportData, checked_path
 from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_tables import facts, headline
+from ensembles.viz.templates import page_part, rendered
 from ensembles.viz.trace_diagram import trace_diagram
 
 _MOST_PICTURED = 4
@@ -110,27 +110,24 @@ def comparison_html(runs: Sequence[Run]) -> str:
         (_name(each), _verdict(each), _sentence(each.reason, [run.path for run in runs])) for each in found
     ]
     ops = [each.to_json() for each in found]
-    return (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(page_part("report_comparison.html"))
-        .render(
-            style=page_part("report_style.html"),
-            names=names,
-            headlines=[headline(run) for run in runs],
-            notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
-            of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
-            verdicts=verdicts,
-            words=comparisons_text(found),
-            pictured=pictured,
-            facts=_side_by_side(figures),
-            findings=list(zip(names, diagnoses, strict=True)),
-            traces=traces,
-            divisions=divisions,
-            json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
-            bokeh=library_for(pictures.values()),
-            script=script,
-            version=__version__,
-        )
+    return rendered(
+        "report_comparison.html",
+        style=page_part("report_style.html"),
+        names=names,
+        headlines=[headline(run, each.rank) for run, each in zip(runs, data, strict=True)],
+        notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
+        of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
+        verdicts=verdicts,
+        words=comparisons_text(found),
+        pictured=pictured,
+        facts=_side_by_side(figures),
+        findings=list(zip(names, diagnoses, strict=True)),
+        traces=traces,
+        divisions=divisions,
+        json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
+        bokeh=library_for(pictures.values()),
+        script=script,
+        version=__version__,
     )
 
 
@@ -161,9 +158,11 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
     pictures: dict[str, Any] = {}
     for number, (name, each) in enumerate(zip(names, data, strict=True)):
         pictures[f"trace_{number}"] = trace_diagram(
-            each.raster, title=f"Trace diagram of {plain(name)}", x_range=times
+            each.raster, title=f"Trace diagram of {plain(name)}; blank: no recorded call", x_range=times
         )
-        pictures[f"rate_{number}"] = rate(each.rate, title=f"Rate of {plain(name)}", x_range=times)
+        step = seconds_text(each.rate.cell_ns * 1e-9)
+        words = f"Rate of {plain(name)}, mean of each {step}; the area is the bytes moved"
+        pictures[f"rate_{number}"] = rate(each.rate, title=words, x_range=times)
     return pictures
 
 
@@ -186,6 +185,8 @@ def _verdict(found: Comparison) -> str:
     # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
     median = shift.median_ratio if shift is not None and shift.is_certain else None
     ratio = f", median {ratio_text(median)}" if median is not None else ""
+    if found.sizes_differ and found.blocked is None:
+        return f"{what}: another size of calls"
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:
         return f"{what}: another number of calls"
     direction = f", {found.direction}" if found.direction else ""

@@ -137,7 +137,9 @@
     const ratio = Object.getOwnPropertyDescriptor(window, "devicePixelRatio");
     Object.defineProperty(window, "devicePixelRatio", { value: 3, configurable: true }); // of the images: 300 dots per inch
     for (const script of [...undrawn]) draw(script);
-    drawing.then(fit).then(depict).finally(() => Object.defineProperty(window, "devicePixelRatio", ratio));
+    // Texts and legends take the width of the paper when a layout has found it, and room in the one after.
+    const settle = async () => { for (let turn = 0; turn < 20; turn++) await null; };
+    drawing.then(fit).then(settle).then(fit).then(fit).then(depict).finally(() => Object.defineProperty(window, "devicePixelRatio", ratio));
   });
   window.addEventListener("afterprint", () => {
     page.classList.remove("printing");

@@ -163,4 +163,6 @@ def _shown(run: Run, call: Call, ensemble: Ensemble | EnsioError) -> Shown:
 def _with_pictures(ensemble: Ensemble, name: str, key: str, pictures: dict[str, Any]) -> Shown:
     for kind, figure in pictures.items():
         figure.name = f"{kind}_{key}"  # names are unique on a page
+        if kind == "tail":
+            figure.title.visible = False  # it is the heading of the folded part
     return Shown(name, pictures, [sentence_of(note) for note in ensemble.notes])

@@ -19,6 +19,7 @@ from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.headline import MOST_EVENTS
+from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.requests import (
     REQUEST_HEADERS,
     RequestTotals,
@@ -26,6 +27,7 @@ from ensembles.run.requests import (
     part_text,
     request_cells,
 )
+from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.files import files
@@ -39,7 +41,6 @@ from ensembles.viz.targets import busiest_text, load_request, targets
 from ensembles.viz.trace_diagram import trace_diagram
 
 if TYPE_CHECKING:
-    from ensembles.run.ordinals import RunOrdinals
     from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
     from ensembles.structure.phases.table import PhaseTotals
@@ -201,12 +202,12 @@ def _of_ordinals(run: Run) -> list[Folded]:
     if run.reading.most_events > MOST_EVENTS:
         return []
     try:
-        found = run.ordinals()
+        found = durations_by_ordinal(run, Selection.parse(), by="time")
     except EnsioError:
         return []  # no reads or writes
     if len(found.totals) < 2:
         return []
-    picture = progress(run, op=found.op, ordinal=_shown_ordinals(found))
+    picture = progress(run, op=found.op, ordinal=_shown_ordinals(found), size=found.size)
     sentences = [f"{text[0].upper()}{text[1:]}." for text in (found.trend.sentence, *found.notes)]
     title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
     if found.trend.worsening and found.trend.rise is not None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
+from ensembles.run import between_layers
 from ensembles.run.headline import MOST_EVENTS
+from ensembles.run.late_calls import with_late_calls
 from ensembles.structure.collective_steps import step_notes, step_table
-from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.summaries.collective_steps import CollectiveSteps
@@ -76,7 +77,8 @@ def find_phases(run: Run) -> PhasesFound:
     found = run.summarize(requests)
     of_phases = None
     if phases is not None and "table" in requests:
-        of_phases = (phases, with_known_idle(run, phases, found["table"].totals()))
+        totals = with_known_idle(run, phases, found["table"].totals())
+        of_phases = (phases, with_late_calls(run, phases, totals))
     return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
 
 
@@ -117,6 +119,13 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
         hover[name] = (
             f"last call: {last.call} of rank {entry.slowest_task}, {seconds_text(last.duration_s)}{on}"
         )
+        late = entry.late_calls
+        if late is not None:
+            most = f" on {os.path.basename(late.file)}" if late.file else ""
+            hover[name] += (
+                f"; it spent {seconds_text(late.time_s)} in {count_text(late.calls, 'call')} of "
+                f"{late.call}{most}, rank {entry.middle_task} {seconds_text(late.other_s)}"
+            )
         rows.append(
             (
                 name,
@@ -127,7 +136,7 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
                 bytes_text(entry.bytes_read) if entry.bytes_read else "",
                 bytes_text(entry.bytes_written) if entry.bytes_written else "",
                 *((seconds_text(entry.lost_s), share_text(entry.lost_share, 1)) if is_known else ()),
-                f"{entry.slowest_task}: {last.call}",
+                f"{entry.slowest_task}: {entry.named_call}",
             )
         )
     headers: tuple[str, ...] = ("phase", "from (s)", "time", "tasks", "calls", "read", "written")
@@ -165,8 +174,4 @@ def layer_sentences(information: dict[str, Any] | None) -> list[str]:
     """
     if information is None:
         return []
-    found = [
-        *traffic_sentences(information["layer_traffic"] or []),
-        collective_sentence(information["collective"]),
-    ]
-    return [f"{text[0].upper()}{text[1:]}." for text in found if text]
+    return [f"{text[0].upper()}{text[1:]}." for text in between_layers.layer_sentences(information)]

@@ -8,27 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
+from ensembles.run.failures import failed_calls_json, failure_sentences
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
+from ensembles.structure.layer_traffic import bytes_below_text
+from ensembles.structure.library_time import library_share_text
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.style import COLOURS, class_of_call
 
 if TYPE_CHECKING:
     from ensembles.summaries.bysite import BySite
+    from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.requests import Requests
     from ensembles.summaries.sizes import SizeTable
+    from ensembles.summaries.totals_by import TotalsBy
     from ensembles.viz.report import ReportData
 
 _NS = 1e-9
 _MOST_SITES = 15
 _MOST_PROGRAMS = _MOST_FAILED = 3
+_MOST_ERRORS = 12
+_NEARLY_ALL = 0.9
 
 
-def headline(run: Any) -> dict[str, str]:
-    """Return program, command, description and path of a run for the head of the page."""
-    named = ", ".join(os.path.basename(name) for name in list(run.info.programs)[:_MOST_PROGRAMS])
-    named += ", ..." if len(run.info.programs) > _MOST_PROGRAMS else ""
-    program = named or os.path.basename(run.info.program) or os.path.basename(os.path.normpath(run.path))
+def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
+    """Return program, command, description and path of a run for the head of the page.
+
+    Parameters
+    ----------
+    run : Run
+    by_rank : TotalsBy, optional
+        Of several programs, the one that made nearly all calls is named alone.
+    """
+    # Some logs have the command, and not the program.
+    named = run.info.program or "".join(run.info.command[:1]) or os.path.normpath(run.path)
+    program = _programs(run, by_rank) or os.path.basename(named)
     hosts = (
         run.info.hosts[0]
         if len(run.info.hosts) == 1
@@ -50,6 +64,18 @@ def headline(run: Any) -> dict[str, str]:
     }
 
 
+def _programs(run: Any, by_rank: TotalsBy | None) -> str:
+    programs = run.info.programs
+    names = [os.path.basename(name) for name in programs]
+    if len(names) > 1 and by_rank is not None:
+        calls = {row.key: sum(row.ops.values()) for row in by_rank.totals()}
+        of_each = [sum(calls.get(rank, 0) for rank in ranks) for ranks in programs.values()]
+        if max(of_each) >= _NEARLY_ALL * max(sum(of_each), 1):
+            others = count_text(len(names) - 1, "other program")
+            return f"{names[of_each.index(max(of_each))]} and {others}"
+    return ", ".join(names[:_MOST_PROGRAMS]) + (", ..." if len(names) > _MOST_PROGRAMS else "")
+
+
 def facts(
     run: Any, summaries: ReportData, information: dict[str, Any] | None = None
 ) -> list[tuple[str, str, str]]:
@@ -59,8 +85,12 @@ def facts(
     totals = summaries.totals
     shown = [("span", seconds_text(span_s), "from the first recorded call to the end of the last")]
     for name, op, total in (("written", "write", totals.bytes_written), ("read", "read", totals.bytes_read)):
+        if not total and information is None:  # a selection of writes has no reads
+            continue
         rates = _rates(summaries, None if information is None else information["transfers"][op], op)
-        shown.append((name, bytes_text(total), rates or "summed over tasks"))
+        below = "" if information is None else bytes_below_text(information["layer_traffic"] or [], op)
+        meaning = ", ".join(part for part in (rates or "summed over tasks", below) if part)
+        shown.append((name, bytes_text(total), meaning))
     shown += _time_in_io(totals.io_time_ns * _NS, information)
     on = f"of {count_text(run.tasks, 'task')} on {count_text(len(table.files), 'file')}"
     on += " with traced calls" if run.info.counters is not None else ""
@@ -75,7 +105,11 @@ def facts(
         failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}
         most = sorted(failed, key=lambda name: -failed[name])
         names = f"{', '.join(most[:_MOST_FAILED])}{', ...' if len(most) > _MOST_FAILED else ''}"
-        shown.append(("errors", count_text(errors, "call"), f"failed, of {names}; see the table of calls"))
+        meaning = f"failed, of {names}; see the table of calls"
+        if summaries.failed is not None:
+            rows = failed_calls_json(summaries.failed, run.files)
+            meaning = f"failed. {failure_sentences(rows, run.tasks)[0]}; see Failed calls"
+        shown.append(("errors", count_text(errors, "call"), meaning))
     if run.info.lost_calls:
         shown.append(
             ("lost", count_text(run.info.lost_calls, "call"), "not recorded and not included in the totals")
@@ -115,6 +149,8 @@ def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tu
     elif found.get("some_task_share") is not None:
         who = "task" if found["tasks"] > 1 else "thread"
         parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the span")
+    if inside := library_share_text(information["in_libraries"]):
+        parts.append(inside)
     return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]
 
 
@@ -166,6 +202,41 @@ def wait_table(summaries: ReportData) -> MomentsTable:
     ]
     note = "Time is summed over tasks, without calls inside. It is not part of the I/O time."
     return MomentsTable(("call", "calls", "exclusive time"), rows, note if rows else "")
+
+
+def failed_table(run: Any, failed: FailedCalls | None) -> MomentsTable | None:
+    """Tabulate the failed calls by function and errno; searches of files come last.
+
+    Parameters
+    ----------
+    run : Run
+    failed : FailedCalls or None
+        None: the events do not include all calls.
+
+    Returns
+    -------
+    MomentsTable or None
+        None: no call failed, or nothing is known of those that did.
+    """
+    rows = []
+    for row in failed_calls_json(failed, run.files)[:_MOST_ERRORS] if failed is not None else ():
+        low, high = row["first_rank"], row["last_rank"]
+        rows.append(
+            (
+                row["call"],
+                row["error"] or "unknown",
+                f"{row['count']:,}",
+                f"{row['files']:,}" if row["files"] else "",
+                row["file"] or "",
+                row["last_file"] or "",
+                f"{low}" if low == high else f"{low} to {high}",
+                seconds_text(row["first_s"]),
+                seconds_text(row["last_s"]),
+            )
+        )
+    names = ("call", "error", "calls", "files", "file of most", "file of the last")
+    headers = (*names, "ranks", "first", "last")
+    return MomentsTable(headers, rows, "The calls: ensio events RUN --failed.") if rows else None
 
 
 def request_table(run: Any, posted: Requests | None) -> MomentsTable | None:

@@ -6,17 +6,16 @@ import os
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from bokeh.model import Model
 from bokeh.models.layouts import LayoutDOM
-from jinja2 import Environment
 
 from ensembles.files.atomic_write import atomic_write
 from ensembles.model.errors import EnsioError
 from ensembles.viz.report_drawing import embed_pictures, library_for
+from ensembles.viz.templates import rendered
 from ensembles.viz.theme import spoken_title
 
 FORMATS = (".html", ".png", ".svg")
@@ -113,17 +112,13 @@ def page_of(picture: Model, margin: int = 16) -> str:
     str
     """
     script, divisions = embed_pictures({"picture": picture}, linked=())
-    template = files("ensembles.viz").joinpath("page.html").read_text(encoding="utf-8")
-    return (
-        Environment(autoescape=True)
-        .from_string(template)
-        .render(
-            title=spoken_title(picture) or "picture",
-            margin=margin,
-            bokeh=library_for([picture]),
-            division=divisions["picture"],
-            script=script,
-        )
+    return rendered(
+        "page.html",
+        title=spoken_title(picture) or "picture",
+        margin=margin,
+        bokeh=library_for([picture]),
+        division=divisions["picture"],
+        script=script,
     )
 
 

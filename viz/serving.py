@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from bokeh.server.util import bind_sockets
 
@@ -54,6 +56,39 @@ def host_of(address: str) -> str:
     ('127.0.0.1', '[::1]')
     """
     return f"[{address}]" if ":" in address else address
+
+
+class Door:
+    """The sockets of a server, and the link to it, which a reader may open before there is anything to serve.
+
+    Parameters
+    ----------
+    address : str
+        Address to listen on.
+    port : int
+        0: a free one.
+
+    Attributes
+    ----------
+    address : str
+    sockets : list
+    port : int
+    token : str
+        What a link must carry.
+    link : str
+        What to open in the browser.
+
+    Raises
+    ------
+    EnsioError
+        The address or the port cannot be used.
+    """
+
+    def __init__(self, address: str = LOOPBACK[0], port: int = 0) -> None:
+        self.address = address
+        self.token = secrets.token_urlsafe(24)
+        self.sockets, self.port = listen(address, port)
+        self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
 
 
 def origins(address: str, port: int, further: Sequence[str] = ()) -> list[str]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool
+from bokeh.core.properties import field
+from bokeh.models import CategoricalColorMapper, ColumnDataSource, HoverTool
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 
+from ensembles.model.error_names import error_name
 from ensembles.model.events import Events
 from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, seconds_text
@@ -22,7 +24,7 @@ from ensembles.viz.nested_calls import (
     names_of_calls,
     names_of_targets,
 )
-from ensembles.viz.style import COLOURS
+from ensembles.viz.style import COLOURS, darker
 
 MOST_CALLS = 2000
 """Largest number of calls that are drawn one by one."""
@@ -30,11 +32,20 @@ MOST_CALLS = 2000
 _PIXELS, _MOST_OUTLINED = 1000, 60
 """Usual width of a diagram, and the most calls of a row shorter than a pixel that are seen one by one."""
 
+_ENHANCED = 0.4
+"""Power of the share of time that is the opacity of a pixel of the raster."""
+
+_BORDERED = 3
+"""Pixels from which a call has a dark border, which separates it from the next one of its colour."""
+
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
 
 _LANE = 0.88
 """Part of its lane that a call of a layer fills."""
+
+_EDGES = {name: darker(colour) for name, colour in COLOURS.items()}
+"""Colours of the borders of calls, by class of operations."""
 
 _COLUMNS = (
     "left",
@@ -42,6 +53,7 @@ _COLUMNS = (
     "bottom",
     "top",
     "colour",
+    "edge",
     "outline",
     "task",
     "call",
@@ -188,11 +200,13 @@ def call_columns(
     *,
     layers: Sequence[str] = (),
     info: RunInfo | None = None,
+    span_s: float | None = None,
 ) -> dict[str, Any]:
     """Return the rectangles of calls, and the texts of their hover boxes.
 
     The calls of several threads of a task lie in lanes of its row, and so do those of several layers. A call
-    inside of another one of its lane is drawn on it, and is less high.
+    inside of another one of its lane is drawn on it, and is less high. Calls that are wide enough have dark
+    borders: those of one colour that follow each other would else look like one call.
 
     Parameters
     ----------
@@ -204,7 +218,9 @@ def call_columns(
     layers : sequence of str
         Layers whose calls have a lane each, the first on top (`ensembles.viz.nested_calls.nested_layers`).
     info : RunInfo, optional
-        Facts about the run, with the layouts of its files.
+        Facts about the run, with the layouts of its files. If tasks have several threads, boxes name them.
+    span_s : float, optional
+        Time that is in view. Default: that of the calls.
 
     Returns
     -------
@@ -234,22 +250,29 @@ def call_columns(
     classes = class_of_calls(events.calls)[events.call].tolist()
     start, duration = events.start * 1e-9, events.duration * 1e-9
     alpha_of_each = np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last]
+    span_s = float((start + duration).max()) - float(start.min()) if span_s is None else span_s
+    wide = (duration >= _BORDERED * span_s / _PIXELS).tolist()
+    threaded = lanes > 1 if info is None else (lanes > 1) | (info.threads > info.tasks)
     return {
         "left": start,
         "right": start + duration,
         "bottom": middle - half,
         "top": middle + half,
         "colour": [COLOURS[names[number]] for number in classes],
+        "edge": [
+            (_EDGES if is_wide else COLOURS)[names[number]]
+            for number, is_wide in zip(classes, wide, strict=True)
+        ],
         "alpha": alpha_of_each,
-        "outline": _outlines(rows, start, duration, alpha_of_each),
+        "outline": _outlines(rows, start, duration, alpha_of_each, span_s / _PIXELS),
         "task": [
-            f"rank {rank}" + (f", thread {thread}" if several > 1 else "")
+            f"rank {rank}" + (f", thread {thread}" if several else "")
             for rank, thread, several in zip(
-                events.rank.tolist(), events.thread.tolist(), lanes.tolist(), strict=True
+                events.rank.tolist(), events.thread.tolist(), threaded.tolist(), strict=True
             )
         ],
         "call": [
-            name + (f", failed: {os_error(error)}" if error else "")
+            name + (f", failed: {error_name(error)}" if error else "")
             for name, error in zip(names_of_calls(events), events.error.tolist(), strict=True)
         ],
         "file": [events.files[number] or "no file" for number in events.file.tolist()],
@@ -273,24 +296,24 @@ def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
     return {name: [values[number] for number in mine] for name, values in columns.items()}
 
 
-def _outlines(row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+def _outlines(
+    row: np.ndarray, start_s: np.ndarray, duration_s: np.ndarray, alpha: np.ndarray, pixel_s: float
+) -> np.ndarray:
     """Return the opacity of the outlines, which make calls that are shorter than a pixel visible.
 
-    Of many short calls in a row, outlines would fill it as if they were one long call: there the areas alone
-    are drawn, whose opacity in a pixel is the share of time, as in the raster.
+    Of many short calls in a row, outlines would fill it as if they were one long call: there, those in a
+    pixel have together the opacity of the raster, which enhances small shares of time.
     """
-    pixel_s = (float((start_s + duration_s).max()) - float(start_s.min())) / _PIXELS
     short = duration_s < pixel_s
     _, place = np.unique(row, return_inverse=True)
     crowded = np.bincount(place, weights=short)[place] > _MOST_OUTLINED
-    return np.where(short & crowded, 0.0, alpha)
-
-
-def os_error(number: int) -> str:
-    """Return the name of an error number, or the number."""
-    import errno
-
-    return errno.errorcode.get(number, str(number))
+    pixel = np.floor(start_s / max(pixel_s, 1e-12))
+    _, cell = np.unique(np.stack([place, pixel]), axis=1, return_inverse=True)
+    cell = cell.ravel()
+    share = np.minimum(np.bincount(cell, duration_s * short)[cell] / max(pixel_s, 1e-12), 1.0)
+    beside = np.maximum(np.bincount(cell, short)[cell], 1.0)
+    faint = 1 - (1 - np.minimum(share**_ENHANCED, 0.999)) ** (1 / beside)
+    return np.where(short & crowded, alpha * faint, alpha)
 
 
 def _size(requested: int, moved: int) -> str:
@@ -323,14 +346,17 @@ def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None
     info : RunInfo, optional
         Facts about the run, as for `call_columns`: boxes name storage targets if any layout is known.
     """
+    # A mapper, because dark pages change its palette (`ensembles.viz.theme`).
+    colours = [*COLOURS.values(), *_EDGES.values()]
+    mapper = CategoricalColorMapper(factors=colours, palette=colours)
     drawn = fig.quad(
         left="left",
         right="right",
         bottom="bottom",
         top="top",
-        fill_color="colour",
+        fill_color=field("colour", mapper),
         fill_alpha="alpha",
-        line_color="colour",
+        line_color=field("edge", mapper),
         line_alpha="outline",
         source=source,
         name="single_calls",

@@ -33,6 +33,8 @@ from ensembles.viz.tail import tasks_of
 
 _BINS = 60
 _MOST = len(SERIES)
+_CHARACTER, _NARROW = 6.4, 510
+"""Pixels of a character of a label, and of the frame of a narrow figure."""
 
 
 def splitting(
@@ -212,6 +214,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         for number, one in enumerate(found.splits)
         if one.median_s is not None
     ]
+    places = [_place(one, _text(one, unit), ends(fig.x_range)[1]) for _, one, _ in known]
     source = ColumnDataSource(
         {
             "y": [number for number, _, _ in known],
@@ -222,6 +225,8 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
             "high": [one.high_s for _, one, _ in known],
             "colour": [colour for _, _, colour in known],
             "text": [_text(one, unit) for _, one, _ in known],
+            "text_x": [at_s for at_s, _ in places],
+            "align": [side for _, side in places],
         }
     )
     bar = fig.segment(
@@ -231,9 +236,10 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         x="median", y="y", source=source, size=10, fill_color="colour", line_color=NEUTRAL["text"]
     )
     fig.text(
-        x="low",
+        x="text_x",
         y="label_y",
         text="text",
+        text_align="align",
         source=source,
         text_font_size="9.5pt",
         text_baseline="bottom",
@@ -248,6 +254,15 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         )
     )
     return fig
+
+
+def _place(one: SplitTime, text: str, end_s: float) -> tuple[float, str]:
+    """Return where a text begins, or ends if it would be cut by the right side of a narrow frame."""
+    low_s, high_s = one.low_s or 0.0, one.high_s or 0.0
+    width_s = end_s * _CHARACTER * len(text) / _NARROW
+    if low_s + width_s <= end_s:
+        return low_s, "left"
+    return min(max(high_s, width_s), end_s), "right"
 
 
 def _text(one: SplitTime, unit: str) -> str:

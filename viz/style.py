@@ -91,6 +91,17 @@ def shade(colour: str, number: int) -> str:
     return "#" + "".join(f"{round(part * 255):02x}" for part in parts)
 
 
+def darker(colour: str) -> str:
+    """Return a colour with half of its lightness, as for the border of an area.
+
+    Examples
+    --------
+    >>> darker("#1f77b4"), darker("#bdbdbd")
+    ('#103c5a', '#5e5e5e')
+    """
+    return "#" + "".join(f"{round(int(colour[i : i + 2], 16) / 2):02x}" for i in (1, 3, 5))
+
+
 _TIME_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 

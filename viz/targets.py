@@ -124,7 +124,7 @@ def targets(
     >>> striping = Striping((Component(0, None, 1 << 20, 4, targets=(0, 1, 2, 3)),))
     >>> layout = viz.targets(en.open("ensio-ior").select(op="write"), layouts=Layouts({1: striping}))
     >>> layout.select_one({"name": "targets_totals"}).title.text.replace("\\n", " ")
-    'Bytes of each target; all have the same, within 1 %'
+    'Bytes of each target; all have the same, within 1\\xa0%'
     """
     load = load_of(data, layer, layouts)
     head = title or "Bytes by storage target and time"

@@ -78,6 +78,15 @@
       };
     },
   };
+  // Boxes at the mouse are made while one moves it: they take the colours of the page.
+  const box = window.Bokeh?.Models.get("Tooltip")?.prototype.default_view.prototype;
+  if (box) {
+    const plain = box.stylesheets;
+    box.stylesheets = function () {
+      return [...plain.call(this), `:host { --tooltip-color: var(--ensio-widget, #fff); --tooltip-text: var(--ensio-widget-text, #18191d);
+        --tooltip-border: var(--ensio-widget-active, #d7d7d8); }`];
+    };
+  }
   const print = (starts) => {
     printing = starts;
     apply();

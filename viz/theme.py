@@ -31,6 +31,7 @@ DARK = {
     "#e6e6e6": "#3b3b42",
     "#207a20": "#6fcf6f",
     "#bdbdbd": "#64646c",
+    "#5e5e5e": "#2c2c32",
 }
 """Colour on a dark page of each colour of backgrounds, axes, texts and neutral marks, and of waiting,
 which would be the brightest of all. All differ, so that a picture can be made light again."""

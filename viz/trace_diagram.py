@@ -50,6 +50,7 @@ from ensembles.viz.figures import (
     new_figure,
     subtitle,
     time_range,
+    zoom_time_by_wheel,
 )
 from ensembles.viz.nested_calls import LAYERS, lanes_sentence, nested_layers
 from ensembles.viz.several import of_several
@@ -65,10 +66,20 @@ from ensembles.viz.task_order import (
     window_of,
 )
 from ensembles.viz.theme import widget_colours
+from ensembles.viz.trace_titles import (
+    is_nested,
+    rows_with_calls,
+    title_of_part,
+    title_of_whole,
+    where_io_is,
+)
 from ensembles.viz.zoomed_calls import add_zoomed_calls, calls_for_zooms, calls_of
 
 _SEPARATED_TASKS = 48
 _HEIGHT, _LAYER_HEIGHT, _AXIS_HEIGHT = 560, 400, 42
+_EMPTY_HEIGHT = 90
+"""Of a layer without calls."""
+
 
 _TASKS_JS = """
     const low = first + Math.floor(Math.min(Math.max(value + 0.5 - first, 0), tasks - 1) / per_row) * per_row;
@@ -99,6 +110,7 @@ def trace_diagram(
     title: str | None = None,
     x_range: Range1d | None = None,
     zoomed: DiagramCalls | None = None,
+    is_selection: bool = False,
 ) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
@@ -131,6 +143,9 @@ def trace_diagram(
         Time axis in seconds, to share with another figure.
     zoomed : DiagramCalls, optional
         Calls that a zoom shows one by one. Default: those of a run or of events; a raster has none.
+    is_selection : bool
+        Whether a raster has only some of the calls of its run, as events always may: ranks before the first
+        and behind the last that has any are left out if they are many.
 
     Returns
     -------
@@ -190,9 +205,14 @@ def trace_diagram(
     first = 0 if part is None else part.first
     shown = _Shown(raster, present, rows, first, single, calls, info, zoomed=None if part else zoomed)
     # A selection leaves calls out that the run has.
-    blank = "no selected call" if isinstance(data, Events) else "no recorded call"
-    words = title or (_title(raster, blank) if part is None else _title_of_part(part, single, blank))
-    diagram = _diagram(shown, mapper, words, shared)
+    is_selection = is_selection or isinstance(data, Events)
+    blank = "no selected call" if is_selection else "no recorded call"
+    view = rows_with_calls(raster) if is_selection and part is None and order == "rank" else None
+    whole = title_of_whole(raster, blank, is_nested(data, zoomed), view)
+    words = title or (whole if part is None else title_of_part(part, single, blank))
+    diagram = _diagram(shown, mapper, words, shared, view=view)
+    if part is None and (where := where_io_is(raster)):
+        subtitle(diagram, where)
     _add_bands(diagram, data, bands, rows)
     inside = tasks_inside(raster, present, shared)
     parts = [_emphasis(mapper), diagram, inside] if present and single is None else [diagram, inside]
@@ -286,13 +306,6 @@ def _part(
     return Window(low, high, first, last)
 
 
-def _title_of_part(part: Window, single: Events | None, blank: str) -> str:
-    tasks = f"{part.tasks:,} task" + "s" * (part.tasks != 1)
-    when = f"{seconds_text(part.low_ns * 1e-9)} to {seconds_text(part.high_ns * 1e-9)}"
-    which = "" if single is None else f": {len(single):,} calls"
-    return f"Trace diagram of {tasks} from {when}{which}; blank: {blank}"
-
-
 @dataclass(frozen=True)
 class _Shown:
     """What a diagram shows: numbers, classes, order of the tasks, first row, single and outlined calls.
@@ -311,29 +324,23 @@ class _Shown:
     zoomed: DiagramCalls | None = None
 
 
-def _title(raster: Raster | DrawnRaster, blank: str) -> str:
-    tasks = f"{raster.tasks:,} task" + "s" * (raster.tasks != 1)
-    if raster.ranks_per_row == 1:
-        return f"Trace diagram of {tasks}; blank: {blank}"
-    return (
-        f"Trace diagram of {tasks}, {raster.ranks_per_row} per row; colour: share of their time in an "
-        f"operation, blank: {blank}"
-    )
-
-
 def _diagram(
     shown: _Shown,
     mapper: WeightedStackColorMapper,
     title: str,
     x_range: Range1d,
     y_range: Range | None = None,
+    view: tuple[int, int] | None = None,
 ) -> figure:
     raster, present, first = shown.raster, shown.present, shown.first
-    top, bottom = first - 0.5, first + raster.tasks - 0.5
+    low, high = view or (first, first + raster.tasks - 1)
+    top, bottom = low - 0.5, high + 0.5
     tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
+    is_empty = not (raster.present() if shown.layer else present)
+    height = int(np.clip(150 + 26 * (high - low + 1), 220, tallest))
     fig = new_figure(
         title,
-        height=int(np.clip(150 + 26 * raster.tasks, 220, tallest)),
+        height=_EMPTY_HEIGHT if is_empty and shown.layer else height,
         x_range=x_range,
         y_range=y_range or Range1d(start=bottom, end=top, bounds=(top, bottom)),
         name=f"trace_diagram_{shown.layer}" if shown.layer else "trace_diagram",
@@ -346,9 +353,12 @@ def _diagram(
             args={"ranks": shown.rows.ranks.tolist()},
             code="return ranks[tick] === undefined ? '' : String(ranks[tick]);",
         )
+    if raster.tasks <= _SEPARATED_TASKS:
+        # A part of a rank shows no more than the whole.
+        zoom_time_by_wheel(fig, x_range)
     fig.xaxis.visible = False
     fig.grid.visible = False
-    if not (raster.present() if shown.layer else present):
+    if is_empty:
         annotate_empty(fig, "no recorded call takes time" if not shown.layer else f"no call of {shown.layer}")
         return fig
     row, lanes = None if shown.rows is None else shown.rows.row, ""
@@ -359,6 +369,8 @@ def _diagram(
         lanes = lanes_sentence(layers) if len(layers) > 1 else ""
     else:
         images = raster.images if isinstance(raster, DrawnRaster) else share_images(raster, present)
+        if view is not None:
+            images = images[:1]  # the fine one, whose rows are those of a part of the ranks
         renderers = [_add_image(fig, raster, image, mapper, first) for image in images]
         if len(images) > 1:
             renderers[0].visible = False
@@ -366,8 +378,6 @@ def _diagram(
                 _switch_by_zoom(fig, *renderers)
         for image, renderer in zip(images, renderers, strict=True):
             _add_hover(fig, shown, image, renderer)
-        if shown.zoomed is not None:
-            add_zoomed_calls(fig, shown.zoomed, renderers, row, shown.info)
         if raster.tasks <= _SEPARATED_TASKS:
             fig.hspan(
                 y=first + np.arange(1, raster.tasks) - 0.5,
@@ -375,9 +385,12 @@ def _diagram(
                 line_width=3 if raster.tasks <= 16 else 1,
             )
     outlined = shown.outlined
-    _add_legend(
-        fig, present, [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
-    )
+    marks = [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
+    if shown.zoomed is not None and shown.single is None:
+        add_zoomed_calls(
+            fig, shown.zoomed, renderers, row, shown.info, marks[0].renderers[0] if marks else None
+        )
+    _add_legend(fig, present, marks)
     if lanes:
         subtitle(fig, lanes)
     return fig

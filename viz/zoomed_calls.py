@@ -87,6 +87,12 @@ _ZOOM_JS = """
     } else {
         for (const image of images) image.visible = !hides;
     }
+    // One box at the mouse. A tool without renderers removes the box that it shows.
+    const answer = (tool, renderers) => {
+        if (tool.renderers.length !== renderers.length) tool.setv({renderers}, {sync: false});
+    };
+    boxes.forEach((tool, i) => answer(tool, images[i].visible ? [images[i]] : []));
+    outlines.forEach((tool) => answer(tool, drawn.length ? [] : outlined));
     // Outlines make calls visible that are shorter than a pixel; of many in a row, they would fill it.
     const short = (i) => duration[i] * 1e-9 < (high - low) / 1000;
     const crowd = new Map();
@@ -172,6 +178,7 @@ def add_zoomed_calls(
     images: Sequence[GlyphRenderer[Any]],
     row: np.ndarray | None = None,
     info: RunInfo | None = None,
+    outlined: GlyphRenderer[Any] | None = None,
 ) -> None:
     """Draw the calls of a window one by one when a zoom leaves few enough; the whole stays as it is.
 
@@ -186,6 +193,8 @@ def add_zoomed_calls(
         Row of each task. Default: its rank.
     info : RunInfo, optional
         Facts about the run, for the storage targets in hover boxes.
+    outlined : GlyphRenderer, optional
+        Outlines of some calls. They are drawn above those of the window, whose boxes then replace theirs.
     """
     events = kept.events[np.lexsort((kept.events.start, kept.events.rank, kept.events.depth))]
     columns, texts, colours = _columns(events, row, info)
@@ -207,6 +216,9 @@ def add_zoomed_calls(
         source=shown,
         name="zoomed_calls",
     )
+    if outlined is not None:
+        fig.renderers = [*(each for each in fig.renderers if each is not outlined), outlined]
+    boxes = [_box_of(fig, image) for image in images]
     targets = ["targets"] if knows_targets(info) else []
     lines = ["call", "task", "file", "offset", "size", *targets, "start", "duration"]
     says = CustomJSHover(args={"calls": calls, "texts": texts}, code=_HOVER_JS)
@@ -224,9 +236,8 @@ def add_zoomed_calls(
         )
     )
     if not kept.is_complete:  # both boxes are shown
-        for tool in (each for each in fig.tools if isinstance(each, HoverTool)):
-            if set(images) & set(tool.renderers if isinstance(tool.renderers, list) else []):
-                tool.attachment = "below"
+        for tool in boxes:
+            tool.attachment = "below"
     bottom, top = ends(fig.y_range)
     source = images[0].data_source
     assert isinstance(source, ColumnDataSource)
@@ -238,6 +249,9 @@ def add_zoomed_calls(
             "calls": calls,
             "shown": shown,
             "images": list(images),
+            "boxes": boxes,
+            "outlined": [] if outlined is None else [outlined],
+            "outlines": [] if outlined is None else [_box_of(fig, outlined)],
             "title": fig.title,
             "line_height": _LINE,
             "x_range": fig.x_range,
@@ -258,6 +272,12 @@ def add_zoomed_calls(
     for axis_range in (fig.x_range, fig.y_range):
         axis_range.js_on_change("start", zoom)
         axis_range.js_on_change("end", zoom)
+
+
+def _box_of(fig: figure, drawn: GlyphRenderer[Any]) -> HoverTool:
+    """Return the tool that has the boxes of a renderer."""
+    tools = (each for each in fig.tools if isinstance(each, HoverTool) and isinstance(each.renderers, list))
+    return next(each for each in tools if drawn in each.renderers)
 
 
 def _columns(

@@ -119,7 +119,7 @@ def why_it_fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: boo
     Slower is also, unless filters select some of the I/O, a group whose runs certainly spend more time in
     I/O, summed over tasks or on the critical path (where this is certainly shorter, the sum does not count),
     and a group in which fewer tasks do the I/O and the critical path is longer. Durations of calls of other
-    sizes do not count: longer calls that move more bytes are not slower.
+    sizes are not compared at all (`Comparison.sizes_differ`).
     """
     from ensembles.comparison.whole_runs import RUN_LABELS, changes_of_runs, groups_of_fewer_tasks
 
@@ -145,10 +145,7 @@ def why_it_fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: boo
     return reasons + [
         f"{_kind(each)} is slower, × {each.slowdown:.3g}"
         for each in different
-        if each.direction != "faster"
-        and each.slowdown > 1
-        and each.slowdown >= fail_on
-        and not any(total.what == "mean_size_bytes" and total.differs for total in each.totals)
+        if each.direction != "faster" and each.slowdown > 1 and each.slowdown >= fail_on
     ]
 
 

@@ -13,6 +13,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.model.wrapped import wrapped
+from ensembles.run.failures import failure_sentences
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 
@@ -28,7 +29,8 @@ def information_text(information: dict[str, Any]) -> str:
     """Format the result of `collect_information`, in at most 80 columns if names allow it."""
     information = _harmless(information)
     parts = [_notes(information), _what_ran(information), _transfers(information)]
-    parts += [counters_text(information), _call_table(information), _waiting_table(information)]
+    parts += [counters_text(information), _call_table(information), _failed_calls(information)]
+    parts.append(_waiting_table(information))
     if len(information["layers"]) > 1:
         parts += [_layer_table(information), _between_layers(information)]
     if not information.get("counters") or information["durations_known"]:
@@ -173,6 +175,7 @@ def _transfers(information: dict[str, Any]) -> str:
 
 def _time_in_io(information: dict[str, Any]) -> list[str]:
     from ensembles.run.headline import MOST_EVENTS
+    from ensembles.structure.library_time import library_share_text
 
     found = information["time_in_io"]
     if not found["tasks"]:
@@ -200,6 +203,8 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
         parts.append(f"slowest task {slowest}")
     else:
         parts.insert(0, slowest)
+    if inside := library_share_text(information["in_libraries"]):
+        parts.append(inside)
     return [
         line for number, part in enumerate(parts) for line in _wrapped("" if number else "I/O time", part)
     ]
@@ -266,12 +271,20 @@ def _call_table(information: dict[str, Any]) -> str:
     time = "exclusive time" if is_nested else "time"
     headers = ("I/O call", "count", "bytes", time, "share", "mean", "longest")
     text = folded_table_text(headers, rows, together=(4, 2))
+    return f"{text}\n{_WHOLE_CALLS}" if is_nested else text
+
+
+def _failed_calls(information: dict[str, Any]) -> str:
+    """Say which calls failed, with which errors and where."""
     failed = [f"{name} {call['errors']:,}" for name, call in information["calls"].items() if call["errors"]]
-    if failed:
-        text += "\n" + textwrap.fill(f"failed calls: {', '.join(failed)}", _WIDTH, subsequent_indent="  ")
-    if is_nested:
-        text += "\n" + _WHOLE_CALLS
-    return text
+    if not failed:
+        return ""
+    rows = information.get("failed_calls")
+    if not rows:
+        known = "known of events only (ensio events RUN --failed)" if information["events"] else "unknown"
+        return wrapped(f"failed calls: {', '.join(failed)}; errors and files are {known}", indent="  ")
+    lines = [wrapped(each, "  ", "    ") for each in failure_sentences(rows, information["tasks"])]
+    return "\n".join(["failed calls (ensio events RUN --failed):", *lines])
 
 
 def _waiting_table(information: dict[str, Any]) -> str:
@@ -305,11 +318,9 @@ def _layer_table(information: dict[str, Any]) -> str:
 
 
 def _between_layers(information: dict[str, Any]) -> str:
-    from ensembles.structure.layer_traffic import collective_sentence, traffic_sentences
+    from ensembles.run.between_layers import layer_sentences
 
-    found = traffic_sentences(information["layer_traffic"] or [])
-    found.append(collective_sentence(information["collective"]))
-    return "\n".join(wrapped(text, indent="  ") for text in found if text)
+    return "\n".join(wrapped(text, indent="  ") for text in layer_sentences(information))
 
 
 def _region_table(information: dict[str, Any]) -> str:

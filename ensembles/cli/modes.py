@@ -76,7 +76,7 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
 
 
 def _table(modes: Modes, per_mib: bool) -> str:
-    rows = [_row(i, mode, per_mib) for i, mode in enumerate(modes.modes, 1)]
+    rows = [_row(i, mode, per_mib, modes.phases) for i, mode in enumerate(modes.modes, 1)]
     headers = ["mode", "s per MiB" if per_mib else "duration", f"{100 * modes.level:g} % interval"]
     has_times = modes.modes[0].time_share is not None
     has_phases = modes.modes[0].effective_phases is not None
@@ -96,7 +96,7 @@ def _sizes_table(modes: Modes) -> str:
     return folded_table_text(headers, rows, left=0)
 
 
-def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
+def _row(number: int, mode: Mode, per_mib: bool, phases: int | None) -> list[str]:
     row = [str(number), seconds_text(mode.t_s), f"{seconds_text(mode.low_s)} – {seconds_text(mode.high_s)}"]
     if per_mib:
         row.append(f"{bytes_text(_MIB / mode.t_s)}/s")
@@ -107,7 +107,8 @@ def _row(number: int, mode: Mode, per_mib: bool) -> list[str]:
         row.append(share_text(mode.time_share, 1))
     row.append(f"± {share_text(mode.width)}" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
     if mode.effective_phases is not None:
-        row.append(f"{mode.effective_phases:.0f}")
+        of = "" if phases is None else f"/{phases}"
+        row.append(f"{mode.effective_phases:.0f}{of}")
     return row
 
 

@@ -136,6 +136,8 @@ FILTERS = (
     "duration",
     "offset",
     "rate",
+    "failed",
+    "error",
     "region",
     "site",
     "phase",
@@ -179,6 +181,12 @@ def add_filter_arguments(parser: argparse.ArgumentParser) -> None:
         "--rate",
         metavar="FROM..TO",
         help="bytes that the call moved, per second of its duration, such as ..10MiB or 50MiB..1GiB",
+    )
+    group.add_argument("--failed", action="store_true", help="only calls that failed")
+    group.add_argument(
+        "--error",
+        metavar="NAMES",
+        help="only calls that failed with one of these errors, such as ENOSPC,EIO",
     )
     group.add_argument(
         "--region",

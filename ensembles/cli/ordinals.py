@@ -65,7 +65,8 @@ def _text(found: RunOrdinals, limit: int) -> str:
 
     totals, unit = found.totals, "/MiB" if found.per == "MiB" else ""
     scope = "in each phase" if found.within == "phase" else "on each file"
-    head = f"Durations by call index (n-th {found.op} of a task {scope})"
+    sizes = "" if found.size is None else f"; {found.what}"
+    head = wrapped(f"Durations by call index (n-th {found.op} of a task {scope}{sizes})")
     if not totals:
         return f"{head}: no calls"
     rows = []

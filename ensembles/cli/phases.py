@@ -55,6 +55,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.diagnosis.run_length import run_length_s
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
+    from ensembles.run.late_calls import with_late_calls
     from ensembles.run.nothing_selected import refuse_nothing
     from ensembles.structure.collective_steps import step_table
     from ensembles.structure.late_entry import late_of_run
@@ -85,7 +86,7 @@ def execute(args: argparse.Namespace) -> int:
     )
     table = found["table"]
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
-    totals = with_known_idle(run, phases, totals)
+    totals = with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
     collective = found["collective"].to_json() if run.info.has_all_events and not selection.phases else None
     # Of some calls only, the steps of collective calls and waits are not known.

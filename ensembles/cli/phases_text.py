@@ -275,7 +275,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
         for header, attribute in directions:
             count = getattr(entry, attribute)
             cells[header] = bytes_text(count) if count else ""
-        cells[_LAST] = f"{entry.slowest_task} {entry.last_call.call}"
+        cells[_LAST] = f"{entry.slowest_task} {entry.named_call}"
     cells |= {"from (s)": f"{start_s:z.3f}", "time": seconds_text(time_s)}
     return cells | {"tasks": f"{tasks:,}", "calls": f"{calls:,}"}
 
@@ -359,6 +359,11 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
+        if worst.late_calls is not None:
+            text = (
+                f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} came "
+                f"last. {late_text(worst)}."
+            )
         late = result.get("late_outside")
         if late is not None and (late["phase"], late["rank"]) == (worst.phase, worst.slowest_task):
             worst_s = seconds_text(worst.lost_s)
@@ -371,6 +376,31 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             )
         lines.append(wrapped(text))
     return "\n".join(lines)
+
+
+def late_text(entry: PhaseTotals) -> str:
+    """Say in which calls the last task of a phase spent the time by which it is late; ``""``: not known.
+
+    Examples
+    --------
+    >>> from ensembles.cli.phases_text import late_text
+    >>> from ensembles.structure.phases.late_calls import LateCalls
+    >>> from ensembles.structure.phases.table import CriticalCall, PhaseTotals
+    >>> last = CriticalCall("close", "posix", "/data/a", 1.0, 8e-6)
+    >>> late = LateCalls("fsync", "posix", "/data/a", 16, 0.168, 0.004)
+    >>> numbers = (2, 40, 0, 0, 0.0, 1.0, 1.0, 5, last, 0.2, 0.1)
+    >>> late_text(PhaseTotals(1, None, *numbers, middle_task=3, late_calls=late))
+    'It spent 168 ms in 16 calls of fsync, most on a; rank 3, in the middle, 4.00 ms'
+    """
+    late = entry.late_calls
+    if late is None:
+        return ""
+    on = f", most on {sanitize_text(os.path.basename(late.file))}" if late.file else ""
+    calls = f"{count_text(late.calls, 'call')} of {late.call}"
+    return (
+        f"It spent {seconds_text(late.time_s)} in {calls}{on}; rank {entry.middle_task}, in the middle, "
+        f"{seconds_text(late.other_s) if late.other_s else 'none'}"
+    )
 
 
 def _inside(waiting: dict[str, Any] | None) -> str:

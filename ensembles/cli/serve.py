@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn
@@ -73,14 +74,22 @@ def execute(args: argparse.Namespace) -> int:
         )
     if args.port > 65535:
         raise EnsioError(f"there is no port {args.port}: ports end at 65535")
-    server = _of_history(args) if any(map(_is_history, args.runs)) else _of_runs(args)
-    if args.address not in LOOPBACK:
-        warn(
-            f"warning: {args.address} can be reached by other machines, and the connection is not encrypted: "
-            "anybody with the link can read the runs"
-        )
-    print(server.link, flush=True)
-    warn("open the link in a browser; Ctrl+C ends the server")
+    announced: list[str] = []
+
+    def announce(link: str) -> None:
+        if link in announced:
+            return
+        announced.append(link)
+        if args.address not in LOOPBACK:
+            warn(
+                f"warning: {args.address} can be reached by other machines, and the connection is not "
+                "encrypted: anybody with the link can read the runs"
+            )
+        print(link, flush=True)
+        warn("open the link in a browser; Ctrl+C ends the server")
+
+    server = _of_history(args) if any(map(_is_history, args.runs)) else _of_runs(args, announce)
+    announce(server.link)
     server.run()
     return 0
 
@@ -105,14 +114,19 @@ def _of_history(args: argparse.Namespace) -> HistoryServer:
     return HistoryServer(History(args.runs[0], keep_connection=True), args.address, args.port)
 
 
-def _of_runs(args: argparse.Namespace) -> ExplorerServer:
+def _of_runs(args: argparse.Namespace, announce: Callable[[str], None]) -> ExplorerServer:
     from ensembles.viz.explorer.follow import wait_for_run
     from ensembles.viz.explorer.runs import shown_run
     from ensembles.viz.explorer.server import ExplorerServer
+    from ensembles.viz.explorer.waiting import wait_at
+    from ensembles.viz.serving import Door
 
     runs = [shown_run(open_run(args, path, runs=len(args.runs))) for path in args.runs]
+    door = Door(args.address, args.port)
+    if args.follow:
+        wait_at(door, args.follow, warn, announce)
     runs += [wait_for_run(path, warn) for path in args.follow]
-    server = ExplorerServer(runs, args.address, args.port, args.allow_origin)
+    server = ExplorerServer(runs, origins=args.allow_origin, door=door)
     for shown in runs:
         for note in (*shown.notes, *shown.run.notes):
             warn(f"note: {note}")

@@ -190,10 +190,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the prediction, or the empirical coverage of such predictions."""
-    from ensembles.cli.options import ensemble_from_args
+    from ensembles.cli.options import ensemble_from_args, warn
     from ensembles.ensemble.main_ensemble import tasks_of
 
     ensemble = ensemble_from_args(args)
+    if args.duration is not None or args.rate is not None:
+        warn(
+            "note: these calls were chosen by their durations or rates: the slowest of them is not the "
+            "slowest call of a task; leave out --duration and --rate to ask for that"
+        )
     found: Backtest | Tail
     if args.backtest:
         found = ensemble.backtest(args.tasks, level=args.level)

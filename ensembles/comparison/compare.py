@@ -163,7 +163,7 @@ def compare_runs(
         level=level,
         seed=seed,
         with_waits=selection.ops is not None or selection.calls is not None,
-        is_whole=selection == Selection.parse(),
+        is_whole=selection == Selection(ops=selection.ops, layers=selection.layers),
     )
 
 
@@ -243,7 +243,7 @@ def compare_read_runs(
     with_waits : bool
         Whether operations that wait are compared too.
     is_whole : bool
-        Whether the selected calls are all calls of the runs.
+        Whether the selected calls are all calls of the runs of their kinds.
 
     Returns
     -------
@@ -346,12 +346,14 @@ def _only_in_some(
 
 
 def _with_totals(found: Comparison, totals: list[Total]) -> Comparison:
-    """Add the totals; another number of calls makes a kind different, without a test of durations."""
+    """Add the totals; another number or size of calls makes a kind different, without a test of durations."""
     found = replace(found, totals=totals)
+    counts = counts_text(totals, [group.name for group in found.groups])
+    if found.sizes_differ:
+        return _without_durations(found, counts)
     if not found.counts_differ:
         return found
     time_s = totals[1]
-    counts = counts_text(totals, [group.name for group in found.groups])
     ratios = [ratio for ratio in time_s.ratios if ratio is not None]
     longer = {SLOWER if ratio > 1 else FASTER for ratio in ratios}
     if not ratios:
@@ -364,6 +366,25 @@ def _with_totals(found: Comparison, totals: list[Total]) -> Comparison:
         verdict="different",
         reason=f"{counts}{durations}",
         direction=longer.pop() if len(longer) == 1 else MIXED,
+    )
+
+
+def _without_durations(found: Comparison, counts: str) -> Comparison:
+    """Return a comparison of calls of other sizes, whose durations do not say what became slower."""
+    return replace(
+        found,
+        verdict="different",
+        reason=f"{counts}; durations of other sizes are not compared: choose one size (--size), or take "
+        "times per MiB (--per-byte)",
+        direction=None,
+        enough_runs=None,
+        shifts=[],
+        moved=[],
+        parts=[],
+        tests={},
+        distances={},
+        modes=[],
+        quantiles=[],
     )
 
 

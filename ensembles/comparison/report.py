@@ -196,12 +196,13 @@ class Comparison:
     op, layer : str or None
         Operation and layer of the calls.
     verdict : str
-        ``same``: every part certainly lies within the margin; ``different``: a part moved; ``inconclusive``:
-        neither is certain.
+        ``same``: every part certainly lies within the margin; ``different``: a part moved, or calls have
+        another number or size; ``inconclusive``: neither is certain.
     reason : str
         Reason of the verdict in one sentence.
     direction : str or None
-        Of what moved: ``slower``, ``faster`` or ``mixed``; None: nothing certainly moved.
+        Of what moved: ``slower``, ``faster`` or ``mixed``; None: nothing certainly moved, or durations of
+        other sizes were not compared.
     enough_runs : int or None
         Number of runs per group that would find or exclude a move beyond the margin, at the variation from
         run to run that these runs show; None: unknown, or more than 1,000.
@@ -265,6 +266,8 @@ class Comparison:
     @property
     def slowdown(self) -> float:
         """Largest factor by which something certainly became longer; 1: nothing did."""
+        if self.sizes_differ:
+            return 1.0
         longer = [move.slowdown for move in self.moved if move.slowdown is not None]
         calls = [total for total in self.totals if total.what == "time_s"]
         if self.blocked is not None:
@@ -277,6 +280,21 @@ class Comparison:
     def counts_differ(self) -> bool:
         """Whether the number of these calls is another one."""
         return any(total.what == "calls" and total.is_finding for total in self.totals)
+
+    @property
+    def sizes_differ(self) -> bool:
+        """Whether these calls move other numbers of bytes, by more than the margin in the mean.
+
+        Their durations are not compared then: longer calls that move more bytes are not slower.
+        """
+        within = 1 - self.margin, 1 / (1 - self.margin)
+        return any(
+            total.what == "mean_size_bytes"
+            and bool(total.differs)
+            and all(total.typical)
+            and any(ratio is not None and not within[0] <= ratio <= within[1] for ratio in total.ratios)
+            for total in self.totals
+        )
 
     @property
     def shift(self) -> Shift | None:

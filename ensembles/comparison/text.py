@@ -235,11 +235,16 @@ def sentences_of_runs(found: Comparison) -> list[str]:
 
 def _of_calls(found: Sequence[Comparison]) -> str:
     """Return the strongest finding, or all kinds of calls of which there is another number."""
-    if not found[0].counts_differ or found[0].blocked is not None:
+    if not _is_of_other_calls(found[0]):
         return _headline(found[0])
-    counted = [_headline(one) for one in found if one.counts_differ and one.blocked is None]
+    counted = [_headline(one) for one in found if _is_of_other_calls(one)]
     more = f"\n{len(counted) - _MOST_HEADLINES:,} more below" if len(counted) > _MOST_HEADLINES else ""
     return "\n".join(counted[:_MOST_HEADLINES]) + more
+
+
+def _is_of_other_calls(found: Comparison) -> bool:
+    """Whether the number or size of calls is another one, and they do not post requests in some group."""
+    return (found.counts_differ or found.sizes_differ) and found.blocked is None
 
 
 def _headline(found: Comparison) -> str:
@@ -247,7 +252,7 @@ def _headline(found: Comparison) -> str:
     what = " ".join(name for name in (found.layer, found.op) if name)
     if found.blocked is not None:
         return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
-    if found.counts_differ:
+    if _is_of_other_calls(found):
         return (
             f"{what}: {counts_text(found.totals, without_common_folder([one.name for one in found.groups]))}"
         )
@@ -276,8 +281,8 @@ def _verdicts(found: Sequence[Comparison]) -> str:
             "of calls; it decides. An interval is for its ratio alone, so it may exclude 1 where p is large. "
             "To ask about one kind only, name it beforehand: --op"
         )
-        if any(_is_by_count(one) for one in found):
-            about += ". Without p: another number of calls makes them different, which needs no test"
+        if any(_is_by_count(one) or one.sizes_differ for one in found):
+            about += ". Without p: another number or size of calls makes them different, which needs no test"
         parts.append("\n".join(_filled(about)))
     return "\n\n".join(parts)
 

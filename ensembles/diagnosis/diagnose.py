@@ -19,6 +19,7 @@ from ensembles.diagnosis.rules import (
     cache_cliff,
     close_cost,
     collective_coordination,
+    hdf5_filters,
     hdf5_metadata,
     hdf5_refill,
     imbalance,
@@ -49,9 +50,12 @@ from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
+from ensembles.passes.summary import ignoring_run
 from ensembles.structure.late_entry import LateEntry, late_of_run
+from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import is_meeting
+from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -66,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     lock_contention.rule,
     hdf5_metadata.rule,
     hdf5_refill.rule,
+    hdf5_filters.rule,
     write_back.rule,
     serialised_metadata.rule,
     seek_heavy.rule,
@@ -91,6 +96,9 @@ RULES: tuple[Rule, ...] = (
 
 
 _IO = "io-by-phase"
+
+_TRAFFIC = "traffic"
+"""The name that `ensembles.run.between_layers.layer_requests` gives it too, so that a report fills one."""
 
 NO_CALLS = (
     "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
@@ -173,6 +181,8 @@ class DiagnosisPass:
         if SUMMARY in self.requests and run.phases is not None and is_meeting(tuple(run.calls)).any():
             self.requests[imbalance.ENTRIES] = imbalance.rule.request
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
+        if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
+            self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -204,7 +214,7 @@ class DiagnosisPass:
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
-            run_s, most_time = case.run_s, _most_time(case)
+            run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
@@ -240,13 +250,21 @@ class DiagnosisPass:
         )
 
 
-def _most_time(case: Case) -> tuple[CallTime, ...]:
+def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]:
     """Return the functions that take most of the time in I/O calls."""
+    known = layers_with_storage(traffic).difference(WITH_WAITS) if traffic is not None else ()
     call, calls = case.rows["call"], case.run.calls
     time_ns, count = (np.bincount(call, case.rows[name], len(calls)) for name in ("time_ns", "n"))
     share = time_ns / max(float(time_ns.sum()), 1.0)
     return tuple(
-        CallTime(calls[at].name, calls[at].layer, int(count[at]), 1e-9 * float(time_ns[at]), float(share[at]))
+        CallTime(
+            calls[at].name,
+            calls[at].layer,
+            int(count[at]),
+            1e-9 * float(time_ns[at]),
+            float(share[at]),
+            calls[at].layer in known,
+        )
         for at in np.argsort(-time_ns, kind="stable").tolist()
         if share[at] >= LEAST_CALL_SHARE
     )

@@ -284,6 +284,8 @@ class CallTime:
         Summed over tasks, s.
     share : float
         Of the time of all I/O calls.
+    in_library : bool
+        The time passed inside HDF5 or netCDF: storage calls inside were recorded, and are not in it.
     """
 
     call: str
@@ -291,6 +293,7 @@ class CallTime:
     calls: int
     time_s: float
     share: float
+    in_library: bool = False
 
 
 @dataclass(frozen=True)

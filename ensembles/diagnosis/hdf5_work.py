@@ -6,12 +6,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ensembles.model.units import bytes_text
+from ensembles.structure.library_time import MOST_COMPRESSED
+
 LIKELY_PART = 0.5
 """Likely part of HDF5's work on bytes that it moves again: filters run for each chunk, the choice of elements
 for each call, and one run does not show their parts."""
 
 FILTER_NS_PER_BYTE = 5.0
 """From this time on, the work is that of filters: copies of elements take less, compression takes more."""
+
+COMPRESSED = 0.9
+"""Bytes of storage calls below this part of the program's: something makes them fewer."""
+
+CALL_NS = 20_000
+"""Time of a call of HDF5 whatever its bytes: selection, metadata, the interpreter around it."""
 
 FILTERED = (0.5, 0.9)
 """Least and likely part of the work of filters: they run each time that a chunk is moved."""
@@ -59,3 +68,44 @@ def bytes_of_files(
     np.minimum.at(low, table["file"][disk], table["low"][disk])
     np.maximum.at(high, table["file"][disk], table["high"][disk])
     return asked, moved, np.maximum(asked, np.maximum(high - low, 0))
+
+
+def bytes_again_text(op: str, moved: int, needed: int, asked: int) -> str:
+    """Say how many bytes were moved for how many, in numbers that a reader can compute again.
+
+    Parameters
+    ----------
+    op : {"read", "write"}
+    moved, needed, asked : int
+        Of the files concerned, as `bytes_of_files` returns them.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.hdf5_work import bytes_again_text
+    >>> bytes_again_text("write", 4 << 20, 2 << 20, 2 << 20)
+    '4.00 MiB written for 2.00 MiB'
+    >>> bytes_again_text("read", 4 << 20, 2 << 20, 1 << 20)
+    '4.00 MiB read for 2.00 MiB (from the first byte to the last; the program asked for 1.00 MiB)'
+    """
+    verb, program = {"write": ("written", "wrote"), "read": ("read", "asked for")}[op]
+    text = f"{bytes_text(moved)} {verb} for {bytes_text(needed)}"
+    if bytes_text(needed) != bytes_text(asked):
+        text += f" (from the first byte to the last; the program {program} {bytes_text(asked)})"
+    return text
+
+
+def filter_ns_per_byte(given: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return from which time for each byte on HDF5's own work is filters or conversion, for each file.
+
+    Storage calls that move fewer bytes than the program show that there is a filter, which takes
+    `FILTER_NS_PER_BYTE`. Else copies on a busy machine must not count: twice as much.
+
+    Parameters
+    ----------
+    given, moved : ndarray, shape (files,)
+        Bytes of the program's calls, and of storage calls. Where the latter are fewer than compression can
+        make, they were not all recorded, and the result is infinite.
+    """
+    each = np.where(moved < COMPRESSED * given, FILTER_NS_PER_BYTE, 2 * FILTER_NS_PER_BYTE)
+    found: np.ndarray = np.where(moved * MOST_COMPRESSED < given, np.inf, each)
+    return found

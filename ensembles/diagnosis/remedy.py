@@ -80,7 +80,9 @@ The bound holds in nearly all runs of several tasks whose gains were measured. A
 runs of one task or of tasks that do not meet, are stated as they are.
 """
 
-_NOT_DRAWN = frozenset(("hdf5-refill", "lock-contention", "o-sync", "read-modify-write", "write-back"))
+_NOT_DRAWN = frozenset(
+    ("hdf5-filters", "hdf5-refill", "lock-contention", "o-sync", "read-modify-write", "write-back")
+)
 """Causes that no drawn run has: how often their bounds hold is not known, so these are stated."""
 
 

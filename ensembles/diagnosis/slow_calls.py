@@ -12,6 +12,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.slow_units import (
     FEW_NODES,
+    LEAST_FACTOR,
     LEAST_PHASES,
     LEAST_TASKS,
     Outlier,
@@ -22,6 +23,7 @@ from ensembles.diagnosis.slow_units import (
     views_of,
 )
 from ensembles.model.units import seconds_text, share_text
+from ensembles.summaries.keyed_sums import groups_of_rows
 
 _MOST_Z = 100
 
@@ -92,10 +94,19 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         text = "one task of each node makes the calls that are compared: it may be slow itself"
         checks += (Check("not-the-task", None, text),)
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
+    title = f"calls of {who} take {factor:.2f} times as long as the same calls of others, phase by phase"
+    time_s, others_s = _times_s(case, members)
+    if time_s >= LEAST_FACTOR * others_s > 0:
+        evidence |= {"time_s": time_s, "others_s": others_s, "time_ratio": time_s / others_s}
+        title = (
+            f"calls of {who} take {seconds_text(time_s)}, {time_s / others_s:.2f} times the "
+            f"{seconds_text(others_s)} of as many calls of others (median of the tasks' means, by phase, "
+            "function and size class)"
+        )
     return Remedy(
         rows,
         saved,
-        f"calls of {who} take {factor:.2f} times as long as the same calls of others",
+        title,
         advice,
         checks,
         evidence,
@@ -109,6 +120,43 @@ def _find_in(case: Case, view: View, node: np.ndarray | None, by_node: bool, few
     if few and by_node and node is not None:
         return find_among_few_nodes(case, view, node)
     return find_outlier(case, view, node, by_node)
+
+
+def _times_s(case: Case, members: np.ndarray) -> tuple[float, float]:
+    """Compute how long calls of some tasks take, and as many calls of the other tasks.
+
+    Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
+    of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls and calls inside others.
+
+    Parameters
+    ----------
+    case : Case
+    members : ndarray of bool, shape (tasks,)
+
+    Returns
+    -------
+    time_s, others_s : float
+    """
+    alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek")
+    outermost = alone & (case.rows["depth"] == 0)
+    chosen = np.flatnonzero(outermost if (outermost & members[case.task]).any() else alone)
+    if not len(chosen):
+        return 0.0, 0.0
+    rows = {name: case.rows[name][chosen].astype(np.int64) for name in ("phase", "call", "size", "depth")}
+    group, first = groups_of_rows([*rows.values(), case.task[chosen].astype(np.int64)])
+    key = groups_of_rows([column[first] for column in rows.values()])[0]
+    task = case.task[chosen][first]
+    count = np.bincount(group, case.rows["n"][chosen])
+    time_ns = np.bincount(group, case.rows["time_ns"][chosen])
+    mine_ns = others_ns = 0.0
+    order = np.argsort(key, kind="stable")
+    for cell in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        mine = members[task[cell]]
+        if len(cell) >= LEAST_TASKS and mine.any() and not mine.all():
+            usual_ns = np.median(time_ns[cell][~mine] / count[cell][~mine])
+            mine_ns += float(time_ns[cell][mine].sum())
+            others_ns += float(count[cell][mine].sum() * usual_ns)
+    return 1e-9 * mine_ns, 1e-9 * others_ns
 
 
 def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:

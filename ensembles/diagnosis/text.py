@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
+from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.finding import Diagnosis, Finding
@@ -111,7 +112,17 @@ def most_time_text(found: Diagnosis) -> str:
         f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
         for each in found.most_time
     )
+    inside = [each for each in found.most_time if each.in_library]
+    if inside:
+        whose = f"the time in {_joined([each.call for each in inside])}"
+        where = _joined([*dict.fromkeys(LIBRARIES[each.layer] for each in inside)])
+        whole = len(inside) == len(found.most_time)
+        calls += f"; {'this' if whole else whose} passed inside {where}, not in the file system"
     return f"time in I/O calls: {calls}" if calls else ""
+
+
+def _joined(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 def _denominator(found: Diagnosis) -> str:

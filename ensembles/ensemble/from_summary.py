@@ -52,6 +52,8 @@ def ensemble_from_summary(run: Run, selection: Selection, per: Literal["call", "
         (selection.durations_ns, "durations"),
         (selection.offsets, "offsets"),
         (selection.rates, "rates"),
+        (selection.failed or None, "failed calls"),
+        (selection.errors, "errors"),
         (selection.regions, "regions"),
         (selection.sites, "call sites"),
         (selection.phases, "phases"),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import struct
 from collections import namedtuple
-from importlib.resources import files
+from functools import cached_property
+from pkgutil import get_data
 from typing import Any
 
 import numpy as np
@@ -58,9 +59,19 @@ class Structure:
         self.name = name
         self.dtype = dtype
         self.size = dtype.itemsize
-        members = list(_flat_members(dtype))
-        self._struct = struct.Struct("=" + "".join(_FORMATS[kind] for _, kind in members))
-        self._tuple: Any = namedtuple(name, [member for member, _ in members])  # type: ignore[misc]
+
+    @cached_property
+    def _members(self) -> list[tuple[str, str]]:
+        return list(_flat_members(self.dtype))
+
+    @cached_property
+    def _struct(self) -> struct.Struct:
+        return struct.Struct("=" + "".join(_FORMATS[kind] for _, kind in self._members))
+
+    @cached_property
+    def _tuple(self) -> Any:
+        """Made when it is first asked for: Python compiles a class for it."""
+        return namedtuple(self.name, [member for member, _ in self._members])
 
     def field_offset(self, member: str) -> int:
         """Return the offset of a member of the structure itself, bytes."""
@@ -175,6 +186,7 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
     EnsioError
         A line cannot be parsed, or a structure has unnamed padding.
     """
+    constants = parse_constants(text, name)
     structures: dict[str, Structure] = {}
     alignments: dict[str, int] = {}
     members: list[tuple[str, np.dtype]] = []
@@ -202,7 +214,7 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
         member_alignment = alignments.get(member[1], dtype.itemsize)
         if size % member_alignment:
             raise EnsioError(f"{where}: unnamed padding before {member[2]} in struct {current}")
-        length = _length(member[3], text, where) if member[3] else 1
+        length = _length(member[3], constants, where) if member[3] else 1
         members.append((member[2], np.dtype((dtype, (length,))) if member[3] else dtype))
         size += length * dtype.itemsize
         alignment = max(alignment, member_alignment)
@@ -211,19 +223,22 @@ def parse_structures(text: str, name: str = "header") -> dict[str, Structure]:
     return structures
 
 
-def _length(length: str, text: str, where: str) -> int:
+def _length(length: str, constants: dict[str, int], where: str) -> int:
     """Return the length of an array, given as a number or as the name of a constant."""
-    number = parse_constants(text).get(length, 0) if not length.isdigit() else int(length)
+    number = constants.get(length, 0) if not length.isdigit() else int(length)
     if number <= 0:
         raise EnsioError(f"{where}: not the length of an array: {length}")
     return number
 
 
 def _header(name: str) -> str:
+    """Return the text of a header, without the slow import of `importlib.resources`."""
     try:
-        return files("ensembles.headers").joinpath(name).read_text(encoding="utf-8")
-    except (OSError, ModuleNotFoundError) as error:
+        data = get_data("ensembles.headers", name)
+        assert data is not None
+    except (AssertionError, OSError, ImportError) as error:
         raise EnsioError(f"the header {name} is not in the installed package: reinstall ensio") from error
+    return data.decode()
 
 
 _EVENT_H = _header("event.h")

@@ -41,7 +41,7 @@ def facts_html(facts: Iterable[tuple[str, str]]) -> str:
 
 def notes_html(notes: Iterable[str]) -> str:
     """Return sentences as a list, or nothing."""
-    items = "".join(f"<li>{escaped(note)}</li>" for note in notes)
+    items = "".join(f"<li>{escaped(note[:1].upper() + note[1:])}</li>" for note in notes)
     return f"<ul>{items}</ul>" if items else ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import html
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -390,6 +389,8 @@ class RunInfo:
         return f"Run {self.path}: {self._in_one_line()}" + "".join(f"\n  note: {note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
+        import html
+
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
             f"<p><b>{html.escape(os.path.basename(self.program) or self.path)}</b>: "

@@ -3,6 +3,8 @@
 If the order of calls matters, a run is divided into spans of ranks, so that one worker gets all calls of a
 thread, and all calls that are counted by ordinals. Groups of summaries are merged in the order of ranks.
 Results do not depend on the executor: counts are equal to the last bit, and sums of real numbers to rounding.
+
+Most runs are read by one thread: what starts others is imported when they are needed.
 """
 
 from __future__ import annotations
@@ -10,12 +12,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import repeat
-from multiprocessing import get_context, parent_process
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
@@ -24,6 +23,9 @@ from ensembles.passes.group import SummaryGroup
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.reading import divide
 from ensembles.passes.spec import Partial, PassRun, PassSpec, run_partition
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 THREADS = min(2, len(os.sched_getaffinity(0)))
 """More threads wait for the lock of Python as long as they work."""
@@ -82,12 +84,16 @@ class ThreadExecutor:
         parts = divide(run.reading.source, spec.request, threads)
         if len(parts) < 2:
             return _merged(run, spec, [spec.summarize(run, spec.request, _read_ahead)])
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(threads) as pool:
             return _merged(run, spec, pool.map(spec.summarize, repeat(run), parts))
 
 
 def _read_ahead(chunks: Iterator[Events]) -> Iterator[Events]:
     """Read each chunk in another thread, while the chunk before it is processed."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, chunks, None)
         while (chunk := coming.result()) is not None:
@@ -113,6 +119,8 @@ class ProcessExecutor:
 
     def summarize(self, run: PassRun, spec: PassSpec) -> SummaryGroup:
         """Make a pass over a run (`Executor.summarize`)."""
+        from concurrent.futures.process import BrokenProcessPool
+
         spec = spec.for_processes(self.count + 1)
         parts = spec.parts_for_workers(run, self.count)
         try:
@@ -130,6 +138,9 @@ class ProcessExecutor:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
             # Not fork: this process may have threads, whose locks would stay locked in a forked child.
             context = get_context("forkserver")
             context.set_forkserver_preload(["ensembles.run.open", "ensembles.run.selection"])
@@ -139,6 +150,7 @@ class ProcessExecutor:
 
 def _end_with_parent() -> None:
     """End this worker when its parent ends, even if the parent was killed."""
+    from multiprocessing import parent_process
 
     def wait() -> None:
         parent = parent_process()

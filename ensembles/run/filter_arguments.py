@@ -46,7 +46,7 @@ def with_filters(function: _Function) -> _Function:
         Parameter(
             name,
             Parameter.KEYWORD_ONLY,
-            default=False if name == "per_byte" else None,
+            default=False if name in ("per_byte", "failed") else None,
             annotation=_TYPES[name],
         )
         for name in Filters.__annotations__

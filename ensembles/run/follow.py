@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
@@ -128,8 +128,8 @@ class RunInProgress:
         return notes
 
 
-def wait_until_begun(path: str, say: Callable[[str], None]) -> None:
-    """Wait until a run can be opened.
+def looks_until_begun(path: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Look for a run until it can be opened.
 
     Parameters
     ----------
@@ -137,6 +137,11 @@ def wait_until_begun(path: str, say: Callable[[str], None]) -> None:
         The run directory.
     say : callable
         Is given a sentence when there is something to wait for.
+
+    Yields
+    ------
+    None
+        After each look without a run: the caller waits for `EVERY_S`.
 
     Raises
     ------
@@ -157,7 +162,7 @@ def wait_until_begun(path: str, say: Callable[[str], None]) -> None:
             if not said:
                 say(f"waiting for {path}: no process has begun to record into it")
                 said = True
-        time.sleep(EVERY_S)
+        yield
 
 
 def _has_begun(path: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.between_layers import between_layers, layer_requests
+from ensembles.run.failures import failed_calls_json
 from ensembles.run.storage import filesystems_of, hints_of
 from ensembles.structure.counters import counters_json
 
@@ -101,8 +102,9 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
-        **between_layers(found.times),
+        **between_layers(found.times, totals.layers),
         "calls": _calls(table, totals.layers, table.span_ns * max(run.info.threads, 1)),
+        "failed_calls": _failed_calls(run, found),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
         "uncertain_counts": sizes.uncertainty,
@@ -217,11 +219,18 @@ def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     return find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times).to_json()
 
 
+def _failed_calls(run: Run, found: RunSums) -> list[dict[str, Any]] | None:
+    """Return the failed calls by function and errno; None: not all calls are events."""
+    failed = None if found.times is None else found.times.get("failed")
+    return None if failed is None else failed_calls_json(failed, run.files)
+
+
 def sums_requests(run: Run) -> dict[str, SummaryRequest]:
     """Return the requests for the summaries that `sums_from_events` takes."""
     from ensembles.run.headline import headline_requests
     from ensembles.run.totals import empty_ranks
     from ensembles.summaries.calltable import CallTable
+    from ensembles.summaries.failed_calls import FailedCalls
     from ensembles.summaries.runtotals import RunTotals
     from ensembles.summaries.sizes import SizeTable
 
@@ -229,6 +238,7 @@ def sums_requests(run: Run) -> dict[str, SummaryRequest]:
         "table": SummaryRequest(ignoring_run(CallTable)),
         "totals": SummaryRequest(ignoring_run(RunTotals)),
         "sizes": SummaryRequest(ignoring_run(SizeTable)),
+        "failed": SummaryRequest(ignoring_run(FailedCalls)),
         "regions": SummaryRequest(_region_times),
         **headline_requests(run),
         **layer_requests(),

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _MOST_EVENTS = 1 << 21
 _MOST_CALLS = 3
+_LEAST_SHARE = 0.005
+"""Of the time in calls: functions with less would be 0 %."""
 
 
 def run_facts_html(run: Run) -> str:
@@ -39,8 +41,9 @@ def run_facts_html(run: Run) -> str:
         how_fast = "" if rate is None else f", {bytes_text(rate)}/s while data moved"
         facts.append((label, bytes_text(each["bytes"]) + how_fast))
     times_s = {name: each["time_s"] for name, each in information["calls"].items() if each["op"] != "wait"}
-    most = sorted(times_s, key=lambda name: -times_s[name])[:_MOST_CALLS]
     whole_s = sum(times_s.values())
+    most = sorted(times_s, key=lambda name: -times_s[name])[:_MOST_CALLS]
+    most = [name for name in most if times_s[name] >= _LEAST_SHARE * whole_s]
     if whole_s > 0:
         facts.append(
             ("most time in", ", ".join(f"{name} {share_text(times_s[name] / whole_s)}" for name in most))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.error_names import error_name
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.nearest_names import nearest_names, suggestion
@@ -16,11 +17,13 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, size_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.run.selection import Selection
+from ensembles.summaries.failed_calls import FailedCalls
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 _NS = 1e-9
+_MOST_ERRORS = 12
 
 
 class _Extent(Summary):
@@ -236,6 +239,20 @@ def _rates(run: Run, wanted: Any, extent: _Extent) -> str:
     return "--rate: no call of the run moved bytes at such a rate"
 
 
+def _failed(run: Run, wanted: Any, extent: _Extent) -> str:
+    return "--failed: no call of the run failed"
+
+
+def _errors(run: Run, wanted: Any, extent: _Extent) -> str:
+    names = ",".join(map(error_name, wanted))
+    found = run.summarize(ignoring_run(FailedCalls))
+    having = sorted({error_name(kind.error) for kind in found.kinds() if kind.error})
+    has = f"the failed calls of the run have {', '.join(having[:_MOST_ERRORS])}"
+    if not having:
+        has = "the trace has no errno of its failed calls" if found.count else "no call of the run failed"
+    return f"--error {names}: {has}"
+
+
 def _regions(run: Run, wanted: Any, extent: _Extent) -> str:
     return f"--region {', '.join(wanted)}: no call starts in it"
 
@@ -271,6 +288,8 @@ _WORDS: dict[str, Callable[[Run, Any, _Extent], str]] = {
     "durations_ns": _durations,
     "offsets": _offsets,
     "rates": _rates,
+    "failed": _failed,
+    "errors": _errors,
     "regions": _regions,
     "sites": _sites,
     "phases": _phases,
@@ -292,6 +311,8 @@ _OPTIONS = {
     "durations_ns": "--duration",
     "offsets": "--offset",
     "rates": "--rate",
+    "failed": "--failed",
+    "errors": "--error",
     "regions": "--region",
     "sites": "--site",
     "phases": "--phase",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from ensembles.ensemble.from_summary import refuse_sums
-from ensembles.ensemble.main_group import call_groups
+from ensembles.ensemble.main_group import call_groups, main_group
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import bytes_text, count_text, share_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.nothing_selected import refuse_nothing
 from ensembles.run.selection import Selection
-from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
+from ensembles.structure.ordinals.detect import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
 from ensembles.structure.ordinals.numbering import ORDINAL_COLUMNS
 from ensembles.structure.phases.detect import detect_phases
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.ordinals.ensembles import OrdinalTotals
     from ensembles.structure.ordinals.trend import Trend
+
+
+_MIXED = 0.1
+"""Share of the calls from which on call indices have calls of several sizes, which are then separated."""
+
+_ONE_SIZE_EACH = (
+    "sizes are not separated: the calls of one call index have one size, within a factor of two, but those "
+    "of different ones differ"
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,8 @@ class RunOrdinals:
         The durations by ordinal.
     notes : list of str
         What was chosen or left out.
+    size : str or None
+        Request sizes of these calls, as for ``--size``, if calls of other sizes were left out.
     """
 
     path: str
@@ -54,6 +66,15 @@ class RunOrdinals:
     per: str
     ensembles: OrdinalEnsembles
     notes: list[str]
+    size: str | None = None
+
+    @property
+    def what(self) -> str:
+        """The calls, such as ``write calls of 1.00 MiB``; without sizes if none were left out."""
+        if self.size is None:
+            return f"{self.op} calls"
+        ends = dict.fromkeys(bytes_text(int(size)) for size in self.size.split(".."))
+        return f"{self.op} calls of {' to '.join(ends)}"
 
     @cached_property
     def totals(self) -> list[OrdinalTotals]:
@@ -67,13 +88,14 @@ class RunOrdinals:
 
     def __repr__(self) -> str:
         where = "in each phase" if self.within == "phase" else "on each file"
-        return f"Ordinals of {self.path}: {len(self.totals)} of {self.op} calls {where}; {self.trend}"
+        return f"Ordinals of {self.path}: {len(self.totals)} of {self.what} {where}; {self.trend}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio ordinals --json`` that are about ordinals."""
         return {
             "run": self.path,
             "op": self.op,
+            "size_bytes": None if self.size is None else [int(end) for end in self.size.split("..")],
             "within": self.within,
             "per": self.per,
             "exact_quantiles": self.ensembles.exact,
@@ -90,10 +112,14 @@ class _Found:
     op: str
     ensembles: OrdinalEnsembles
     notes: list[str] = field(default_factory=list)
+    size: str | None = None
 
 
 def durations_by_ordinal(
-    run: Run, selection: Selection, within: Literal["file", "phase"] = "file"
+    run: Run,
+    selection: Selection,
+    within: Literal["file", "phase"] = "file",
+    by: Literal["bytes", "time"] = "bytes",
 ) -> RunOrdinals:
     """Order the durations of one kind of calls by call index.
 
@@ -101,9 +127,13 @@ def durations_by_ordinal(
     ----------
     run : Run
     selection : Selection
-        Without an operation: of reads and writes, the one that took the most time.
+        Without an operation: of reads and writes, the one that took the most time. Without sizes, and if
+        calls of one index have several: the size class of this operation that `main_group` takes, as for
+        modes. Calls are numbered among those of all sizes.
     within : {"file", "phase"}
         Count the calls of a task on each file, or in each phase.
+    by : {"bytes", "time"}
+        As for `main_group`: take the size that moved most bytes, or that with most time.
 
     Returns
     -------
@@ -115,16 +145,16 @@ def durations_by_ordinal(
         Nothing is selected, or the run keeps sums that do not know what is asked.
     """
     if run.info.has_all_events or run.info.keeps_all_calls:
-        found = _from_events(run, selection, within)
+        found = _from_events(run, selection, within, by)
     else:
-        found = _from_summary(run, selection, within)
+        found = _from_summary(run, selection, within, by)
     per = "MiB" if selection.per_byte else "call"
-    ordinals = RunOrdinals(run.path, found.op, within, per, found.ensembles, found.notes)
+    ordinals = RunOrdinals(run.path, found.op, within, per, found.ensembles, found.notes, found.size)
     refuse_nothing(run, selection, len(ordinals.totals) + found.ensembles.n_unknown)
     return ordinals
 
 
-def _from_events(run: Run, selection: Selection, within: str) -> _Found:
+def _from_events(run: Run, selection: Selection, within: str, by: Literal["bytes", "time"]) -> _Found:
     in_phases = within == "phase" or selection.phases is not None
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
@@ -134,12 +164,23 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
         if phases is None or phases.count == 0:
             raise EnsioError(f"{run.path} contains no I/O, hence no phases: leave out --within phase")
         notes.append(f"{phases.count:,} phases: {phases.sentence}")
-    make = partial(OrdinalSummary, op, chosen, selection, nested, phases, within == "phase")
-    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
-    columns |= {"moved"} if selection.per_byte else set()
     # Calls are counted among all calls of their task: of the filters, ranks alone limit what is read.
     of_ranks = None if selection.ranks is None else replace(Selection(), ranks=selection.ranks).for_run(run)
-    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes)
+    counted = (nested, phases, within == "phase")
+    columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
+    columns |= {"moved"} if selection.per_byte else set()
+    sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested), by)
+    if sizes is not None:
+        of_sizes = partial(SizesOfOrdinals, op, chosen, selection, *counted)
+        if run.summarize(of_sizes, {*columns, "requested"}, of_ranks).mixed_share > _MIXED:
+            chosen, selection = replace(chosen, sizes=sizes), replace(selection, sizes=sizes)
+            columns |= {*chosen.columns}
+            notes += left_out
+        else:
+            sizes = None
+            notes.append(_ONE_SIZE_EACH)
+    make = partial(OrdinalSummary, op, chosen, selection, *counted)
+    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes, _size_text(sizes))
 
 
 _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]
@@ -215,6 +256,34 @@ def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] |
     return (main,), [taken]
 
 
+def _main_size(
+    run: Run, chosen: Selection, by: Literal["bytes", "time"]
+) -> tuple[tuple[tuple[int, int], ...] | None, list[str]]:
+    """Return the sizes of the class that is taken, and a note on the others; None: calls have no other.
+
+    A median of calls of two sizes would be a duration that none of them has.
+    """
+    found, notes = main_group(run, chosen, by)
+    return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
+
+
+def _mixed_share_of_cells(cells: Mapping[str, np.ndarray], taken: np.ndarray) -> float:
+    """Return the share of the calls whose class of ordinals has calls of another size class too."""
+    ordinal, sizes, count = (cells[name][taken] for name in ("ordinal_class", "size_class", "count"))
+    names, at = np.unique(ordinal, return_inverse=True)
+    low, high = np.full(len(names), np.iinfo(np.int64).max), np.zeros(len(names), np.int64)
+    np.minimum.at(low, at, sizes)
+    np.maximum.at(high, at, sizes)
+    return float(count[(low < high)[at]].sum() / max(int(count.sum()), 1))
+
+
+def _size_text(sizes: tuple[tuple[int, int], ...] | None) -> str | None:
+    if sizes is None:
+        return None
+    ((low, high),) = sizes
+    return f"{low}..{high}"
+
+
 def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     """Return the selected operation or, of reads and writes, the one that took the most time."""
     if selection.ops is not None:
@@ -227,7 +296,7 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     return max(transfers, key=lambda op: transfers[op])
 
 
-def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
+def _from_summary(run: Run, selection: Selection, within: str, by: Literal["bytes", "time"]) -> _Found:
     refuse_sums(run)
     asked = {
         "--file": selection.file_globs,
@@ -237,6 +306,8 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
         "--duration": selection.durations_ns,
         "--offset": selection.offsets,
         "--rate": selection.rates,
+        "--failed": selection.failed or None,
+        "--error": selection.errors,
         "--region": selection.regions,
         "--site": selection.sites,
         "--phase": selection.phases,
@@ -263,11 +334,18 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     layers, notes = _main_layer(run, selection, op)
     wanted &= np.array([layers is None or call.layer in layers for call in summary.calls], bool)
     of_op = np.array([call.op == op for call in summary.calls], bool)
-    found = OrdinalEnsembles.from_cells(summary, (wanted & of_op)[summary.cells["call"]])
+    taken = (wanted & of_op)[summary.cells["call"]]
+    sizes, left_out = _main_size(run, replace(selection, ops=(op,), layers=layers), by)
+    if sizes is not None and _mixed_share_of_cells(summary.cells, taken) <= _MIXED:
+        sizes, left_out = None, [_ONE_SIZE_EACH]
+    for low, high in sizes or ():
+        taken &= (summary.cells["min_requested"] <= high) & (summary.cells["max_requested"] >= low)
+    notes += left_out
+    found = OrdinalEnsembles.from_cells(summary, taken)
     notes += [
         "from the recorder's summary: calls are counted in the order of their completion, over all layers, "
         "and ordinals above 16 are grouped by octaves"
     ]
     if found.n_unknown:
         notes.append(f"excluded: {found.n_unknown:,} calls of unknown ordinal")
-    return _Found(op, found, notes)
+    return _Found(op, found, notes, _size_text(sizes))

@@ -316,6 +316,8 @@ class Run(RunWithTotals):
             * ``duration``: time that the call took, such as ``"0.5..2"`` (seconds) or ``"10ms.."``
             * ``offset``: where in its file the call begins, such as ``"1GiB..2GiB"``
             * ``rate``: bytes moved per second of the call, such as ``"..10MiB"``
+            * ``failed``: True selects calls that failed
+            * ``error``: the errors of failed calls, such as ``"ENOSPC,EIO"``
             * ``region``: name of a phase or region of the program
             * ``site``: call site, such as ``"restart.f90:212"``, a source file or a function
             * ``phase``, ``ordinal``: ranges of phase numbers and of call indices, such as ``"4-8"``

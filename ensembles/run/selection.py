@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
+from ensembles.model.error_names import parse_error
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Call, Events
 from ensembles.model.filters import (
@@ -58,6 +59,8 @@ class Filters(TypedDict, total=False):
     duration: Text
     offset: Text
     rate: Text
+    failed: bool
+    error: Text
     region: str | Iterable[str] | None
     site: str | Iterable[str] | None
     phase: Text
@@ -87,6 +90,10 @@ class Selection:
         Ranges of offsets in bytes, both ends included. Calls without an offset match none.
     rates : tuple of (int, int) or None
         Ranges of bytes moved per second of the duration of a call, the end excluded.
+    failed : bool
+        Only calls that failed.
+    errors : tuple of int or None
+        The errno of failed calls.
     regions : tuple of str or None
         Names of phases and regions: the call's task must be in one of them when the call starts.
     sites : tuple of str or None
@@ -117,6 +124,8 @@ class Selection:
     durations_ns: tuple[tuple[int, int], ...] | None = None
     offsets: tuple[tuple[int, int], ...] | None = None
     rates: tuple[tuple[int, int], ...] | None = None
+    failed: bool = False
+    errors: tuple[int, ...] | None = None
     regions: tuple[str, ...] | None = None
     sites: tuple[str, ...] | None = None
     phases: tuple[tuple[int, int], ...] | None = None
@@ -142,6 +151,8 @@ class Selection:
         duration: Text = None,
         offset: Text = None,
         rate: Text = None,
+        failed: bool = False,
+        error: Text = None,
         region: str | Iterable[str] | None = None,
         site: str | Iterable[str] | None = None,
         phase: Text = None,
@@ -173,6 +184,10 @@ class Selection:
         rate : str or list of str
             Bytes that the call moved, per second of its duration: ``"50MiB..1GiB"`` (the end excluded),
             ``"..10MiB"``. Calls that moved nothing match none.
+        failed : bool
+            Select only calls that failed.
+        error : str or int or list of these
+            The errors of failed calls: ``"ENOSPC,EIO"``, or numbers.
         region : str or list of str
             Name of a phase or region that the program named. Several names are a list, as a name may contain
             a comma.
@@ -220,6 +235,8 @@ class Selection:
             durations_ns=parse_list(duration, parse_durations),
             offsets=parse_list(offset, parse_offsets),
             rates=parse_list(rate, parse_rates),
+            failed=bool(failed),
+            errors=parse_list(error, parse_error),
             regions=None if region is None else (region,) if isinstance(region, str) else tuple(region),
             sites=None if site is None else (site,) if isinstance(site, str) else tuple(site),
             phases=parse_list(phase, partial(parse_numbers, "phase")),
@@ -239,7 +256,8 @@ class Selection:
             ("start", self.times_s or self.regions or self.under_way_ns),
             ("duration", self.under_way_ns or self.durations_ns or self.rates),
             ("offset", self.offsets),
-            ("moved", self.per_byte or self.rates),
+            ("moved", self.per_byte or self.rates or self.failed),
+            ("error", self.errors),
             ("depth", self.outermost),
             ("site", self.sites),
             ("flight", self.quantity == "flight"),
@@ -283,8 +301,9 @@ class Selection:
             self.durations_ns,
             self.offsets,
             self.rates,
+            self.errors,
         )
-        return not (self.per_byte or self.quantity == "flight") and all(
+        return not (self.per_byte or self.failed or self.quantity == "flight") and all(
             condition is None for condition in others
         )
 
@@ -410,6 +429,10 @@ class Selection:
             mask &= (chunk.start < high) & (chunk.start + np.maximum(chunk.duration, 1) > low)
         if self.rates is not None:
             mask &= within_rates(chunk.moved, chunk.duration, self.rates)
+        if self.failed:
+            mask &= chunk.moved < 0
+        if self.errors is not None:
+            mask &= np.isin(chunk.error, self.errors)
         if self.per_byte:
             mask &= chunk.moved > 0
         if self.outermost:

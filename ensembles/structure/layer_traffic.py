@@ -19,7 +19,7 @@ SMALL_BYTES = 64 << 10
 PIECES = 8
 
 LEAST_SHARE = 0.1
-"""Reads or writes with fewer bytes than this share of the most are not named."""
+"""Reads or writes with fewer bytes than this share of the most, in a library and below, are not named."""
 
 _STORAGE = ("posix", "stdio")
 
@@ -98,7 +98,7 @@ def traffic_sentences(rows: Sequence[dict[str, Any]]) -> list[str]:
     for row in rows:
         if row["by"] not in _STORAGE or not row["bytes"] or not row["inner_calls"]:
             continue
-        if row["bytes"] < LEAST_SHARE * most or row["amplification"] < 1 / AMPLIFIED:
+        if max(row["bytes"], row["inner_bytes"]) < LEAST_SHARE * most or row["amplification"] < 1 / AMPLIFIED:
             continue  # little, or the layer below was not recorded as a whole
         more = row["amplification"] >= AMPLIFIED
         reads = row["read_in_writes_bytes"] >= (AMPLIFIED - 1) * row["bytes"]
@@ -125,6 +125,30 @@ def bytes_read_in_writes(rows: Sequence[dict[str, Any]]) -> int:
         As `traffic_rows` returns them.
     """
     return sum(row["read_in_writes_bytes"] for row in rows if row["by"] in _STORAGE)
+
+
+def bytes_below_text(rows: Sequence[dict[str, Any]], op: str) -> str:
+    """Return how many bytes libraries moved for those that a program asked for; ``""`` if about as many.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        As `traffic_rows` returns them.
+    op : {"read", "write"}
+
+    Examples
+    --------
+    >>> from ensembles.structure.layer_traffic import bytes_below_text
+    >>> row = {"layer": "hdf5", "op": "read", "by": "posix", "bytes": 1 << 20, "inner_bytes": 4 << 20}
+    >>> bytes_below_text([row], "read"), bytes_below_text([row], "write")
+    ('4.00 MiB by storage calls inside libraries, for 1.00 MiB', '')
+    """
+    mine = [row for row in rows if row["op"] == op and row["by"] in _STORAGE]
+    asked = sum({row["layer"]: row["bytes"] for row in mine}.values())
+    moved = sum(row["inner_bytes"] for row in mine)
+    if asked / AMPLIFIED < moved < AMPLIFIED * asked or not moved or not asked:
+        return ""
+    return f"{bytes_text(moved)} by storage calls inside libraries, for {bytes_text(asked)}"
 
 
 def _mean(value: float) -> str:

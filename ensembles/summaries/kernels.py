@@ -7,7 +7,6 @@ depend on it only by rounding.
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 
 import numpy as np
@@ -189,6 +188,8 @@ def count_seconds(seconds: np.ndarray, limit_s: float) -> tuple[np.ndarray, np.n
     if len(seconds) <= _BLOCK_SECONDS:
         return _count_seconds(seconds, limit_s, reference)
     counts, stats = np.zeros(BIN_COUNT, np.int64), np.array([np.inf, -np.inf, 0, 0, reference])
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(THREADS) as pool:
         blocks = np.array_split(seconds, -(-len(seconds) // _BLOCK_SECONDS))
         for more, found in pool.map(_count_seconds, blocks, repeat(limit_s), repeat(reference)):

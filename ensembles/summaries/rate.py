@@ -120,6 +120,27 @@ class RateCurve(Summary):
         """Compute the time in s in which at least one call moved bytes; see `ActiveTime`."""
         return self.active.active_s(direction)
 
+    def with_cells_of(self, least_ns: int) -> RateCurve:
+        """Return this curve with cells that are at least so wide, in ns; a power of two.
+
+        Times of calls are whole ns, and amounts are parts of a byte: in cells of a few ns, the rate of one
+        call would have ripples.
+
+        Examples
+        --------
+        >>> from ensembles.passes.summary import ignoring_run
+        >>> curve = en.open("ensio-ior").summarize(ignoring_run(RateCurve))
+        >>> wide = curve.with_cells_of(2 * curve.cell_ns)
+        >>> wide.cell_ns // curve.cell_ns, wide.total_bytes("write") == curve.total_bytes("write")
+        (2, True)
+        """
+        if self.cell_ns >= least_ns:
+            return self
+        found = RateCurve(self._grid.cells, knows_active=False)
+        found._grid = self._grid.coarser(least_ns.bit_length() - 1)
+        found.active = self.active
+        return found
+
     def moved_bytes_on(self, other: RateCurve) -> np.ndarray:
         """Return the bytes of this curve in the cells of another one: float64, shape (2, cells of `other`).
 

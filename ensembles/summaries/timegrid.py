@@ -198,6 +198,22 @@ class TimeGrid:
         self._cover(other.low_ns, other.high_ns)
         _fold(other.values, other._first, other.level, self._values, self._first, self.level)
 
+    def coarser(self, level: int) -> TimeGrid:
+        """Return a grid with the same amounts in cells of 2^level ns, which is at least as wide.
+
+        Examples
+        --------
+        >>> from ensembles.summaries.timegrid import TimeGrid
+        >>> grid = TimeGrid(rows=1, cells=4)
+        >>> grid.add(np.array([0]), np.array([4]), np.zeros(1, np.int32), np.array([100]))
+        >>> grid.coarser(1).values
+        array([[50, 50]])
+        """
+        found = TimeGrid(self.rows, self.cells)
+        found.level = level
+        found.merge(self)
+        return found
+
     def add_grid(self, other: TimeGrid, row: np.ndarray) -> None:
         """Add amounts of another grid that lie on the axis of this one, which has cells at least as wide.
 

@@ -11,6 +11,7 @@
 #include <core/settings.h>
 #include <core/recorder.h>
 
+#include <errno.h>
 #include <string.h>
 
 #define APART 4
@@ -269,6 +270,17 @@ static struct ensio_named named_by_kernel(const char *path)
     if (!named.left_out)
         named.file = ensio_file_number(path);
     return named;
+}
+
+int ensio_descriptor_of_failure(int fd, int error, uint32_t *file)
+{
+    struct ensio_held held = ensio_lock();
+    const char *path = path_in_kernel(fd);
+    const int is_told = path ? strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/sys/", 5) != 0
+                             : path_buffer[0] == '\0' && error == EBADF;
+    *file = path && is_told ? ensio_file_number(path) : 0;
+    ensio_unlock(held);
+    return is_told;
 }
 
 /* Binds a descriptor that is still unknown. Another thread may have opened it since, and knows better. */

@@ -48,6 +48,11 @@ static inline uint32_t ensio_descriptor(int fd)
     return ENSIO_LIKELY(open_file != ENSIO_UNKNOWN) ? open_file : ensio_descriptor_find(fd);
 }
 
+/* After a write failed on a descriptor whose calls are not recorded: whether to record this one, because the descriptor
+ * is not open, or is open on a file, except those of the kernel in /proc and /sys. Sets the file; 0: none. Takes the
+ * lock. */
+int ensio_descriptor_of_failure(int fd, int error, uint32_t *file);
+
 /* A call that is not recorded moves the position of a descriptor's open file: the kernel is asked for it from now on.
  * `appends`: whether writes go to the end of the file from now on; -1: unchanged. */
 void ensio_descriptor_moved(int fd, int appends);

@@ -7,6 +7,7 @@ chunk decide what is read. Filters are drawn from what the run has.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -148,6 +149,17 @@ def of_bytes(events: en.Events, _: np.random.Generator) -> tuple[bool, np.ndarra
     return True, events.moved > 0
 
 
+def of_failure(events: en.Events, _: np.random.Generator) -> tuple[bool, np.ndarray]:
+    return True, events.moved < 0
+
+
+def of_error(events: en.Events, random: np.random.Generator) -> tuple[str, np.ndarray]:
+    """Names of Linux, or numbers."""
+    known = sorted(set(events.error.tolist()) - {0})
+    some = random.choice(known, 2).tolist() if known else [errno.EUCLEAN]
+    return ",".join(errno.errorcode.get(number, str(number)) for number in some), np.isin(events.error, some)
+
+
 def of_region(regions: RegionTable) -> Draw:
     """Calls that start while their task is in a phase or region of this name."""
 
@@ -192,6 +204,8 @@ DRAWS: dict[str, Draw] = {
     "duration": of_duration,
     "offset": of_offset,
     "rate": of_transfer_rate,
+    "failed": of_failure,
+    "error": of_error,
     "per_byte": of_bytes,
     "phase": of_number("phase"),
     "ordinal": of_number("ordinal"),

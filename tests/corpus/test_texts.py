@@ -156,7 +156,7 @@ def test_the_report_holds_what_info_says(name: str, tmp_path: Path) -> None:
 
     run = ANSWERS.opened(name)
     write_report(run, tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text().replace("\xa0", " ")
     embedded = json.loads(re.search(r'(?s)id="ensio-info">(.*?)</script>', page)[1])
     told = dict(ANSWERS.answer(f"info {name} --json").out)
     assert embedded.pop("run").endswith(told.pop("run"))

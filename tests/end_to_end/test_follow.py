@@ -139,14 +139,10 @@ def test_the_page_waits_for_the_run_and_shows_new_calls(recorder, tmp_path) -> N
     built = recorder.build("on_demand")
     with (
         _started(command, stderr=subprocess.PIPE) as server,
-        _started(
-            [built, tmp_path / "out"],
-            env=recorder.environment(ENSIO_DIR=str(recorder.run)),
-            stdin=subprocess.PIPE,
-        ) as process,
         sync_playwright() as playwright,
+        contextlib.ExitStack() as later,
     ):
-        link = server.stdout.readline().strip()
+        link = server.stdout.readline().strip()  # which is there before the run
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
@@ -155,6 +151,16 @@ def test_the_page_waits_for_the_run_and_shows_new_calls(recorder, tmp_path) -> N
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(link + "&call=pwrite")
+        assert f"No process has begun to record into {recorder.run}." in page.inner_text("p")
+        assert page.request.get(link[:-1]).status == 403
+        process = later.enter_context(
+            _started(
+                [built, tmp_path / "out"],
+                env=recorder.environment(ENSIO_DIR=str(recorder.run)),
+                stdin=subprocess.PIPE,
+            )
+        )
+        page.wait_for_function("() => window.Bokeh?.documents.length", timeout=60_000)
         made = 0
         for calls in (10, 1234, 5000):
             process.stdin.write(f"{calls}\n")

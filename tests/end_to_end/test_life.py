@@ -1,5 +1,6 @@
 """Threads, signal handlers, children, and environments that are out of the ordinary."""
 
+import errno
 import json
 import os
 import subprocess
@@ -76,6 +77,31 @@ def test_excluded_paths_are_left_out_and_counted(recorder, tmp_path):
     run = ensembles.open(recorder.run)
     assert len(run.events) == 0
     assert run.info.processes[0].excluded_calls == 101
+
+
+def test_writes_that_fail_on_excluded_files_are_recorded(recorder, tmp_path):
+    recorder.execute(recorder.build("failed_writes"), tmp_path / "out", check=True)
+    run = ensembles.open(recorder.run)
+    failed = run.select(failed=True)
+    told = Counter(
+        (failed.calls[call].name, errno.errorcode[error], failed.files[file], requested)
+        for call, error, file, requested in zip(
+            failed.call, failed.error, failed.file, failed.requested.tolist(), strict=True
+        )
+    )
+    assert told == {
+        ("write", "ENOSPC", "/dev/full", 4096): 80,
+        ("pwrite", "ENOSPC", "/dev/full", 10): 1,
+        ("writev", "ENOSPC", "/dev/full", 0): 1,
+        ("write", "EBADF", "", 7): 1,
+        ("fflush", "ENOSPC", "/dev/full", 0): 1,
+    }
+    assert (failed.duration > 0).all()
+    assert (failed.depth == 0).all()
+    assert len(run.select(error="ENOSPC", call="write")) == 80
+    assert {run.files[file] for file in run.events.file} == {"", "/dev/full", str(tmp_path / "out")}
+    # Opens and closes of excluded files, the writes that succeed there, and those to the pipe.
+    assert run.info.processes[0].excluded_calls >= 10
 
 
 def test_run_directory_is_private_and_named_after_program_and_time(recorder, tmp_path):

@@ -31,6 +31,7 @@ def run_of(
     path: str | Sequence[str] = "/scratch/data.out",
     properties: Mapping[str, str] | None = None,
     head: Mapping[str, int] | None = None,
+    threads: int = 1,
 ) -> Run:
     """A run whose tasks made these calls.
 
@@ -46,6 +47,8 @@ def run_of(
         The one file, or all of them.
     properties, head : mapping, optional
         As for `SpoolContent`; replace those that are made up here.
+    threads : int
+        Of each task, which make its calls in turns.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for rank, calls in enumerate(tasks):
@@ -78,6 +81,12 @@ def run_of(
             **(properties or {}),
         }
         files = dict(enumerate([path] if isinstance(path, str) else path, 1))
-        content = SpoolContent([events], files, POSIX_CALLS, whole_properties, whole_head)
+        content = SpoolContent(
+            [events[each::threads] for each in range(threads)],
+            files,
+            POSIX_CALLS,
+            whole_properties,
+            whole_head,
+        )
         write_spool(folder / f"{rank}.spool", content)
     return ensembles.open(folder)

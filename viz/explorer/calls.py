@@ -12,6 +12,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import Per
 from ensembles.model.calls import is_io_of_calls
 from ensembles.model.enclosed import among_themselves
+from ensembles.model.error_names import error_name
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
 from ensembles.summaries.histogram import LogHistogram
@@ -19,6 +20,7 @@ from ensembles.summaries.histogram_per_mib import LogHistogramPerMib
 from ensembles.summaries.offset_map import OffsetMap, PlacedCalls, WindowMap
 from ensembles.summaries.raster import CLASSES, Raster, class_of_calls
 from ensembles.summaries.rate import RateCurve, WindowRate
+from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import map_of_events
 from ensembles.viz.single_calls import MOST_CALLS, Window, calls_inside, raster_of_window
 
@@ -27,6 +29,9 @@ ROWS = 512
 
 CELLS = 1024
 """Largest number of its cells of time."""
+
+MOST_FILES = 100
+"""Files that are offered for the offsets, those with most bytes."""
 
 TABLE_ROWS = 50
 """Rows of the tables of calls and of ranks."""
@@ -84,6 +89,11 @@ class Calls(ABC):
     def durations_ns(self) -> tuple[int, float, int]:
         """Shortest, median and longest duration in ns; there are calls."""
 
+    @property
+    def hides_inner(self) -> bool:
+        """Whether the trace diagram leaves out calls that are inside others, if that is known."""
+        return False
+
     @abstractmethod
     def raster(self) -> Raster:
         """Return the numbers of the trace diagram."""
@@ -107,6 +117,14 @@ class Calls(ABC):
     def busiest_file(self) -> str:
         """Return the file with most bytes, or with most calls if no bytes moved; empty: it is not known."""
         return ""
+
+    def files_by_bytes(self, layer: str) -> dict[str, int]:
+        """Return the bytes that calls of a layer move in each file, most first; empty: not known."""
+        return {}
+
+    def has_map_of(self, file: str) -> bool:
+        """Whether `access_map` can be of a file, in which bytes move at known offsets."""
+        return False
 
     @abstractmethod
     def bytes_in(self, whole: OffsetMap) -> OffsetMap | None:
@@ -292,13 +310,40 @@ class HeldCalls(Calls):
         made = partial(self._access_map, file)
         return cast(tuple[OffsetMap | None, str], self._once(f"access map {file or ''}", made))
 
+    @property
+    def hides_inner(self) -> bool:
+        return cast(bool, self._once("hides inner", lambda: bool(self._of_raster().depth.any())))
+
     def moves_bytes_in(self, file: int) -> bool:
+        return cast(bool, self._once(f"moves bytes in {file}", partial(self._moves_bytes_in, file)))
+
+    def _moves_bytes_in(self, file: int) -> bool:
         return bool(((self.column("file") == file) & (self.column("moved") > 0)).any())
 
     def busiest_file(self) -> str:
+        return cast(str, self._once("busiest file", self._busiest_file))
+
+    def _busiest_file(self) -> str:
         file, moved = self.column("file"), np.maximum(self.column("moved"), 0)
         weight = np.bincount(file, moved if moved.any() else None) if self.count else np.zeros(1)
         return self._of.files[int(weight.argmax())] if weight.any() else ""
+
+    def files_by_bytes(self, layer: str) -> dict[str, int]:
+        return cast(dict[str, int], self._once(f"files {layer}", partial(self._files_by_bytes, layer)))
+
+    def _files_by_bytes(self, layer: str) -> dict[str, int]:
+        chosen = np.array([each.layer == layer and each.op in DIRECTIONS for each in self._of.calls], bool)
+        moved = np.where(chosen[self.column("call")], np.maximum(self.column("moved"), 0), 0)
+        sums = np.bincount(self.column("file"), moved)
+        order = np.argsort(-sums, kind="stable")[:MOST_FILES].tolist()
+        files = self._of.files
+        return {files[each]: int(sums[each]) for each in order if sums[each] and files[each]}
+
+    def has_map_of(self, file: str) -> bool:
+        if file not in self._of.files:
+            return False
+        found = self.access_map(file)[0]
+        return found is not None and bool(found.calls)
 
     def _access_map(self, file: str | None) -> tuple[OffsetMap | None, str]:
         found, path = map_of_events(self.events, file, None)
@@ -479,10 +524,12 @@ def slowest_columns(events: Events) -> dict[str, Any]:
     slow = events[order[:TABLE_ROWS]]
     return {
         "rank": slow.rank,
+        "thread": slow.thread,
         "call": [slow.calls[number].name for number in slow.call.tolist()],
         "start_s": slow.start * 1e-9,
         "duration_s": slow.duration * 1e-9,
         "moved_bytes": slow.moved,
+        "error": [error_name(number) if number else "" for number in slow.error.tolist()],
         "offset_bytes": slow.offset,
         "file": [slow.files[number] for number in slow.file.tolist()],
     }

@@ -6,7 +6,6 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from bokeh.events import MouseMove
 from bokeh.models import (
     BasicTicker,
     BoxSelectTool,
@@ -17,7 +16,6 @@ from bokeh.models import (
     NumeralTickFormatter,
     Range1d,
     WeightedStackColorMapper,
-    WheelZoomTool,
 )
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.models.renderers import GlyphRenderer
@@ -29,11 +27,19 @@ from ensembles.summaries.raster import CLASSES, Raster
 from ensembles.summaries.raster_images import share_image
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import Interval, View
-from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, plain, retitle
+from ensembles.viz.explorer.view import Chosen, Interval, View
+from ensembles.viz.figures import (
+    ends,
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    retitle,
+    zoom_time_by_wheel,
+)
 from ensembles.viz.nested_calls import nested_layers
 from ensembles.viz.single_calls import Window, add_calls, call_columns
-from ensembles.viz.style import COLOURS, LABELS, scaled_ticks, time_unit
+from ensembles.viz.style import COLOURS, LABELS
 
 _PALE = 0.18
 _FEW_CALLS = 200
@@ -51,13 +57,8 @@ _LEAST_OPACITY = 0.45
 _WHOLE = 0.995
 """A window with at least this part of an axis is the whole of it."""
 
-# Shift cannot choose the axis: with it, browsers report a turn of the wheel as one to the side.
-_WHEEL_JS = """
-    const wanted = cb_obj.x < times.start ? 'height' : 'width';
-    if (wheel.dimensions !== wanted) wheel.setv({dimensions: wanted}, {sync: false});
-"""
-
 _PLACES = ("image", "x", "y", "dw", "dh")
+_SIDES = ("left", "right", "bottom", "top")
 
 # The change of a rectangle at once, which moves all ends together; of several, as of a wheel, the last too.
 _WINDOW_JS = """
@@ -111,14 +112,25 @@ class TraceDiagram:
         self.figure.yaxis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0)
         self.figure.yaxis.formatter = NumeralTickFormatter(format="0")
         self.figure.grid.visible = False
-        unit_s, unit = time_unit(self._whole_s[1] - self._whole_s[0])
-        self.figure.xaxis.axis_label = f"time since the start of the run ({unit})"
-        self.figure.xaxis.formatter = scaled_ticks(unit_s)
+        label_time_axis(self.figure)
+        self._of = self._what = ""
+        self._were_whole: set[Interval] = set()
         self._images: list[GlyphRenderer[Any]] = []
         self._all, self._mapper = self._add(_alphas(1.0))
         self._marked, _ = self._add(marked_alphas())
         self._calls, self._info = ColumnDataSource(call_columns(Events.empty())), shown.run.info
         add_calls(self.figure, self._calls, self._info)
+        self._chosen = ColumnDataSource({name: [] for name in _SIDES}, name=f"{name}_chosen")
+        self.figure.quad(
+            left="left",
+            right="right",
+            bottom="bottom",
+            top="top",
+            source=self._chosen,
+            fill_alpha=0,
+            line_color="black",
+            line_width=3,
+        )
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
         self.figure.add_layout(self._box)
         add_box_select(self.figure, "both")
@@ -205,10 +217,12 @@ class TraceDiagram:
         """Take other calls of the same run, as while it goes on; `show` draws them."""
         self._calls_of = calls
         low, high = calls.raster().extent_ns
-        following = self._times.end == self._whole_s[1]
-        self._whole_s = (self._whole_s[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
+        before, following = self._whole_s, self._times.end == self._whole_s[1]
+        self._whole_s = (before[0], max(self._whole_s[1], high * 1e-9 + 0.01 * (high - low) * 1e-9))
         self._times.tags = list(self._whole_s)
         if following:
+            # The page may report the window of before after the run has become longer. That is not a zoom.
+            self._were_whole.add((round(before[0], 9), round(before[1], 9)))
             self._times.end = self._whole_s[1]
 
     def window_of(self, data: dict[str, Any]) -> tuple[Interval | None, Interval | None]:
@@ -218,7 +232,9 @@ class TraceDiagram:
         low, high = sorted(map(float, data["x"]))
         top, bottom = sorted(map(float, data["y"]))
         whole = self._whole_s[1] - self._whole_s[0]
-        times = None if high - low >= _WHOLE * whole else (round(low, 9), round(max(high, low + 1e-9), 9))
+        times: Interval | None = round(low, 9), round(max(high, low + 1e-9), 9)
+        if high - low >= _WHOLE * whole or times in self._were_whole:
+            times = None
         rows = None if bottom - top >= _WHOLE * self._tasks else (round(top, 3), round(bottom, 3))
         return times, rows
 
@@ -251,7 +267,9 @@ class TraceDiagram:
         if marked is not None and len(drawn):
             alpha = np.where(_same_calls(drawn, marked.inside(part)), 1.0, _PALE)
         layers = nested_layers(drawn)
-        self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info)
+        low_s, high_s = view.zoom_s or self._whole_s
+        self._calls.data = call_columns(drawn, alpha, layers=layers, info=self._info, span_s=high_s - low_s)
+        self._outline(view.chosen)
         for image in self._images:
             image.visible = not len(drawn)
         self._mapper.alpha_mapper.palette = _alphas(1.0 if marked is None else _PALE)
@@ -260,9 +278,35 @@ class TraceDiagram:
         top, bottom = view.ranks or (0, self._tasks - 1)
         self._box.top, self._box.bottom = top - 0.5, bottom + 0.5
         further = "point at a call" if len(drawn) else "zoom in to see single calls"
+        if not len(drawn) and calls.hides_inner:
+            further += "; calls inside others: Layers above each other"
         if layers:
             further += f"; in each row, {' above '.join(layers)}"
-        retitle(self.figure, f"Trace diagram: drag to mark calls, {further}{self._said(window, marked)}")
+        self._what = f"drag to mark calls, {further}{self._said(window, marked)}"
+        self._retitle()
+
+    def _retitle(self) -> None:
+        retitle(self.figure, f"Trace diagram{self._of}: {self._what}")
+
+    def _outline(self, call: Chosen | None) -> None:
+        """Outline a call: its rectangle, or, where single calls are not drawn, its part of the row."""
+        if call is None:
+            self._chosen.data = {name: [] for name in _SIDES}
+            return
+        rank, start_s, duration_s, _ = call
+        drawn = self._calls.data
+        left, right = (np.asarray(drawn[side], np.float64) for side in ("left", "right"))
+        bottom = np.asarray(drawn["bottom"], np.float64)
+        found = np.flatnonzero(
+            (np.abs(bottom - rank) <= 0.5)
+            & (np.abs(left - start_s) < 1e-9)
+            & (np.abs(right - start_s - duration_s) < 2e-9)
+        )
+        if len(found):
+            self._chosen.data = {name: [float(drawn[name][found[0]])] for name in _SIDES}
+            return
+        sides = (start_s, start_s + duration_s, rank - 0.5, rank + 0.5)
+        self._chosen.data = {name: [side] for name, side in zip(_SIDES, sides, strict=True)}
 
     def _said(self, window: Window | None, marked: Calls | None) -> str:
         """Say in what cells a window is drawn of which the calls have not been read."""
@@ -292,9 +336,15 @@ class TraceDiagram:
                 return part, found
         return window, found
 
-    def name_run(self, path: str) -> None:
-        """Write the name of the run beside the diagram, where there are two."""
-        self.figure.yaxis.axis_label = f"rank of {plain(path)[-40:]}"
+    @property
+    def span_s(self) -> float:
+        """Length of the axis of time, if all of it is shown."""
+        return self._whole_s[1] - self._whole_s[0]
+
+    def name_run(self, name: str) -> None:
+        """Write the name of the run into the title, where there are two."""
+        self._of = f" of {name}"
+        self._retitle()
 
     def window_in(self, view: View) -> Window | None:
         """Return what a view shows of the run; None: all of it."""
@@ -348,14 +398,6 @@ def marked_alphas() -> list[str]:
     shares = np.arange(1, 256) / 255
     opacities = _LEAST_OPACITY + (1 - _LEAST_OPACITY) * shares**0.6
     return ["#00000000", *(f"#000000{round(255 * each):02x}" for each in opacities.tolist())]
-
-
-def zoom_time_by_wheel(fig: figure, times: Range1d) -> None:
-    """Let the wheel zoom time where the pointer is in a picture, and the other axis where it is beside it."""
-    wheel = fig.toolbar.active_scroll
-    assert isinstance(wheel, WheelZoomTool)
-    wheel.dimensions = "width"
-    fig.js_on_event(MouseMove, CustomJS(args={"wheel": wheel, "times": times}, code=_WHEEL_JS))
 
 
 def add_box_select(fig: figure, dimensions: Literal["width", "both"]) -> None:

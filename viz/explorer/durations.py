@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from ensembles.summaries.phasecounts import MIB
 from ensembles.summaries.raster import CLASSES
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import add_box_select, short_label
-from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.view import View, rounded
 from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure
 from ensembles.viz.histogram import add_rate_axis
 from ensembles.viz.style import COLOURS, time_ticks
@@ -127,11 +126,9 @@ class Durations:
     def range(self, low: float, high: float) -> dict[str, Any]:
         """Return the mark of a part of the axis, in s, as attributes of a `View`."""
         if self.per_mib:
-            slowest, fastest = (MIB / max(end, 1e-9) for end in (high, low))
-            rates = math.floor(slowest), max(math.ceil(fastest), math.floor(slowest) + 1)
-            return {"rates": rates}
-        least = max(0.0, round(low, 9))
-        return {"durations_s": (least, max(round(high, 9), least + 1e-9))}
+            slowest, fastest = rounded(MIB / max(high, 1e-9), MIB / max(low, 1e-9), is_log=True)
+            return {"rates": (int(slowest), max(int(fastest), int(slowest) + 1))}
+        return {"durations_s": rounded(max(0.0, low), high, is_log=True)}
 
     def _marked_range(self, view: View) -> tuple[float, float] | None:
         """Return the part of the axis that a view marks; None: none, or one of the other quantity."""

@@ -14,7 +14,7 @@ from bokeh.models.widgets import Div, TextInput
 from ensembles.model.errors import EnsioError
 from ensembles.model.filters import parse_durations, parse_numbers, parse_offsets, parse_rates, parse_times
 from ensembles.viz.explorer.layout import button
-from ensembles.viz.explorer.view import Interval, Ranks, View, range_text
+from ensembles.viz.explorer.view import Interval, Ranks, View, range_text, rounded
 
 if TYPE_CHECKING:
     from ensembles.viz.explorer.page import Explorer
@@ -34,6 +34,12 @@ FIELDS = {
     "zoom_ranks": ("ranks in view", "0-63"),
 }
 """Title and example of the field of each range of a view."""
+
+_WIDTHS = {"ranks": 120, "zoom_ranks": 120}
+"""Pixels; other ranges have up to 24 characters."""
+
+_LONG = 20
+"""Characters of a range in view from which digits are left out that the pixels of the window do not show."""
 
 _OF_LINK = {
     "time_s": "marked-time",
@@ -65,7 +71,9 @@ class Fields:
         self._filled: View | None = None
         self._is_filling = False
         self._inputs = {
-            name: TextInput(title=title, placeholder=hint, width=150, name=f"field_{_OF_LINK[name]}")
+            name: TextInput(
+                title=title, placeholder=hint, width=_WIDTHS.get(name, 190), name=f"field_{_OF_LINK[name]}"
+            )
             for name, (title, hint) in FIELDS.items()
         }
         for name, field in self._inputs.items():
@@ -100,7 +108,8 @@ class Fields:
             ends = rows_of(ends, self._explorer.shown.run.tasks)
         if name in ("ranks", "zoom_ranks"):
             return f"{ends[0]}-{ends[1]}" if ends[0] < ends[1] else str(ends[0])
-        return range_text(*ends)
+        text = range_text(*ends)
+        return range_text(*rounded(*ends)) if name == "zoom_s" and len(text) > _LONG else text
 
     def _typed(self, name: str, attribute: str, old: str, new: str) -> None:
         if self._is_filling:
@@ -171,7 +180,8 @@ class Fields:
             return
         tasks = self._explorer.shown.run.tasks
         rows = None if view.zoom_ranks is None else rows_of(view.zoom_ranks, tasks)
-        self._look(view.marking(time_s=view.zoom_s, ranks=rows))
+        times = None if view.zoom_s is None else rounded(*view.zoom_s)
+        self._look(view.marking(time_s=times, ranks=rows))
 
 
 def rows_of(edges: Interval, tasks: int) -> Ranks:

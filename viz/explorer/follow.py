@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterator
 
 import numpy as np
 
 from ensembles.model.events import Events
-from ensembles.run.follow import EVERY_S, RunInProgress, wait_until_begun
+from ensembles.run.follow import EVERY_S, RunInProgress, looks_until_begun
 from ensembles.structure.ordinals.numbering import compute_ordinals
 from ensembles.viz.explorer.background import Background
 from ensembles.viz.explorer.shown import Shown
@@ -136,5 +137,6 @@ def wait_for_run(path: str, say: Callable[[str], None]) -> Followed:
     EnsioError
         The run was recorded without events, or cannot be read.
     """
-    wait_until_begun(path, say)
+    for _ in looks_until_begun(path, say):
+        time.sleep(EVERY_S)
     return Followed(path)

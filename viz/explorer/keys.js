@@ -83,15 +83,26 @@ function explorerKeys(Bokeh, root) {
         return true;
     };
 
-    // A picture that is laid out anew, as when single calls come, loses the focus to the page.
+    // A picture whose title changes, as when single calls come, loses the focus to the page, since Bokeh removes all its
+    // attributes for a moment. It gets the focus back at once, and keys that come before that are still its keys.
     let last = null;
     const again = () => {
         if (!last || document.activeElement !== document.body) return null;
         const [view] = Bokeh.index.query((each) => each.model === last);
-        view?.el.focus();
+        view?.el.focus({preventScroll: true});
         return view ?? null;
     };
-    const elsewhere = () => { last = null; };
+    const changed = new MutationObserver(again);
+    const elsewhere = () => {
+        last = null;
+        changed.disconnect();
+    };
+    const keep = (view) => {
+        if (last === view.model) return;
+        elsewhere();
+        last = view.model;
+        changed.observe(view.el, {attributeFilter: ["tabindex"]});
+    };
 
     const pressed = (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || inTable(event)) return;
@@ -104,7 +115,7 @@ function explorerKeys(Bokeh, root) {
         if (!act || (isAcross && !ACROSS.test(plot.html_attributes["aria-keyshortcuts"]))) return;
         event.preventDefault();
         event.stopImmediatePropagation();
-        last = plot;
+        keep(view);
         act(plot);
     };
 
@@ -114,6 +125,8 @@ function explorerKeys(Bokeh, root) {
     // Events of the focus do not leave a shadow tree within which it moves.
     const look = () => {
         const view = focused();
+        if (view) keep(view);
+        else if (document.activeElement !== document.body) elsewhere();
         if (!view?.el.matches(":focus-visible")) return void help.remove();
         help.textContent = view.el.getAttribute("aria-description");
         if (help.parentNode !== view.el.shadowRoot) view.el.shadowRoot.append(help);
@@ -126,6 +139,7 @@ function explorerKeys(Bokeh, root) {
     window.addEventListener("pointerdown", lookSoon, true);
     window.addEventListener("pointerdown", elsewhere, true);
     return () => {
+        elsewhere();
         window.removeEventListener("keydown", pressed, true);
         window.removeEventListener("keyup", look, true);
         window.removeEventListener("pointerdown", lookSoon, true);

@@ -11,7 +11,7 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.view import FILTERS, PER_BYTE, View
+from ensembles.viz.explorer.view import FILTERS, YES, View, end_of
 from ensembles.viz.figures import plain, retitle
 
 LINK_JS = """
@@ -22,6 +22,9 @@ LINK_JS = """
     window.history.replaceState(null, '', window.location.pathname + (text ? '?' + text : ''));
 """
 """Writes a view into the address of the page."""
+
+LINES = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
+"""Style of a text with lines, which are broken where the page is too narrow for them."""
 
 HINTS = {
     "op": "write",
@@ -34,6 +37,7 @@ HINTS = {
     "duration": "10ms..",
     "offset": "1GiB..2GiB",
     "rate": "..10MiB",
+    "error": "ENOSPC",
     "region": "checkpoint",
     "site": "*write_restart*",
     "phase": "3",
@@ -42,15 +46,34 @@ HINTS = {
 """Examples in the fields of the filters."""
 
 
+def name_runs(panels: Sequence[Panel]) -> None:
+    """Name the run in the title of each picture, where the page shows two."""
+    if len(panels) == 1:
+        return
+    for panel in panels:
+        name = end_of(plain(panel.shown.run.path), 40)
+        panel.diagram.name_run(name)
+        panel.rates.name_run(name)
+        panel.offsets.name_run(name)
+        retitle(panel.durations.figure, f"{panel.durations.name} of {name}: drag over a peak to mark calls")
+
+
 def arranged(panels: Sequence[Panel]) -> list[Any]:
     """Arrange the pictures below each other, those of two runs in turns."""
+    offsets = [
+        [each for each in (panel.choose_file(), panel.offsets.figure) if each is not None]
+        if panel.offsets.figure is not None
+        else []
+        for panel in panels
+    ]
     if len(panels) == 1:
-        return list(panels[0].figures)
-    for panel in panels:
-        name = plain(panel.shown.run.path)[-40:]
-        panel.diagram.name_run(panel.shown.run.path)
-        panel.rates.name_run(name)
-        retitle(panel.durations.figure, f"{panel.durations.name} of {name}: drag over a peak to mark calls")
+        first = panels[0]
+        return [
+            first.diagram.figure,
+            *first.rates.figures.values(),
+            *offsets[0],
+            first.durations.figure,
+        ]
     first, second = panels
     return [
         first.diagram.figure,
@@ -63,24 +86,9 @@ def arranged(panels: Sequence[Panel]) -> list[Any]:
         ),
         first.durations.figure,
         second.durations.figure,
-        *(panel.offsets.figure for panel in panels if panel.offsets.figure is not None),
+        *offsets[0],
+        *offsets[1],
     ]
-
-
-def end_of(path: str, most: int = 28) -> str:
-    """Return the end of a path, by which runs are distinguished where there is no room for all of it.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.layout import end_of
-    >>> end_of("/scratch/user/project/runs/before-the-change", 24)
-    '…/runs/before-the-change'
-    """
-    if len(path) <= most:
-        return path
-    end = path[-(most - 1) :]
-    _, slash, rest = end.partition("/")
-    return f"…/{rest}" if slash and rest else f"…{end}"
 
 
 def filter_fields(view: View) -> dict[str, TextInput | Select]:
@@ -96,14 +104,19 @@ def filter_fields(view: View) -> dict[str, TextInput | Select]:
         for name in FILTERS
         if name in HINTS
     }
-    options: list[str | tuple[Any, str]] = [("", "of all calls"), (PER_BYTE, "per MiB, of calls with bytes")]
-    fields["per_byte"] = Select(
-        title="durations",
-        options=options,
-        value=view.filters.get("per_byte", ""),
-        width=220,
-        name="filter_per_byte",
-    )
+    flags: dict[str, tuple[str, str, str, int]] = {
+        "failed": ("failed", "all calls", "failed calls only", 150),
+        "per_byte": ("durations", "of all calls", "per MiB, of calls with bytes", 220),
+    }
+    for name, (title, unset, chosen, width) in flags.items():
+        options: list[str | tuple[Any, str]] = [("", unset), (YES, chosen)]
+        fields[name] = Select(
+            title=title,
+            options=options,
+            value=view.filters.get(name, ""),
+            width=width,
+            name=f"filter_{name}",
+        )
     return fields
 
 

@@ -20,9 +20,16 @@ from ensembles.summaries.offset_map import OffsetMap
 from ensembles.summaries.runtotals import DIRECTIONS
 from ensembles.viz.access_map import label_offsets, offset_image
 from ensembles.viz.explorer.calls import Calls
-from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity, zoom_time_by_wheel
-from ensembles.viz.explorer.view import View
-from ensembles.viz.figures import horizontal_legend, label_time_axis, legend_item, new_figure, retitle
+from ensembles.viz.explorer.diagram import add_box_select, marked_alphas, tell_new_opacity
+from ensembles.viz.explorer.view import View, rounded, rounded_offsets
+from ensembles.viz.figures import (
+    horizontal_legend,
+    label_time_axis,
+    legend_item,
+    new_figure,
+    retitle,
+    zoom_time_by_wheel,
+)
 from ensembles.viz.files import plain_path
 from ensembles.viz.style import COLOURS
 
@@ -57,7 +64,7 @@ class Offsets:
     def __init__(
         self, calls: Calls, times: Range1d, name: str = "explorer_offsets", file: str | None = None
     ) -> None:
-        self._file = file
+        self._file, self._of, self._what = file, "", ""
         found, self.path = calls.access_map(file)
         self.figure = None
         if found is None or not found.calls:
@@ -105,8 +112,14 @@ class Offsets:
             items.append(legend_item(op, swatch))
         horizontal_legend(fig, items)
 
-    def _title(self, what: str = "") -> str:
-        return f"Offsets in {plain_path(self.path)}: {what or 'drag to mark calls'}"
+    def _title(self) -> str:
+        return f"Offsets in {plain_path(self.path)}{self._of}: {self._what or 'drag to mark calls'}"
+
+    def name_run(self, name: str) -> None:
+        """Write the name of the run into the title, where there are two."""
+        self._of = f", run {name}"
+        if self.figure is not None:
+            retitle(self.figure, self._title())
 
     def _add(self, source: ColumnDataSource, mapper: WeightedStackColorMapper) -> None:
         assert self.figure is not None
@@ -168,7 +181,8 @@ class Offsets:
         else:
             self._marked.data = offset_image(_in_cells_of(whole, some), "time", self._shown, self._most)[0]
         nothing = marked is not None and not marked.reading and not self._marked.data["image"]
-        retitle(self.figure, self._title("no marked call moves bytes here" if nothing else ""))
+        self._what = "no marked call moves bytes here" if nothing else ""
+        retitle(self.figure, self._title())
         self._box.visible = view.offsets is not None
         if view.offsets is not None:
             self._box.bottom, self._box.top = view.offsets
@@ -180,8 +194,8 @@ class Offsets:
         low, high = sorted((box["x0"], box["x1"]))
         first, end = sorted((box["y0"], box["y1"]))
         return view.marking(
-            time_s=(round(low, 9), round(high, 9)),
-            offsets=(max(0, int(first)), max(1, int(np.ceil(end)))),
+            time_s=rounded(low, high),
+            offsets=rounded_offsets(first, end),
             marks={"file": glob.escape(self.path)},
             what="a rectangle of the access map",
         )

@@ -16,25 +16,24 @@ from bokeh.layouts import column, row
 from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import Button, Div, Select, Widget
 
-from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.text import comparisons_text
 from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
-from ensembles.run.selection import Selection
+from ensembles.viz.explorer.answers import Answers
 from ensembles.viz.explorer.fields import Fields
 from ensembles.viz.explorer.layout import (
+    LINES,
     LINK_JS,
     arranged,
     button,
     copy_buttons,
-    end_of,
     filter_fields,
     heading,
+    name_runs,
     wide,
 )
 from ensembles.viz.explorer.more import MorePictures
 from ensembles.viz.explorer.panel import Panel
-from ensembles.viz.explorer.sentences import NO_MARK, OF_ALL, OF_FILTERS, modes_text_of
+from ensembles.viz.explorer.sentences import NO_MARK, OF_FILTERS, chosen_text
 from ensembles.viz.explorer.shown import Shown, beyond_finding, calls_by_ordinal, mark_finding
 from ensembles.viz.explorer.structure import Structure, about_causes
 from ensembles.viz.explorer.tables import (
@@ -47,7 +46,7 @@ from ensembles.viz.explorer.tables import (
     finding_columns,
     phase_columns,
 )
-from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.view import Chosen, View, end_of
 from ensembles.viz.explorer.working import Working
 from ensembles.viz.figures import time_range
 from ensembles.viz.legend_buttons import add_legend_buttons
@@ -55,12 +54,11 @@ from ensembles.viz.theme import widget_filter
 
 _FILTER = widget_filter().css
 _MOST_FINDINGS = 3
-_FIRST_PARTS, _FIRST_PICTURES = 4, 1
+_FIRST_PARTS = 4
 """A page shows sign, filters, messages and pictures first, and of these the trace diagram."""
 _NONE = "-"
 _FOLLOWS = '<p role="status">The other pictures and the tables follow.</p>'
 _WRAP, _AS_PAGE = {"flex-wrap": "wrap"}, {"max-width": "100%"}
-_LINES = "white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 10px"
 
 # The keys of the view that a zoom changes: tables and texts stay.
 _ZOOM = ("zoom_s", "zoom_ranks")
@@ -106,7 +104,7 @@ class Explorer:
         self._message = Div(name="message", sizing_mode="stretch_width")
         self._found = Div(name="found", sizing_mode="stretch_width")
         self._call = Div(name="call", sizing_mode="stretch_width")
-        self._answer = Div(name="of_modes", sizing_mode="stretch_width")
+        self._answers = Answers(self)
         self._doubts = Div(name="reasons", sizing_mode="stretch_width")
         self.painted = ColumnDataSource({"views": []}, name="painted")
         self.painted.on_change("data", lambda attribute, old, new: self.complete())
@@ -114,7 +112,9 @@ class Explorer:
         self._inputs = filter_fields(view)
         for name, field in self._inputs.items():
             field.on_change("value", self._filter(name))
-        self._slowest = Table("slowest", SLOWEST, self._zoom_to_call)
+        several = any(shown.run.info.threads > shown.run.tasks for shown in runs)
+        columns = [each for each in SLOWEST if several or each[0] != "thread"]
+        self._slowest = Table("slowest", columns, self._zoom_to_call)
         self._ranks = Table("by_rank", RANKS, self._mark_rank)
         self._findings = Table("findings", FINDINGS, self._mark_finding, height=190, several_lines=True)
         self._phases = Table("phases", PHASES, self._mark_phase, height=200)
@@ -150,7 +150,7 @@ class Explorer:
             row(*self._buttons(), styles=_WRAP),
             self._more.layout,
             self._found,
-            self._answer,
+            self._answers.shown,
             self._call,
             row(
                 self._causes_heading,
@@ -196,7 +196,7 @@ class Explorer:
         """Add what a layout in stages lacks."""
         if self._later:
             later, self._later = self._later, []
-            self._pictures.children = arranged(self._panels)
+            self._arrange()
             self.layout.children = [*self.layout.children[:_FIRST_PARTS], *later]
 
     def first_shares(self) -> tuple[Any, list[str]]:
@@ -225,12 +225,7 @@ class Explorer:
             button("Clear the marked calls", "clear", lambda: self._look(View.marking), 160),
             button("Zoom to the marked calls", "zoom", self._zoom_to_marked, 190),
             button("Whole run", "whole", lambda: self._look(_whole), 100),
-            button("Modes and tail of the marked calls", "modes", self._show_modes, 230),
-            *(
-                [button("Compare both runs", "compare", self._show_comparison, 140)]
-                if len(self.runs) > 1
-                else []
-            ),
+            *self._answers.buttons(),
             *copy_buttons(self.texts),
         ]
 
@@ -258,7 +253,7 @@ class Explorer:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
-            elif _whole(before) == _whole(view):
+            elif before.within == view.within:
                 self._show_window(from_page)
             else:
                 self._mark()
@@ -302,8 +297,7 @@ class Explorer:
             return
         self._mark()
         # The picture of offsets may have come: others stay, since they may be in use.
-        if not self._later and len(pictures := arranged(self._panels)) != len(self._pictures.children):
-            self._pictures.children = pictures
+        self._arrange()
 
     def _notes(self) -> list[str]:
         several = len(self._panels) > 1
@@ -351,8 +345,7 @@ class Explorer:
         self._more.clear()
         self._mark()
         panels[0].diagram.zoom(view)
-        pictures = arranged(panels)
-        self._pictures.children = pictures[:_FIRST_PICTURES] if self._later else pictures
+        self._arrange()
         is_other = self._causes_of is not self.shown
         if is_other:
             self._causes_of, self._diagnosis = self.shown, None
@@ -368,12 +361,33 @@ class Explorer:
         self._filters_of_causes = view.filters
 
     def _show_window(self, from_page: bool) -> None:
-        for panel in self._panels:
-            panel.show_window(self.view)
+        others = [panel.show_window(self.view) for panel in self._panels]
+        if any(others):
+            self._arrange()
+        self._choose_none()
         self._tell()
         if not from_page:
             self._panels[0].diagram.zoom(self.view)
         self._linked()
+
+    def _arrange(self) -> None:
+        """Show the pictures, those that are still the same as they are: they may be in use."""
+        name_runs(self._panels)
+        pictures = [self._panels[0].diagram.figure] if self._later else arranged(self._panels)
+        for panel in self._panels:
+            self._working.watch_figures(panel.figures, [panel.diagram.window])
+            if panel.file_choice is not None and self._working.watch_widget(panel.file_choice):
+                panel.file_choice.stylesheets = [*panel.file_choice.stylesheets, _FILTER]
+        if pictures != self._pictures.children:
+            self._pictures.children = pictures
+
+    def _choose_none(self) -> None:
+        """Let no row of a table be chosen but the one that is shown."""
+        for what, table in self._tables.items():
+            if not self.view.what.startswith(what):
+                table.choose_none()
+        if self.view.chosen is None:
+            self._slowest.choose_none()
 
     def _linked(self) -> None:
         """Write the view into the link and the fields of its ranges."""
@@ -389,29 +403,26 @@ class Explorer:
             "python": ["\n".join(map(view.python, paths, ("",) if len(paths) == 1 else ("_1", "_2")))],
         }
         others = [panel.mark(view) for panel in self._panels]
-        if any(others) and not self._later:
-            self._pictures.children = arranged(self._panels)
-        for panel in self._panels:
-            self._working.watch_figures(panel.figures, [panel.diagram.window])
+        if any(others):
+            self._arrange()
         calls = self._panels[0].of_marked
         self._slowest.fill(calls.slowest())
         self._ranks.fill(calls.by_rank())
         self._tell()
-        self._answer.text = ""
+        self._answers.say("")
         self.texts.data = texts
         self._call.text = "".join(
-            f'<pre style="{_LINES}">{html.escape(text[0])}</pre>' for text in texts.values()
+            f'<pre style="{LINES}">{html.escape(text[0])}</pre>' for text in texts.values()
         )
-        for what, table in self._tables.items():
-            if not view.what.startswith(what):
-                table.choose_none()
+        self._choose_none()
         self._linked()
         self._say("", self._notes())
 
     def _tell(self) -> None:
         """Say what is marked, selected and in view."""
         view, calls = self.view, self._panels[0].of_marked
-        about = f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
+        about = "" if view.chosen is None else f"<p>{html.escape(chosen_text(view.chosen))}</p>"
+        about += f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
         if self._marks_of is not None and self._marks_of[0] == view.what:
             finding = self._marks_of[1]
             about += (
@@ -473,9 +484,8 @@ class Explorer:
             return
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
         marks = {"op": ordinals.op, "ordinal": chosen}
-        self._look(
-            lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.op} calls")
-        )
+        marks |= {"size": ordinals.size} if ordinals.size is not None else {}
+        self._look(lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.what}"))
 
     def _mark_rank(self, number: int) -> None:
         rank = int(self._ranks.source.data["rank"][number])
@@ -483,8 +493,9 @@ class Explorer:
 
     def _zoom_to_call(self, number: int) -> None:
         row = {name: column[number] for name, column in self._slowest.source.data.items()}
-        start_s, duration_s, rank = float(row["start_s"]), float(row["duration_s"]), int(row["rank"])
-        self._look(lambda view: view.around_call(rank, start_s, duration_s, self.shown.run.tasks))
+        start_s, duration_s = (round(float(row[name]), 9) for name in ("start_s", "duration_s"))
+        call = Chosen(int(row["rank"]), start_s, duration_s, row["file"])
+        self._look(lambda view: view.around_call(call, self.shown.run.tasks))
 
     def _zoom_to_marked(self) -> None:
         calls = self._panels[0].of_marked
@@ -493,37 +504,7 @@ class Explorer:
         _, first, last = calls.ranks
         self._look(lambda view: view.around_calls(calls.extent_ns, first, last))
         if not self.view.is_marked:
-            self._answer.text = f"<p>{NO_MARK}</p>"
-
-    def _show_modes(self) -> None:
-        several = len(self._panels) > 1
-
-        def text() -> str:
-            answers = [] if self.view.is_marked else [OF_ALL]
-            for panel in self._panels:
-                of = f"{panel.shown.run.path}:\n" if several else ""
-                answers.append(f"{of}{modes_text_of(panel.shown, panel.of_marked, self.view)}")
-            return "\n\n".join(answers)
-
-        self._answer_with(text)
-
-    def _show_comparison(self) -> None:
-        if len(self._panels) < 2:
-            self._answer.text = "<p>Choose a run beside this one to compare both.</p>"
-            return
-
-        def text() -> str:
-            runs = [[panel.shown.run] for panel in self._panels]
-            filters: dict[str, Any] = dict(self.view.filters)
-            return comparisons_text(compare_runs(runs, selection=Selection.parse(**filters)))
-
-        self._answer_with(text)
-
-    def _answer_with(self, text: Callable[[], str]) -> None:
-        try:
-            self._answer.text = f'<pre style="{_LINES}">{html.escape(text())}</pre>'
-        except (EnsioError, ValueError) as error:
-            self._answer.text = f"<p>{html.escape(str(error))}</p>"
+            self._answers.say(NO_MARK)
 
 
 def add_explorer(

@@ -8,8 +8,10 @@ from typing import Any
 
 from bokeh.events import Event, Reset, SelectionGeometry
 from bokeh.models import Range1d, Ticker
+from bokeh.models.widgets import Select
 from bokeh.plotting import figure
 
+from ensembles.model.units import bytes_text
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.diagram import TraceDiagram
 from ensembles.viz.explorer.durations import Durations
@@ -19,9 +21,13 @@ from ensembles.viz.explorer.offsets import Offsets
 from ensembles.viz.explorer.rates import Rates
 from ensembles.viz.explorer.sentences import sentence_of
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.view import View, end_of, rounded
+from ensembles.viz.figures import label_time_axis
+from ensembles.viz.style import time_unit
 
 Look = Callable[..., None]
+
+_AUTOMATIC = "with most bytes, or of the marked or chosen calls"
 
 
 class Panel:
@@ -53,6 +59,7 @@ class Panel:
         self.shown, self._look, self._is_second = shown, look, beside is not None
         self.calls = shown.calls(view)
         self.marked: Calls | None = None
+        self.file_choice: Select | None = None
         more = "_beside" if beside is not None else ""
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
         self.rates = Rates(self.calls, times, f"explorer_rates{more}")
@@ -66,6 +73,7 @@ class Panel:
         assert isinstance(ticker, Ticker)
         self._ticker = self.diagram.figure.xaxis.ticker = ticker
         self._times, self._more = times, more
+        self._unit = time_unit(self.diagram.span_s)
         self._draw_offsets()
         self.diagram.figure.on_event(SelectionGeometry, self._mark_rectangle)
         self.durations.figure.on_event(SelectionGeometry, self._mark_durations)
@@ -84,6 +92,7 @@ class Panel:
         self.offsets = Offsets(self.calls, self._times, f"explorer_offsets{self._more}", file)
         if self.offsets.figure is not None:
             fit_when_narrow(self.offsets.figure)
+            label_time_axis(self.offsets.figure, self.diagram.span_s)
             self.offsets.figure.xaxis.ticker = self._ticker
             self.offsets.figure.on_event(SelectionGeometry, self._mark_offsets)
             self.offsets.figure.on_event(Reset, lambda _: self._look(_reset))
@@ -115,30 +124,65 @@ class Panel:
             Nothing can match the filters and the marks; the pictures are as before.
         """
         self.marked = self.shown.marked_calls(view)
-        file = self._file_of_marked()
-        is_other = file != self.offsets.path
-        if is_other:
-            self._draw_offsets(file)
-        self.show_window(view)
+        is_other = self.show_window(view)
         self.durations.mark(self.marked, view)
         return is_other
 
-    def _file_of_marked(self) -> str:
-        """Return the busiest file, or, if no marked call moves bytes there, that of the marked calls."""
-        found, path = self.calls.access_map()
-        marked = self.marked
-        if found is None or marked is None or not marked.count or marked.moves_bytes_in(found.file):
-            return path
-        other = marked.busiest_file()
-        of_other = self.calls.access_map(other)[0] if other else None
-        return path if of_other is None or not of_other.calls else other
+    def _file_of(self, view: View) -> str:
+        """Return the file whose offsets are shown.
 
-    def show_window(self, view: View) -> None:
-        """Show the window of a view in the trace diagram, the rates and the offsets."""
+        It is the one that the view names, that of the chosen call, or the busiest one, in this order. If no
+        marked call moves bytes in the busiest one, it is that of the marked calls. Bytes move in it.
+        """
+        found, path = self.calls.access_map()
+        if found is None:
+            return path
+        marked = self.marked
+        named = [view.file, "" if view.chosen is None else view.chosen.file]
+        if marked is not None and marked.count and not marked.moves_bytes_in(found.file):
+            named.append(marked.busiest_file())
+        return next((file for file in named if file and self.calls.has_map_of(file)), path)
+
+    def show_window(self, view: View) -> bool:
+        """Show the window of a view in the trace diagram, the rates and the offsets.
+
+        Returns
+        -------
+        bool
+            As from `mark`.
+        """
+        file = self._file_of(view)
+        is_other = file != self.offsets.path
+        if is_other:
+            self._draw_offsets(file)
         self.offsets.show(self.marked, view)
         self.rates.show(self.marked, view.zoom_s)
         # Asked for last, the calls of the diagram are read first.
         self.diagram.show(self.marked, self._own(view))
+        if self.file_choice is not None:
+            self.file_choice.value = view.file if view.file == file else ""
+        return is_other
+
+    def choose_file(self) -> Select | None:
+        """Return the choice of the file of the offsets, with the files so far; None: there is one."""
+        found = self.calls.access_map()[0]
+        files = {} if found is None else self.calls.files_by_bytes(found.layer)
+        if len(files) < 2:
+            return self.file_choice
+        options: list[str | tuple[Any, str]] = [("", _AUTOMATIC)]
+        options += [(path, f"{end_of(path, 60)}: {bytes_text(moved)}") for path, moved in files.items()]
+        if self.file_choice is None:
+            self.file_choice = Select(
+                title="offsets in file", options=options, name=f"offsets_file{self._more}", width=560
+            )
+            self.file_choice.on_change("value", self._chose_file)
+        elif self.file_choice.options != options:
+            self.file_choice.options = options
+        return self.file_choice
+
+    def _chose_file(self, attribute: str, old: str, new: str) -> None:
+        if new or old == self.offsets.path:
+            self._look(lambda view: replace(view, file=new))
 
     def shows_all_but_window(self, view: View) -> bool:
         """Whether only the window can have changed, of a run that is read in the background."""
@@ -165,16 +209,29 @@ class Panel:
             return False
         self.calls = calls
         self.diagram.replace(calls)
+        self._label_times()
         if self.offsets.figure is not None:
             return self.offsets.replace(calls)
         self._draw_offsets()
         return True
 
+    def _label_times(self) -> None:
+        """Label the axes of time anew, if the run has become so long that another unit suits it."""
+        unit = time_unit(self.diagram.span_s)
+        if unit == self._unit:
+            return
+        self._unit = unit
+        for fig in self.figures:
+            if fig.x_range is self._times and fig.xaxis[0].axis_label is not None:
+                label_time_axis(fig, self.diagram.span_s)
+                fig.xaxis.ticker = self._ticker
+
     def _own(self, view: View) -> View:
         """Return the view with the rows of this run; only those of the first one are in the view."""
         if not self._is_second:
             return view
-        return replace(view, zoom_ranks=self.diagram.window_of(dict(self.diagram.window.data))[1])
+        rows = self.diagram.window_of(dict(self.diagram.window.data))[1]
+        return replace(view, zoom_ranks=rows, chosen=None)
 
     def _zoomed(self, attribute: str, old: Any, new: Any) -> None:
         times, rows = self.diagram.window_of(new)
@@ -214,7 +271,7 @@ class Panel:
         first, last = sorted((box["y0"], box["y1"]))
         ranks = (max(0, round(first)), min(self.shown.run.tasks - 1, round(last)))
         if ranks[0] <= ranks[1]:
-            self._look(lambda view: view.marking(time_s=(round(low, 9), round(high, 9)), ranks=ranks))
+            self._look(lambda view: view.marking(time_s=rounded(low, high), ranks=ranks))
 
     def _mark_durations(self, event: Event) -> None:
         box = _rectangle(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ import numpy as np
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import Per
 from ensembles.ensemble.main_ensemble import main_ensemble, tasks_of
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.run.nothing_selected import why_nothing
 from ensembles.run.selection import Selection
 from ensembles.summaries.raster import CLASSES
 from ensembles.viz.explorer.calls import Calls
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.explorer.view import Interval, View
+from ensembles.viz.explorer.view import Chosen, Interval, View
 from ensembles.viz.single_calls import Window
 
 OF_ALL = "No call is marked: these are modes and tail of the calls that the filters select."
@@ -50,14 +51,33 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
     ranks = calls.ranks[0]
     low, middle, high = (end * 1e-9 for end in calls.durations_ns)
     start, end = (end * 1e-9 for end in calls.extent_ns)
+    of_calls = " of whole calls" if view.per_byte else ""
     count = f"{'At most ' if calls.is_bound else ''}{count_text(calls.count, 'call')}"
     text = (
         f"{count} {'is' if calls.count == 1 else 'are'} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, "
         f"from {seconds_text(start)} to {seconds_text(end)}. "
-        f"Durations: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
+        f"Durations{of_calls}: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
         + (f" {calls.reading}" if calls.reading else _time_of(shown, calls, view))
     )
     return text if window is None else f"{text} {_in_view(calls, view, window)}"
+
+
+def chosen_text(call: Chosen) -> str:
+    """Describe a call that was chosen among the slowest ones.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.sentences import chosen_text
+    >>> from ensembles.viz.explorer.view import Chosen
+    >>> chosen_text(Chosen(2, 0.692427141, 0.126, "/scratch/own.2"))
+    'Chosen and outlined: the call of rank 2 at 0.692427 s, which takes 126 ms, on /scratch/own.2.'
+    """
+    at = f"{call.start_s:,.6f}".rstrip("0").rstrip(".")
+    where = f", on {call.file}" if call.file else ""
+    return (
+        f"Chosen and outlined: the call of rank {call.rank} at {at} s, which takes "
+        f"{seconds_text(call.duration_s)}{where}."
+    )
 
 
 def _time_of(shown: Shown, calls: Calls, view: View) -> str:
@@ -159,8 +179,37 @@ def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
         return calls.reading or "There is no call."
     ensemble = ensemble_of(shown, calls, view)
     notes = [f"{note[:1].upper()}{note[1:]}." for note in ensemble.notes]
+    if view.per_byte:
+        notes.append(_per_mib_text(ensemble))
     if view.selecting().keys() & {"duration", "rate"}:
         tail = "no slowest call is predicted of calls that were chosen by their durations."
     else:
         tail = str(ensemble.tail(tasks_of(ensemble, max(shown.run.tasks, 1))))
-    return "\n".join([*notes, str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])
+    found = "\n".join([str(ensemble.modes()), "", f"{tail[:1].upper()}{tail[1:]}"])
+    return "\n".join([*notes, _per_mib(found) if view.per_byte else found])
+
+
+_TIME = re.compile(r"(?<![\w.,])(\d[\d,]*(?:\.\d+)? (?:s|ms|µs|ns))\b")
+
+
+def _per_mib(text: str) -> str:
+    """Write the unit of durations per MiB, which the texts of statistics leave out.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.sentences import _per_mib
+    >>> _per_mib("2 modes in 61 calls: 47.3 ms (27.8 ms to 1.20 s), 5 phases")
+    '2 modes in 61 calls: 47.3 ms/MiB (27.8 ms/MiB to 1.20 s/MiB), 5 phases'
+    """
+    return _TIME.sub(r"\1/MiB", text)
+
+
+def _per_mib_text(ensemble: Ensemble) -> str:
+    """Say what durations per MiB are, and of calls of which sizes."""
+    moved = ensemble.bytes
+    sizes = ""
+    if moved is not None and len(moved):
+        least, most = bytes_text(float(moved.min())), bytes_text(float(moved.max()))
+        each = f"all moved {least}" if least == most else f"of {least} to {most} are taken together"
+        sizes = f" The calls {each}."
+    return f"Times are per MiB that a call moved: its duration, divided by its bytes.{sizes}"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
@@ -27,7 +26,7 @@ from ensembles.viz.explorer.follow import EVERY_S, Followed
 from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
+from ensembles.viz.serving import LOOPBACK, REFUSED, Door, is_token
 from ensembles.viz.serving import origins as origins_of
 from ensembles.viz.theme import legend_keys_script, theme_script
 
@@ -175,6 +174,8 @@ class ExplorerServer:
         0: a free one.
     origins : sequence of str
         ``HOST:PORT`` of further pages that may connect, such as those of a proxy.
+    door : Door, optional
+        Sockets and link that are there already, instead of address and port.
 
     Attributes
     ----------
@@ -190,9 +191,13 @@ class ExplorerServer:
     """
 
     def __init__(
-        self, runs: Sequence[Shown], address: str = LOOPBACK[0], port: int = 0, origins: Sequence[str] = ()
+        self,
+        runs: Sequence[Shown],
+        address: str = LOOPBACK[0],
+        port: int = 0,
+        origins: Sequence[str] = (),
+        door: Door | None = None,
     ) -> None:
-        self.token = secrets.token_urlsafe(24)
         settings.perform_document_validation = False  # tests do it; a page waits for it
 
         def make(document: Document) -> None:
@@ -219,10 +224,11 @@ class ExplorerServer:
         self._runs, self._answered = runs, 0.0
         self._ready: tuple[Explorer, str] | None = self._make({})
         self._is_preparing = False
-        sockets, self.port = listen(address, port)
+        door = door or Door(address, port)
+        self.token, self.port, self.link = door.token, door.port, door.link
         tornado = BokehTornado(
             {"/": Application(FunctionHandler(make))},
-            extra_websocket_origins=origins_of(address, self.port, origins),
+            extra_websocket_origins=origins_of(door.address, self.port, origins),
             auth_provider=_Token(self.token),
             # Sessions are signed: a connection needs a page that this server made.
             sign_sessions=True,
@@ -230,9 +236,8 @@ class ExplorerServer:
             use_index=False,
         )
         http = HTTPServer(tornado)
-        http.add_sockets(sockets)
+        http.add_sockets(door.sockets)
         self._server = BaseServer(IOLoop.current(), tornado, http)
-        self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
 
     def _touched(self) -> ColumnDataSource:
         """Make what the page changes when a button of the mouse is pressed: a question follows soon."""

@@ -10,6 +10,7 @@ from typing import Any
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.model.errors import EnsioError
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.late_calls import with_late_calls
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
@@ -70,10 +71,10 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     phases = [each for each in found if _is_within(each.phase, selection.phases)]
     if not phases and not selection.selects_all:
         return Structure()  # the sentence about the selected calls says why
-    phases = with_known_idle(run, run.phases, phases)
+    phases = with_late_calls(run, run.phases, with_known_idle(run, run.phases, phases), some)
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.
-        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False), by="time"))
     except EnsioError as error:
         return Structure(phases, None, [f"No call indices: {error}."])
 
@@ -134,9 +135,7 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
         return " ".join(sentences)
     if structure.ordinals is not None:
         of = " that the filters select" if filtered else ""
-        sentences.append(
-            f"Call indices are those of the {structure.ordinals.op} calls of a task on a file{of}."
-        )
+        sentences.append(f"Call indices are those of the {structure.ordinals.what} of a task on a file{of}.")
     elif filtered and not structure.phases and not structure.reasons:
         sentences.append("The filters select no call of a phase.")
     return " ".join([*sentences, *structure.reasons])

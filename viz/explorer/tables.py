@@ -23,12 +23,15 @@ LASTED = f"<span><% {NUMBERS_JS} print(time_text(value)); %></span>"
 BYTES = f"<span><% {NUMBERS_JS} print(value < 0 ? 'none' : bytes_text(value)); %></span>"
 """Format of a column of bytes; -1: none."""
 
+MOVED = f"<span><% {NUMBERS_JS} print(value < 0 ? error || 'none' : bytes_text(value)); %></span>"
+"""The same, with the name of the error of a failed call: column ``error``."""
+
 TEXT = """<span title="<%- value %>"><%- value %></span>"""
 """Format of a column of texts that may be longer than their cell: hovering shows them whole."""
 
 Column = tuple[str, str, str | None, int]
 """Field, title, format and width in pixels; in a narrow page all columns shrink. Formats: None (numbers and
-short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, or a format of numbers."""
+short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
 _LINES_HEIGHT = 68
@@ -39,10 +42,11 @@ _HEAD = 30
 
 SLOWEST: Sequence[Column] = (
     ("rank", "rank", None, 55),
+    ("thread", "thread", None, 55),
     ("call", "call", TEXT, 90),
     ("start_s", "start", TIME, 105),
     ("duration_s", "duration", LASTED, 85),
-    ("moved_bytes", "moved", BYTES, 90),
+    ("moved_bytes", "moved", MOVED, 90),
     ("offset_bytes", "offset", BYTES, 95),
     ("file", "file", TEXT, 230),
 )
@@ -53,10 +57,10 @@ RANKS: Sequence[Column] = (
     ("slowest_s", "slowest", LASTED, 85),
 )
 FINDINGS: Sequence[Column] = (
-    ("id", "finding", TEXT, 130),
+    ("id", "finding", TEXT, 125),
     ("severity", "severity", TEXT, 75),
-    ("title", "what happens", TEXT, 430),
-    ("gain", "without it", TEXT, 240),
+    ("title", "what happens", TEXT, 370),
+    ("gain", "without it", TEXT, 305),
 )
 PHASES: Sequence[Column] = (
     ("phase", "phase", TEXT, 75),
@@ -171,13 +175,13 @@ def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
         "calls": [each.calls for each in phases],
         "idle": ["" if math.isnan(each.lost_s) else seconds_text(each.lost_s) for each in phases],
         "share": ["" if math.isnan(each.lost_share) else share_text(each.lost_share) for each in phases],
-        "last": [f"{each.slowest_task} {each.last_call.call}" for each in phases],
+        "last": [f"{each.slowest_task} {each.named_call}" for each in phases],
     }
 
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how in (TIME, LASTED, BYTES, TEXT):
+    if how in (TIME, LASTED, BYTES, MOVED, TEXT):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ensembles.model.errors import EnsioError
@@ -25,18 +25,39 @@ from ensembles.model.filters import (
 
 FILTERS = (
     *("op", "call", "layer", "file", "rank", "size", "time", "duration", "offset"),
-    *("rate", "region", "site", "phase", "ordinal", "per_byte"),
+    *("rate", "failed", "error", "region", "site", "phase", "ordinal", "per_byte"),
 )
 """Filters of the explorer, named as on the command line."""
 
-PER_BYTE = "yes"
-"""Value of the filter ``per_byte``: only calls that moved bytes, and histograms of seconds per MiB."""
+FLAGS = ("failed", "per_byte")
+"""Filters without a value on the command line."""
+
+YES = "yes"
+"""Value of these: only calls that failed; only calls that moved bytes, and histograms of seconds per MiB."""
 
 _MOST_CHARACTERS = 1000
 _MOST_FILES = 8
 
 Interval = tuple[float, float]
 Ranks = tuple[int, int]
+
+
+class Chosen(NamedTuple):
+    """A single call that a reader chose among the slowest ones.
+
+    Attributes
+    ----------
+    rank : int
+    start_s, duration_s : float
+        Start since the origin, and duration, in seconds.
+    file : str
+        Its file; empty: none.
+    """
+
+    rank: int
+    start_s: float
+    duration_s: float
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,11 @@ class View:
         Times that the trace diagram shows; None: all.
     zoom_ranks : (float, float) or None
         Rows that the trace diagram shows, first and last edge; None: all.
+    chosen : Chosen or None
+        The call that is outlined.
+    file : str
+        The file whose offsets are drawn; empty: that of the chosen call, or one in which marked calls move
+        bytes.
     """
 
     run: int = 0
@@ -84,6 +110,8 @@ class View:
     beside: int | None = None
     zoom_s: Interval | None = None
     zoom_ranks: Interval | None = None
+    chosen: Chosen | None = None
+    file: str = ""
 
     @property
     def is_marked(self) -> bool:
@@ -97,7 +125,7 @@ class View:
         return "per_byte" in self.filters
 
     def marking(self, **marks: Any) -> View:
-        """Return this view with other marks: those that are not given are cleared."""
+        """Return this view with other marks: those that are not given, and a chosen call, are cleared."""
         cleared: dict[str, Any] = {
             "time_s": None,
             "ranks": None,
@@ -106,14 +134,24 @@ class View:
             "offsets": None,
             "marks": {},
             "what": "",
+            "chosen": None,
         }
         return replace(self, **(cleared | marks))
 
-    def around_call(self, rank: int, start_s: float, duration_s: float, tasks: int) -> View:
-        """Return this view with a window around a call: twice its duration, and two ranks on each side."""
-        took_s = max(duration_s, 1e-8)
-        times = round(max(0.0, start_s - took_s / 2), 9), round(start_s + 1.5 * took_s, 9)
-        return replace(self, zoom_s=times, zoom_ranks=(max(-0.5, rank - 2.5), min(tasks - 0.5, rank + 2.5)))
+    @property
+    def within(self) -> View:
+        """This view without what changes neither marks nor tables: window, chosen call, and file."""
+        return replace(self, zoom_s=None, zoom_ranks=None, chosen=None, file="")
+
+    def around_call(self, call: Chosen, tasks: int) -> View:
+        """Return this view with a call chosen, and a window around it.
+
+        The window has twice the duration of the call, and two ranks on each side.
+        """
+        took_s = max(call.duration_s, 1e-8)
+        times = round(max(0.0, call.start_s - took_s / 2), 9), round(call.start_s + 1.5 * took_s, 9)
+        ranks = max(-0.5, call.rank - 2.5), min(tasks - 0.5, call.rank + 2.5)
+        return replace(self, zoom_s=times, zoom_ranks=ranks, chosen=call, file="")
 
     def around_calls(self, extent_ns: tuple[int, int], first: int, last: int) -> View:
         """Return this view with a window around all calls of a time and of ranks, both of these included."""
@@ -152,6 +190,8 @@ class View:
             beside=None if beside is None else _number(beside, runs),
             zoom_s=_interval(query, "shown-time"),
             zoom_ranks=_interval(query, "shown-ranks"),
+            chosen=_chosen(query),
+            file=query.get("offsets-file", "")[:_MOST_CHARACTERS],
         )
 
     def query(self) -> str:
@@ -180,6 +220,14 @@ class View:
         ):
             if interval is not None:
                 parts[name] = range_text(*interval)
+        if self.chosen is not None:
+            rank, start_s, duration_s, file = self.chosen
+            parts["chosen-rank"] = str(rank)
+            parts["chosen-time"] = range_text(start_s, start_s + duration_s)
+            if file:
+                parts["chosen-file"] = file
+        if self.file:
+            parts["offsets-file"] = self.file
         return urlencode(parts)
 
     def selecting(self) -> dict[str, str]:
@@ -210,7 +258,7 @@ class View:
         return filters
 
     def command(self, path: str) -> str:
-        """Return the command that lists the marked calls.
+        """Return the command that lists all marked calls, as CSV: a table would have the first ones.
 
         Parameters
         ----------
@@ -219,13 +267,13 @@ class View:
         """
         words = []
         for name, text in self.selecting().items():
-            if name == "per_byte":
-                words.append("--per-byte")
+            if name in FLAGS:
+                words.append(f"--{name.replace('_', '-')}")
                 continue
             words += [
                 f"--{name} {shlex.quote(part)}" for part in (text.split("\n") if name == "file" else [text])
             ]
-        return f"ensio events {shlex.quote(path)} {' '.join(words)}".rstrip()
+        return " ".join(["ensio events", shlex.quote(path), *words, "--format csv"])
 
     def python(self, path: str, number: str = "") -> str:
         """Return the lines of Python that select the marked calls.
@@ -248,8 +296,64 @@ def range_text(low: float, high: float) -> str:
     return "..".join(repr(end if isinstance(end, int) else round(end, 9)) for end in (low, high))
 
 
+def end_of(path: str, most: int = 28) -> str:
+    """Return the end of a path, by which runs are distinguished where there is no room for all of it.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.view import end_of
+    >>> end_of("/scratch/user/project/runs/before-the-change", 24)
+    '…/runs/before-the-change'
+    """
+    if len(path) <= most:
+        return path
+    end = path[-(most - 1) :]
+    _, slash, rest = end.partition("/")
+    return f"…/{rest}" if slash and rest else f"…{end}"
+
+
+def rounded(low: float, high: float, is_log: bool = False) -> Interval:
+    """Round the ends of a range that was drawn: pixels do not tell more than a thousandth of it.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the range, the first one below the second, such as times in seconds.
+    is_log : bool
+        The axis is logarithmic, and both are positive.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.view import rounded
+    >>> rounded(0.7180283519, 1.2060412345), rounded(0.0189000012, 0.2031234, is_log=True)
+    ((0.718, 1.206), (0.0189, 0.2031))
+    """
+    width = high - low
+    of_log = math.log(high / low) if is_log and high > low > 0 else 0.0
+    steps = (low * of_log, high * of_log) if of_log else (width, width)
+    low, high = (
+        round(end, min(3 - math.floor(math.log10(max(size, 1e-9))), 9))
+        for end, size in zip((low, high), steps, strict=True)
+    )
+    return low, max(high, round(low + 1e-9, 9))
+
+
+def rounded_offsets(low: float, high: float) -> Ranks:
+    """Widen a range of bytes that was drawn to multiples of a power of two, below a thousandth of it.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.view import rounded_offsets
+    >>> rounded_offsets(1049600.3, 3145001.2)
+    (1048576, 3145728)
+    """
+    step = 1 << max(math.floor(math.log2(max((high - low) / 1000, 1))), 0)
+    first = max(math.floor(low / step), 0) * step
+    return first, max(math.ceil(high / step) * step, first + 1)
+
+
 def _literal(name: str, text: str) -> str:
-    if name == "per_byte":
+    if name in FLAGS:
         return "True"
     return repr(text.split("\n")) if name == "file" and "\n" in text else repr(text)
 
@@ -268,20 +372,18 @@ def _filters(query: Mapping[str, str], prefix: str) -> dict[str, str]:
         text = query.get(prefix + name, "").strip()
         if len(text) > _MOST_CHARACTERS * (_MOST_FILES if prefix and name == "file" else 1):
             raise EnsioError(f"the filter {name} of the link has more than {_MOST_CHARACTERS} characters")
-        if name == "per_byte" and text not in ("", PER_BYTE):
-            raise EnsioError(
-                f'"{text[:20]}" of the link is not a value of per_byte: write per_byte={PER_BYTE}'
-            )
+        if name in FLAGS and text not in ("", YES):
+            raise EnsioError(f'"{text[:20]}" of the link is not a value of {name}: write {name}={YES}')
         if text:
             filters[name] = text
     return filters
 
 
-def _interval(query: Mapping[str, str], name: str) -> Interval | None:
+def _interval(query: Mapping[str, str], name: str, alone: bool = False) -> Interval | None:
     text = query.get(name)
     if not text:
         return None
-    ends = text.split("..")
+    ends = [text, text] if alone else text.split("..")
     try:
         low, high = (float(end) for end in ends)
     except ValueError:
@@ -291,12 +393,20 @@ def _interval(query: Mapping[str, str], name: str) -> Interval | None:
     return low, high
 
 
-def _whole(query: Mapping[str, str], name: str) -> Ranks | None:
-    found = _interval(query, name)
+def _whole(query: Mapping[str, str], name: str, alone: bool = False) -> Ranks | None:
+    found = _interval(query, name, alone)
     return None if found is None else (int(found[0]), int(found[1]))
 
 
-_LISTS = ("op", "call", "layer")
+def _chosen(query: Mapping[str, str]) -> Chosen | None:
+    times, ranks = _interval(query, "chosen-time"), _whole(query, "chosen-rank", alone=True)
+    if times is None or ranks is None:
+        return None
+    file = query.get("chosen-file", "")[:_MOST_CHARACTERS]
+    return Chosen(ranks[0], times[0], round(times[1] - times[0], 9), file)
+
+
+_LISTS = ("op", "call", "layer", "error")
 
 
 def _both(name: str, filtered: str, marked: str) -> str:

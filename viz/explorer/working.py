@@ -100,6 +100,14 @@ class Working:
                 self._watched.add(window.id)
                 window.js_on_change("data", self._ask)
 
+    def watch_widget(self, widget: Select) -> bool:
+        """Watch a choice that came later; return whether it was not watched before."""
+        if widget.id in self._watched:
+            return False
+        self._watched.add(widget.id)
+        widget.js_on_change("value", self._ask)
+        return True
+
     def watch_widgets(self, layout: UIElement, tables: Iterable[Table]) -> None:
         """Watch filters, choices, buttons, and the rows of tables."""
         for widget in layout.select({"type": Widget}):

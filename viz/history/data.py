@@ -154,7 +154,7 @@ def _kind(records: list[RunRecord], layer: str, op: str, modes: list[Line]) -> K
                 counts[at, kind.bins] = kind.counts
                 slowest[at] = kind.max_s
     median, p90 = (2.0 ** quantile_octaves(counts, level) * 1e-9 for level in (0.5, 0.9))
-    lines = [*modes, _line("median", median), _line("90 %", p90), _line("slowest", slowest)]
+    lines = [*modes, _line("median", median), _line("90 % quantile", p90), _line("slowest", slowest)]
     octave = np.log2(np.maximum(bin_low_ns().astype(np.float64), 0.5) * 1e-9)
     row = np.floor(octave * ROWS_PER_OCTAVE).astype(np.int64)
     used = np.flatnonzero(counts.any(axis=0))
@@ -169,10 +169,10 @@ def _phases(records: list[RunRecord]) -> list[Line]:
     numbers = {tuple((one.phase, one.name) for one in record.phases) for record in records}
     if len(numbers) != 1:
         return []
-    return [
-        _line(name or f"phase {number}", np.array([record.phases[at].time_s for record in records]))
-        for at, (number, name) in enumerate(next(iter(numbers))[:8])
-    ]
+    shown = next(iter(numbers))[:8]
+    names = [f"phase {number} {name or ''}".rstrip() for number, name in shown]  # several have one name
+    times = [np.array([record.phases[at].time_s for record in records]) for at in range(len(shown))]
+    return [_line(name, time_s) for name, time_s in zip(names, times, strict=True)]
 
 
 def _line(name: str, value_s: np.ndarray) -> Line:

@@ -7,21 +7,24 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper
-from bokeh.models.annotations import Span
-from bokeh.models.renderers import DataRenderer
+from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper, NumeralTickFormatter
+from bokeh.models.annotations import LegendItem, Span
+from bokeh.models.renderers import DataRenderer, GlyphRenderer
 from bokeh.models.widgets import Div
 from bokeh.palettes import Viridis256, colorblind
 from bokeh.plotting import figure
 
 from ensembles.history.check import BASELINE
-from ensembles.viz.figures import new_figure
+from ensembles.model.units import seconds_text
+from ensembles.viz.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
 from ensembles.viz.legend_buttons import add_legend_buttons
-from ensembles.viz.style import op_colour
+from ensembles.viz.style import op_colour, time_ticks
 
 _CHANGE = "#d62728"
 _KNOWN = "#2ca02c"
+_MOST_SAID = 3
+"""Sentences above a figure about what its vertical lines are."""
 
 
 def over_runs(
@@ -50,6 +53,7 @@ def over_runs(
     when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
     palette = colorblind["Colorblind"][8]
     drawn: list[DataRenderer] = []
+    items: list[LegendItem] = []
     for at, line in enumerate(lines):
         x = np.arange(len(line.value_s))
         source = ColumnDataSource(
@@ -61,32 +65,38 @@ def over_runs(
                 "id": labels,
                 "start": when,
                 "part": [line.name] * len(x),
+                "took": [seconds_text(each) if np.isfinite(each) else "none" for each in line.value_s],
+                "expected": [
+                    f"{seconds_text(low)} to {seconds_text(high)}" if np.isfinite(low) else "not yet known"
+                    for low, high in zip(line.low_s, line.high_s, strict=True)
+                ],
             }
         )
         colour = palette[at % len(palette)]
         known = np.isfinite(line.low_s)
+        parts: list[GlyphRenderer[Any]] = []
         if known.any():
             band = ColumnDataSource({"x": x[known], "low": line.low_s[known], "high": line.high_s[known]})
-            fig.varea("x", "low", "high", source=band, color=colour, alpha=0.12, legend_label=line.name)
-        fig.line("x", "y", source=source, color=colour, legend_label=line.name)
-        drawn.append(
-            fig.scatter("x", "y", source=source, color=colour, size=6, legend_label=line.name, name="points")
-        )
+            parts.append(fig.varea("x", "low", "high", source=band, color=colour, alpha=0.12))
+        parts.append(fig.line("x", "y", source=source, color=colour))
+        parts.append(fig.scatter("x", "y", source=source, color=colour, size=6, name="points"))
+        drawn.append(parts[-1])
+        items.append(legend_item(line.name, *parts))
     fig.add_tools(
         HoverTool(
             renderers=drawn,
             tooltips=[
                 ("", "@part"),
                 ("run", "@id, @start"),
-                ("seconds", "@y{0.000e+0}"),
-                ("expected", "@low{0.000e+0} to @high{0.000e+0}"),
+                ("duration", "@took"),
+                ("expected", "@expected"),
             ],
         )
     )
-    _mark(fig, data, kind)
-    fig.legend.click_policy = "hide"
-    fig.add_layout(fig.legend[0], "right")
+    # Above the picture, where it takes no width of a narrow one.
+    horizontal_legend(fig, items, click_policy="hide")
     add_legend_buttons(fig)
+    _mark(fig, data, kind)
     return fig
 
 
@@ -99,6 +109,7 @@ def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
         for change in data.check.changes
         if change.layer in (None, layer) and change.op in (None, op)
     }
+    said = [f"Red: a change begins with run {each}." for each in number if each in marked]
     for change in marked:
         if change in number:
             fig.add_layout(
@@ -110,11 +121,15 @@ def _mark(fig: figure, data: ExperimentData, kind: KindOverRuns | None) -> None:
             fig.add_layout(
                 Span(location=after[0] - 0.5, dimension="height", line_color=_KNOWN, line_dash="dashed")
             )
+            said.append(f"Dashed green: {plain(known.reason)[:60]}.")
+    for sentence in reversed(said[:_MOST_SAID]):
+        subtitle(fig, sentence)
 
 
 def _label(fig: figure, data: ExperimentData) -> None:
     """Label runs by their dates."""
-    fig.xaxis.axis_label, fig.yaxis.axis_label = "run, by its date (UTC)", "duration (s)"
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "run, by its date (UTC)", "duration"
+    fig.yaxis.formatter = time_ticks()
     # Runs of less than two days are distinguished by their time of day.
     spread = max(run.start for run in data.runs) - min(run.start for run in data.runs)
     shape = "%Y-%m-%d" if spread > timedelta(days=2) else "%d %H:%M:%S"
@@ -126,7 +141,7 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
     rows, runs = kind.density.shape
     low_s, high_s = 2.0**kind.low_octave, 2.0 ** (kind.low_octave + rows / ROWS_PER_OCTAVE)
     fig = new_figure(
-        f"{kind.layer} {kind.op}: duration × run (click a run)",
+        f"{kind.layer} {kind.op}: share of the calls by duration and run; brighter: more. Click a run",
         280,
         x_range=(-0.5, runs - 0.5),
         y_range=(low_s, high_s),
@@ -180,7 +195,8 @@ def distribution(
     baseline = before.mean(axis=1) if at else np.full(rows, np.nan)
     source = ColumnDataSource({"t_s": 2.0**centre, "run": kind.density[:, at], "baseline": baseline})
     fig = new_figure(f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name)
-    fig.xaxis.axis_label, fig.yaxis.axis_label = "seconds", "share of the calls"
+    fig.xaxis.axis_label, fig.yaxis.axis_label = "call duration (unit at each tick)", "share of the calls"
+    fig.xaxis.formatter, fig.yaxis.formatter = time_ticks(), NumeralTickFormatter(format="0.[0] %")
     fig.step(
         "t_s",
         "baseline",

@@ -7,7 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.hdf5_work import bytes_of_files, parts_of_work
+from ensembles.diagnosis.hdf5_work import bytes_again_text, bytes_of_files, parts_of_work
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
@@ -51,9 +51,9 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
             weight = np.where(disk & mine[table["file"]], 1 - excess[table["file"]], weight)
             work = np.where(data & mine[table["file"]], 1 - excess[table["file"]], work)
             total, enough = int(moved[mine].sum()), int(needed[mine].sum())
-            evidence |= {f"{op}_bytes": total, f"{op}_needed_bytes": enough}
-            verb = {"write": "written", "read": "read"}[op]
-            said.append(f"{bytes_text(total)} {verb} for {bytes_text(enough)}")
+            program = int(asked[mine].sum())
+            evidence |= {f"{op}_bytes": total, f"{op}_needed_bytes": enough, f"{op}_asked_bytes": program}
+            said.append(bytes_again_text(op, total, enough, program))
             found |= mine
     files_back = np.bincount(table["file"][back], table["bytes"][back], width)
     mine = files_back >= LEAST_BYTES

@@ -17,7 +17,8 @@ ADVICE = (
 
 def _find(case: Case) -> Remedy | None:
     makers = len(np.unique(case.rows["rank"][small_calls(case)["serialised-metadata"]]))
-    what = f"{makers:,} of {len(case.ranks):,} tasks make small calls one by one, and the others wait"
+    verb = "makes" if makers == 1 else "make"
+    what = f"{makers:,} of {len(case.ranks):,} tasks {verb} small calls one by one, and the others wait"
     return join_calls(case, "serialised-metadata", what, ADVICE)
 
 

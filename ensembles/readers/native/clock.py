@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import median_high
 from typing import NamedTuple
 
 from ensembles.model.c_layout import CONSTANTS
@@ -141,7 +140,7 @@ class Clocks:
 
 def notes_on_wrong_clocks(spools: Sequence[Spool]) -> list[str]:
     """Describe the hosts whose time of day differs by more than a day from that of most processes."""
-    usual_ns = median_high(spool.head.first_realtime_ns for spool in spools)
+    usual_ns = sorted(spool.head.first_realtime_ns for spool in spools)[len(spools) // 2]
     notes: dict[bytes, str] = {}
     for spool in spools:
         late_ns = spool.head.first_realtime_ns - usual_ns

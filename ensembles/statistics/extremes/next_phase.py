@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.statistics.samples.estimate import MOST_WIDTH
+
 FEWEST_BEFORE = 8
 """Phases before the first one that is predicted."""
 
 FEWEST_PHASES = 2 * FEWEST_BEFORE
 
-MOST_WIDTH = 30.0
-"""Largest ratio of the ends of an interval. A wider one is refused."""
 
 WINDOW = 100
 """Number of past errors from which an interval is made."""

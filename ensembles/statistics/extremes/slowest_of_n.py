@@ -21,7 +21,7 @@ from ensembles.statistics.extremes.exchangeability import (
     check_exchangeability,
 )
 from ensembles.statistics.extremes.monotone_in_n import between, bounded, knots, mean_between
-from ensembles.statistics.extremes.next_phase import MOST_WIDTH, NextPhase, predict_next
+from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
 from ensembles.statistics.extremes.order_statistics import (
     Equation1,
     UpperOrderStatistics,
@@ -33,6 +33,7 @@ from ensembles.statistics.extremes.phase_maxima import drawn_maxima, phase_maxim
 from ensembles.statistics.extremes.stationarity import BLOCKS, time_blocks, unsettled
 from ensembles.statistics.extremes.tail_diagnostics import TailDiagnostics, diagnose_tail
 from ensembles.statistics.samples.counted_durations import CountedDurations
+from ensembles.statistics.samples.estimate import MOST_WIDTH
 from ensembles.statistics.samples.level import check_level
 from ensembles.summaries.bins import bin_edges_s
 

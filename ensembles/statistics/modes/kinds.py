@@ -16,6 +16,8 @@ from ensembles.summaries.bins import BIN_COUNT, bin_edges_s
 
 _LEAST_PHASES = 4
 _MOST_EVIDENCE = 2.0
+_P_OF_A_PHASE = 0.1
+"""Largest probability of as many calls of a phase in a cluster if the antimode were as dense."""
 
 
 def time_text(time_share: float | None) -> str:
@@ -72,6 +74,8 @@ class Bump:
         at no place are `PEAK_RATIO` times as many as if they were spread evenly in log time.
     time_share : float or None
         Share of the time of all calls; None: unknown, as of times per MiB.
+    of_phases : int or None
+        Number of phases with calls of the ensemble; None: not given.
     """
 
     low_s: float
@@ -82,6 +86,7 @@ class Bump:
     peak_s: float | None = None
     peak_share: float | None = None
     time_share: float | None = None
+    of_phases: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -96,8 +101,13 @@ class Bump:
             alone = f"phase {self.phase} alone" if self.phase >= 0 else "calls outside of the phases alone"
             return f"{what} come from {alone}"
         most = f"phase {self.phase}" if self.phase >= 0 else "calls outside of the phases"
-        some = f"about {self.effective_phases:.0f} phases, most from {most}"
-        return f"{what} come from {some}, and are not typical of the other phases{self._peak}"
+        of = "" if self.of_phases is None else f" of {self.of_phases}"
+        some = f"about {self.effective_phases:.0f}{of} phases"
+        if self.of_phases is not None and self.effective_phases > 0.5 * self.of_phases:
+            return f"{what} are in {some}, but stand out in few of them; most are from {most}{self._peak}"
+        return (
+            f"{what} come from {some}, most from {most}, and are not typical of the other phases{self._peak}"
+        )
 
     @property
     def _peak(self) -> str:
@@ -292,8 +302,9 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
     -----
     The difference between the densities of a cluster and an antimode is a sum over phases. It is divided by
     the root of the sum of squares of its terms: one phase alone gives 1, k equal phases give the root of k.
-    A mode needs 2; of less than eight phases, the root of half their number. The weakest cluster goes first,
-    with the denser of its two antimodes.
+    A mode needs 2; of less than eight phases, the root of half their number. Or more than half of the phases,
+    each taken alone, have it denser than the antimode (binomial, p ≤ 0.1): then it comes back, in unequal
+    numbers of calls. The weakest cluster goes first, with the denser of its two antimodes.
     """
     least = min(_MOST_EVIDENCE, float(np.sqrt(len(sample.phase) / 2)))
     spans, number, few = list(spans), list(range((len(spans) + 1) // 2)), []
@@ -301,15 +312,14 @@ def clusters_of_few_phases(sample: CountedDurations, cells: LogCells, spans: lis
         return []
     while len(spans) >= 3:
         held = np.array([calls_by_phase(sample, cells, *span) for span in spans])
-        density = held / np.array([high - low for low, high in spans])[:, None]
-        rises = [
-            min(
-                _support(density[i] - DEPTH_RATIO * density[j])
-                for j in (i - 1, i + 1)
-                if 0 < j < len(spans) - 1
-            )
-            for i in range(0, len(spans), 2)
-        ]
+        width = np.array([high - low for low, high in spans])
+        density = held / width[:, None]
+        rises = []
+        for i in range(0, len(spans), 2):
+            beside = [j for j in (i - 1, i + 1) if 0 < j < len(spans) - 1]
+            rise = min(_support(density[i] - DEPTH_RATIO * density[j]) for j in beside)
+            back = rise < least and all(_comes_back(held[i], held[j], width[i] / width[j]) for j in beside)
+            rises.append(least if back else rise)
         weakest = int(np.argmin(rises))
         if rises[weakest] >= least:
             break
@@ -349,6 +359,23 @@ def calls_by_phase(sample: CountedDurations, cells: LogCells, low: float, high: 
     before = np.concatenate([[0], np.cumsum(counts)])
     calls: np.ndarray = np.diff(before[sample.begin]).astype(np.float64)
     return calls
+
+
+def _comes_back(inside: np.ndarray, between: np.ndarray, width_ratio: float) -> bool:
+    """Return whether most phases, each taken alone, have a cluster denser than an antimode.
+
+    Parameters
+    ----------
+    inside, between : ndarray, shape (p,)
+        Number of calls of each phase in the cluster and in the antimode.
+    width_ratio : float
+        Width of the cluster over that of the antimode.
+    """
+    from ensembles.statistics.special import betainc
+
+    odds = DEPTH_RATIO * width_ratio
+    p_even = np.where(inside > 0, betainc(np.maximum(inside, 1), between + 1, odds / (1 + odds)), 1.0)
+    return bool(2 * np.count_nonzero(p_even <= _P_OF_A_PHASE) > len(inside))
 
 
 def _support(difference: np.ndarray) -> float:

@@ -115,6 +115,8 @@ class Modes(Printed):
         Comparison with an even division of a known limit.
     refused : str or None
         Reason, in one sentence, why there is no answer.
+    phases : int or None
+        Number of phases with such calls; None: unknown.
     """
 
     n: int
@@ -130,6 +132,7 @@ class Modes(Printed):
     sizes: tuple[SizeShares, ...] = ()
     fair_share: FairShare | None = None
     refused: str | None = None
+    phases: int | None = None
 
     def __len__(self) -> int:
         return len(self.modes)
@@ -138,6 +141,7 @@ class Modes(Printed):
         """Return the object that ``ensio modes --json`` prints."""
         return {
             "n": self.n,
+            "phases": self.phases,
             "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
             "harmonics": self.harmonics and self.harmonics.to_json(),
             "level": self.level,
@@ -339,6 +343,7 @@ def fit_modes(
             [mode.t_s for mode in modes],
             told_to_s,
         ),
+        phases=len(sample.phase) if sample.phases_known else None,
     )
 
 
@@ -358,7 +363,8 @@ def _bump(parts: ModeEstimates, number: int, sample: CountedDurations, cells: Lo
     phase = int(sample.phase[int(np.argmax(phases))])
     weight = float(parts.weight[number, 0])
     range_s = _range_s(sample, cells, *ends)
-    return Bump(*range_s, weight, phase, effective_phases(phases), *peak_of(sample, *range_s))
+    peak = peak_of(sample, *range_s)
+    return Bump(*range_s, weight, phase, effective_phases(phases), *peak, of_phases=len(phases))
 
 
 def _mode(parts: ModeEstimates, number: int, sample: CountedDurations, cells: LogCells) -> Mode:

@@ -16,7 +16,7 @@ from ensembles.model.units import count_text, share_text
 from ensembles.statistics.resampling.bootstrap_t import NAMES, ResamplingUnits, original
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
-from ensembles.statistics.samples.estimate import Estimate, estimates_lines, finite
+from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines, finite
 from ensembles.statistics.samples.level import check_level
 
 L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
@@ -194,6 +194,12 @@ def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9,
     linear, of_linear = _estimates(atoms, atoms.value_s, level, seed)
     logs = np.log(np.maximum(atoms.value_s, LEAST_LOG_S))
     logarithmic, of_logs = _estimates(atoms, logs, level, seed, log=True)
+    too_wide = too_wide_text(
+        {name: linear[name] for name in ("mean", "sd", "cv")} | {"log mean": logarithmic["mean"]}, atoms
+    )
+    for found, names in ((linear, ("mean", "sd", "cv")), (logarithmic, ("mean",))):
+        for name in names:
+            found[name] = without_wide_interval(found[name], log=found is logarithmic)
     one_sided = [*of_linear, *(f"log_{name}" for name in of_logs)]
     return Moments(
         n=atoms.n,
@@ -204,7 +210,56 @@ def compute_moments(data: CountedDurations | WeightedValues, level: float = 0.9,
         min_s=float(atoms.low_s[0]) if atoms.n else np.nan,
         max_s=float(atoms.high_s[-1]) if atoms.n else np.nan,
         method="phases" if atoms.by_phases else "calls",
-        notes=(*moment_notes(atoms), *_note_of_one_sided(one_sided, atoms)),
+        notes=(*moment_notes(atoms), *too_wide, *_note_of_one_sided(one_sided, atoms)),
+    )
+
+
+def _width(estimate: Estimate, log: bool) -> float:
+    """Return the ratio of the ends of an interval; of log values, that of the values. Unknown ends: 1."""
+    low, high = estimate.low, estimate.high
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return 1.0
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        width = np.exp(high - low) if log else np.float64(high) / low
+    return 1.0 if np.isnan(width) else float(width)
+
+
+def without_wide_interval(estimate: Estimate, log: bool = False) -> Estimate:
+    """Return an estimate whose interval is not determined if its ends differ by more than `MOST_WIDTH`.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Of a duration, or of a ratio above zero.
+    log : bool
+        The estimate is a logarithm.
+    """
+    return Estimate(estimate.value) if _width(estimate, log) > MOST_WIDTH else estimate
+
+
+def too_wide_text(estimates: dict[str, Estimate], atoms: WeightedValues) -> tuple[str, ...]:
+    """Say which estimates have too wide an interval, and what to record to have a narrower one.
+
+    Parameters
+    ----------
+    estimates : dict of str to Estimate
+        By name; those whose names begin with ``log`` are logarithms.
+    atoms : WeightedValues
+
+    Returns
+    -------
+    tuple of str
+        One sentence, or none.
+    """
+    width = {name: _width(each, name.startswith("log ")) for name, each in estimates.items()}
+    wide = {name: ratio for name, ratio in width.items() if ratio > MOST_WIDTH}
+    if not wide:
+        return ()
+    least = min(wide.values())
+    unit = "phase" if atoms.by_phases else "call"
+    return (
+        f"{', '.join(wide)}: known only within a factor of {least:,.0f}{' or more' * (len(wide) > 1)}, from "
+        f"{count_text(round(atoms.units), unit)}: record more {unit}s, or choose one kind of calls",
     )
 
 

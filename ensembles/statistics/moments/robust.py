@@ -9,7 +9,13 @@ import numpy as np
 
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import count_text, share_text
-from ensembles.statistics.moments.moments import L_MOMENTS, l_moments, moment_notes
+from ensembles.statistics.moments.moments import (
+    L_MOMENTS,
+    l_moments,
+    moment_notes,
+    too_wide_text,
+    without_wide_interval,
+)
 from ensembles.statistics.moments.quantiles import compute_quantiles, quantile_s
 from ensembles.statistics.resampling.bootstrap_t import SIZE
 from ensembles.statistics.resampling.bootstrap_t_l_moments import l_moment_ends
@@ -20,6 +26,8 @@ from ensembles.statistics.samples.level import check_level
 
 _LEAST_UNITS = 4
 _STEPS = 60
+_RATIOS = ("l_location_s", "l_scale_s", "l_cv")
+"""Estimates above zero, whose intervals are judged by the ratio of their ends."""
 
 
 @dataclass(frozen=True)
@@ -129,16 +137,22 @@ def compute_robust(data: CountedDurations | WeightedValues, level: float = 0.9, 
     # The interval must contain the estimate.
     low, high = np.minimum(low, values), np.maximum(high, values)
     estimates = [Estimate(float(v), float(a), float(b)) for v, a, b in zip(values, low, high, strict=True)]
+    named = dict(zip((*L_MOMENTS, "mad_s"), estimates, strict=True))
+    too_wide = too_wide_text({_plain(name): named[name] for name in _RATIOS}, atoms)
+    named |= {name: without_wide_interval(named[name]) for name in _RATIOS}
     return Robust(
         n=atoms.n,
         phases=atoms.phases,
         level=level,
         median_s=median,
-        mad_s=estimates[5],
-        **dict(zip(L_MOMENTS, estimates[:5], strict=True)),
+        **named,
         method="phases" if atoms.by_phases else "calls",
-        notes=moment_notes(atoms),
+        notes=(*moment_notes(atoms), *too_wide),
     )
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix("_s").replace("l_", "L-").replace("_", " ")
 
 
 def _mad_ends(atoms: WeightedValues, level: float, seed: int) -> tuple[float, float]:

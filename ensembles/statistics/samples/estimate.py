@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from ensembles.model.notebook_html import Printed
 from ensembles.model.units import seconds_text
 
+MOST_WIDTH = 30.0
+"""Largest ratio of the ends of an interval of durations: a wider one is refused."""
+
 
 @dataclass(frozen=True)
 class Estimate(Printed):

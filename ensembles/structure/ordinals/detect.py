@@ -10,8 +10,9 @@ import numpy as np
 
 from ensembles.model.events import Events
 from ensembles.passes.summary import Summary
-from ensembles.structure.ordinals.ensembles import OrdinalEnsembles
+from ensembles.structure.ordinals.ensembles import OrdinalEnsembles, ordinal_class_index
 from ensembles.structure.ordinals.numbering import with_ordinals
+from ensembles.summaries.classes import size_class
 
 if TYPE_CHECKING:
     from ensembles.passes.memory import Budget
@@ -95,7 +96,7 @@ class OrdinalSummary(Summary):
     ensembles : OrdinalEnsembles
     """
 
-    results = ("ensembles",)
+    results: tuple[str, ...] = ("ensembles",)
 
     def __init__(
         self,
@@ -123,8 +124,8 @@ class OrdinalSummary(Summary):
         counts = np.array(wanted, bool)[chunk.call]
         return counts & (chunk.depth == 0) if self._nested else counts
 
-    def add(self, events: Events) -> None:
-        """Add calls with ordinals."""
+    def _selected(self, events: Events) -> tuple[Events, np.ndarray]:
+        """Return the selected calls, and their ordinals."""
         ordinal = events.ordinal
         phase = None if self._phases is None else self._phases.phase_index(events)
         mine = self._chosen.mask(events)
@@ -134,7 +135,11 @@ class OrdinalSummary(Summary):
             if ranges is not None and numbers is not None:
                 mine &= np.logical_or.reduce([(low <= numbers) & (numbers <= high) for low, high in ranges])
         assert ordinal is not None  # `prepare_chunks` counted them
-        events, ordinal = events[mine], ordinal[mine]
+        return events[mine], ordinal[mine]
+
+    def add(self, events: Events) -> None:
+        """Add calls with ordinals."""
+        events, ordinal = self._selected(events)
         duration = events.duration
         if self._selection.per_byte:
             duration = np.rint(duration / (events.moved / _MIB)).astype(np.int64)
@@ -147,3 +152,53 @@ class OrdinalSummary(Summary):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays of `OrdinalEnsembles.to_arrays`."""
         return self.ensembles.to_arrays()
+
+
+class SizesOfOrdinals(OrdinalSummary):
+    """A mergeable summary: the least and the largest size class of the calls of each ordinal.
+
+    Parameters are those of `OrdinalSummary`.
+    """
+
+    results = ("_calls", "_low", "_high")
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._calls, self._low, self._high = (np.zeros(0, np.int64) for _ in range(3))
+
+    def add(self, events: Events) -> None:
+        """Add calls with ordinals."""
+        events, ordinal = self._selected(events)
+        if not len(ordinal):
+            return
+        number = ordinal_class_index(ordinal)
+        self._grow(int(number.max()) + 1)
+        of_call = size_class(events.requested)
+        self._calls += np.bincount(number, minlength=len(self._calls))
+        np.minimum.at(self._low, number, of_call)
+        np.maximum.at(self._high, number, of_call)
+
+    def merge(self, other: OrdinalSummary) -> None:
+        """Add the calls of other ranks."""
+        assert isinstance(other, SizesOfOrdinals)
+        self._grow(len(other._calls))
+        size = len(other._calls)
+        self._calls[:size] += other._calls
+        self._low[:size] = np.minimum(self._low[:size], other._low)
+        self._high[:size] = np.maximum(self._high[:size], other._high)
+
+    def _grow(self, size: int) -> None:
+        more = max(size - len(self._calls), 0)
+        self._calls, self._high = (
+            np.append(old, np.zeros(more, np.int64)) for old in (self._calls, self._high)
+        )
+        self._low = np.append(self._low, np.full(more, np.iinfo(np.int64).max))
+
+    @property
+    def mixed_share(self) -> float:
+        """Share of the calls whose ordinal has calls of another size class too."""
+        return float(self._calls[self._low < self._high].sum() / max(int(self._calls.sum()), 1))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return ``calls``, ``low`` and ``high`` by ordinal class."""
+        return {"calls": self._calls, "low": self._low, "high": self._high}

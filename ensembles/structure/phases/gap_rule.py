@@ -388,6 +388,8 @@ class _Walk:
         self._stretches = stretches
         self._need = max(2, int(np.ceil(NEARLY_ALL * stretches.ranks)))
         self._calls = np.concatenate([[0], np.cumsum(stretches.calls)])
+        self._begin = stretches.begin.tolist()
+        self._used = np.concatenate([[0], np.cumsum(np.diff(stretches.begin) > 0)]).tolist()
         self._steps_left = _MOST_STEPS + len(stretches.calls)
 
     def phases(self) -> tuple[np.ndarray, float]:
@@ -409,8 +411,7 @@ class _Walk:
 
         Behind one of its widest gaps, the ranks may be in lockstep.
         """
-        begin = self._stretches.begin
-        if self._steps_left <= 0 or begin[high] - begin[low] < self._need:
+        if self._steps_left <= 0 or self._begin[high] - self._begin[low] < self._need:
             return [], 0
         gaps = low + np.argsort(-self._stretches.gap_ns[low : high - 1], kind="stable")[:_MOST_RESTARTS]
         for gap in gaps.tolist():
@@ -427,8 +428,10 @@ class _Walk:
 
         Returns the gaps, the calls in lockstep, and the irregular phases (first stretch, stretch after last).
         """
-        stretches = self._stretches
-        begin = stretches.begin
+        self._steps_left -= self._used[high] - self._used[low] + 4
+        stretches, begin = self._stretches, self._begin
+        if begin[high] - begin[low] < self._need:  # too few ranks to be in lockstep
+            return [], 0, [(low, high)]
         done = np.zeros(stretches.ranks)
         cuts: list[int] = []
         irregular: list[tuple[int, int]] = []
@@ -441,13 +444,15 @@ class _Walk:
                 return 0
             return int(self._calls[behind] - self._calls[first])
 
-        numbers = low + np.flatnonzero(begin[low + 1 : high + 1] > begin[low:high])
-        self._steps_left -= len(numbers) + 4
+        numbers = low + np.flatnonzero(stretches.begin[low + 1 : high + 1] > stretches.begin[low:high])
         for number in numbers.tolist():
             who = stretches.member[begin[number] : begin[number + 1]]
             more = stretches.amount[begin[number] : begin[number + 1]]
-            owing = np.count_nonzero(done[who] < usual * (1 - 1e-9))
-            if last >= 0 and (2 * owing <= len(who) if complete else self._alike(more)[0]):
+            if last >= 0 and (
+                2 * np.count_nonzero(done[who] < usual * (1 - 1e-9)) <= len(who)
+                if complete
+                else self._alike(more)[0]
+            ):
                 # Calls of other operations may lie between: then the widest of the gaps.
                 gap = last + int(np.argmax(stretches.gap_ns[last:number]))
                 cuts.append(gap)

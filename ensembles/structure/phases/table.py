@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.model.events import Events, is_io_of_calls
 from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.late_calls import LateCalls
 from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls
 from ensembles.structure.phases.spans import Spans, sum_spans
 from ensembles.summaries.runtotals import DIRECTIONS
@@ -66,6 +67,13 @@ class PhaseTotals:
     messages, message_bytes : int
         Number of calls that exchange data with other tasks, and bytes that they send or have room for, as far
         as they are events.
+    middle_task : int or None
+        Of the other tasks, the one in the middle by the return of its last call; None: there is one task.
+    later_s : float
+        Time from that return to the last return of all.
+    late_calls : LateCalls or None
+        The calls of the slowest task that took at least half of `later_s` more than those of the task in the
+        middle; None: none did, or they were not looked for (`ensembles.run.late_calls`).
     """
 
     phase: int
@@ -83,6 +91,14 @@ class PhaseTotals:
     lost_share: float
     messages: int = 0
     message_bytes: int = 0
+    middle_task: int | None = None
+    later_s: float = 0.0
+    late_calls: LateCalls | None = None
+
+    @property
+    def named_call(self) -> str:
+        """The function that made the slowest task late or, if none did, its last one."""
+        return (self.late_calls or self.last_call).call
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
@@ -219,11 +235,13 @@ class PhaseTable(Summary):
         order = np.lexsort((end, rank, phase))
         phase, rank, end = phase[order], rank[order].astype(np.int64), end[order]
         last = np.append((phase[1:] != phase[:-1]) | (rank[1:] != rank[:-1]), True)
-        phase, end = phase[last], end[last]
+        phase, rank, end = phase[last], rank[last], end[last]
         size = len(self._start)
         tasks = np.bincount(phase, minlength=size)
         latest = np.full(size, np.iinfo(np.int64).min)
         np.maximum.at(latest, phase, end)
+        by_end = np.lexsort((end, phase))
+        before = np.cumsum(tasks) - tasks
         lost_ns = np.bincount(phase, (latest[phase] - end).astype(np.float64), minlength=size)
         names = self._phases.names
         found = []
@@ -236,6 +254,7 @@ class PhaseTable(Summary):
                 lost_ns[at] / _NS_PER_S,
             )
             whole_s = time_s * int(tasks[at])
+            middle = by_end[before[at] + (int(tasks[at]) - 2) // 2] if tasks[at] > 1 else None
             found.append(
                 PhaseTotals(
                     phase=number,
@@ -253,6 +272,8 @@ class PhaseTable(Summary):
                     last_call=self._last[at][2],
                     lost_s=float(lost_s),
                     lost_share=float(lost_s / whole_s) if whole_s else 0.0,
+                    middle_task=None if middle is None else int(rank[middle]),
+                    later_s=0.0 if middle is None else int(latest[at] - end[middle]) / _NS_PER_S,
                 )
             )
         return found

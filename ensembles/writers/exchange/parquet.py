@@ -8,11 +8,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from ensembles.model.error_names import error_name
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMN_MEANINGS, COLUMNS, Events
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+_MEANINGS = {
+    "op": "kind of operation",
+    "layer": "layer of the call",
+    "error_name": "name of the error of a failed call",
+}
 
 
 class ParquetWriter:
@@ -45,7 +53,7 @@ class ParquetWriter:
         self._arrow = pyarrow
         text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         types = {name: pyarrow.from_numpy_dtype(dtype) for name, dtype in COLUMNS.items()}
-        types |= {"call": text, "file": text, "site": text, "op": text, "layer": text}
+        types |= {"call": text, "file": text, "site": text, "op": text, "layer": text, "error_name": text}
         fields = [pyarrow.field(name, dtype, metadata=_meaning(name)) for name, dtype in types.items()]
         facts = {f"ensio.{name}": json.dumps(fact) for name, fact in (about or {}).items()}
         self._schema = pyarrow.schema(fields, facts)
@@ -61,6 +69,9 @@ class ParquetWriter:
             used, place = np.unique(getattr(events, name), return_inverse=True)
             known = [os.fsencode(texts[number]).decode("utf-8", "replace") for number in used]
             columns[name] = self._names(place, known)
+        used, place = np.unique(events.error, return_inverse=True)
+        errors = [error_name(number) if number else "" for number in used.tolist()]
+        columns["error_name"] = self._names(place, errors)
         table = self._arrow.table([columns[name] for name in self._schema.names], schema=self._schema)
         self._writer.write_table(table)
 
@@ -77,7 +88,5 @@ class ParquetWriter:
 
 
 def _meaning(name: str) -> dict[str, str]:
-    unit, meaning = COLUMN_MEANINGS.get(
-        name, ("", "kind of operation" if name == "op" else "layer of the call")
-    )
+    unit, meaning = COLUMN_MEANINGS.get(name) or ("", _MEANINGS[name])
     return {"unit": unit, "meaning": meaning.removesuffix(": index into the calls")}

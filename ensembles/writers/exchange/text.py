@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
+from ensembles.model.error_names import error_name
 from ensembles.model.events import COLUMNS, Events
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import seconds_text, size_text
@@ -15,8 +16,8 @@ from ensembles.model.wrapped import WIDTH
 BLOCK_EVENTS = 1 << 14
 """Number of events that are converted to Python objects at a time."""
 
-FIELDS = (*COLUMNS, "op", "layer")
-"""Names of the fields: all columns, with names for numbers of calls, files and sites, and two more."""
+FIELDS = (*COLUMNS, "op", "layer", "error_name")
+"""Names of the fields: all columns, with names for numbers of calls, files and sites, and three more."""
 
 _TEXTS = ("call", "file", "site", "op", "layer")
 
@@ -37,6 +38,9 @@ def _fields(events: Events, as_text: Callable[[str], str] = str) -> list[list[in
     fields["file"] = [of_file[number] for number in events.file.tolist()]
     of_site = {number: as_text(events.sites[number]) for number in set(events.site.tolist())}
     fields["site"] = [of_site[number] for number in events.site.tolist()]
+    errors = events.error.tolist()
+    of_error = {number: as_text(error_name(number) if number else "") for number in set(errors)}
+    fields["error_name"] = [of_error[number] for number in errors]
     for part, name in enumerate(("call", "layer", "op")):
         names = [call[part] for call in calls]
         fields[name] = [names[number] for number in numbers]
@@ -55,8 +59,8 @@ class CsvWriter:
     >>> import sys
     >>> from ensembles.model.events import Events
     >>> from ensembles.writers.exchange.text import CsvWriter
-    >>> CsvWriter(sys.stdout).write(Events.empty())
-    rank,thread,call,depth,carried,file,offset,requested,moved,error,start,duration,site,flight,request,op,layer
+    >>> CsvWriter(sys.stdout).write(Events.empty())  # doctest: +ELLIPSIS
+    rank,thread,call,depth,carried,file,offset,requested,moved,error,...,op,layer,error_name
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -174,6 +178,4 @@ class TableWriter:
 
 def _outcome(moved: int, error: int) -> str:
     """Return the bytes moved, or the name of the error."""
-    import errno
-
-    return errno.errorcode.get(error, f"errno {error}") if error else size_text(max(moved, 0))
+    return error_name(error) if error else size_text(max(moved, 0))

@@ -6,6 +6,7 @@
 #include <files/names.h>
 #include <layers/program_memory.h>
 #include <process/lifecycle.h>
+#include <time/clock.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,6 +132,23 @@ void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const
     }
     if (recorded)
         ensio_store(thread, call, file, -1, 0, -(int64_t)error, start, duration);
+    else
+        thread->excluded_calls++;
+}
+
+/* A program tries again after EAGAIN (a pipe or socket was full) and EINTR. */
+void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, uint64_t requested, int64_t moved,
+                          uint64_t start)
+{
+    const int is_failure = moved < 0 && moved != -EAGAIN && moved != -EINTR && !ensio_unwanted_calls[call];
+    uint32_t file = 0;
+    if (ENSIO_LIKELY(!is_failure) || !ensio_is_owner()) {
+        thread->excluded_calls++;
+        return;
+    }
+    const uint64_t duration = ensio_ticks() - start;
+    if (ensio_descriptor_of_failure(fd, (int)-moved, &file))
+        ensio_store(thread, call, file, -1, requested, moved, start, duration);
     else
         thread->excluded_calls++;
 }

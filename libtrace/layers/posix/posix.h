@@ -20,6 +20,11 @@ void ensio_opened(struct ensio_thread *thread, uint16_t call, int folder, const 
 void ensio_on_path(struct ensio_thread *thread, uint16_t call, int folder, const char *path, uint32_t most, int error,
                    int is_only_path, uint64_t start, uint64_t duration);
 
+/* After a write to a descriptor whose calls are not recorded, which returned `moved`, or minus an errno. The event of a
+ * failure is stored: a full file system shows in the files that a program writes first, whatever they are. */
+void ensio_write_left_out(struct ensio_thread *thread, uint16_t call, int fd, uint64_t requested, int64_t moved,
+                          uint64_t start);
+
 /* The depth of a call on an open file of MPI. Pending non-blocking I/O may cause the call, even if MPI makes progress
  * in a call or a thread that is not recorded. */
 static inline uint32_t ensio_depth_of_mpi(uint32_t depth)

@@ -44,10 +44,22 @@ enum {
 #define BEFORE(at, other, moves_other) \
     ensio_offset_before((const int64_t *)(const void *)(at), moved, (moves_other) ? (other) : -1)
 
+/* A call on a descriptor whose calls are not recorded. `bytes_` may read a vector, which needs `moved`. */
+#define LEFT_OUT(call, symbol, arguments, bytes_) \
+    if ((int)OP_OF_##call != (int)OP_write) { \
+        thread->excluded_calls++; \
+        return ENSIO_REAL(symbol) arguments; \
+    } \
+    ssize_t result; \
+    TIMED_IF_FAILED(thread, 0, result, ENSIO_REAL(symbol) arguments); \
+    const int64_t moved = result < 0 ? -(int64_t)errno : result; \
+    ensio_write_left_out(thread, CALL_##call, fd, (uint64_t)(bytes_), moved, start); \
+    return result
+
 #define TRANSFER(call, symbol, parameters, arguments, bytes_, offset_) \
     ENSIO_WRAPPER(ssize_t, symbol, parameters) \
     { \
-        RECORD_OR_PASS(open_file, fd, ENSIO_REAL(symbol) arguments); \
+        RECORD_OR(open_file, fd, ENSIO_REAL(symbol) arguments, LEFT_OUT(call, symbol, arguments, bytes_)); \
         ssize_t result; \
         TIMED(thread, result, ENSIO_REAL(symbol) arguments); \
         const int64_t moved = result < 0 ? -(int64_t)errno : result, given = (offset_); \

@@ -24,6 +24,13 @@ enum {
 };
 #undef CALL
 
+enum { OP_open, OP_close, OP_read, OP_write, OP_seek, OP_sync, OP_meta };
+enum {
+#define CALL(number, call, op) OP_OF_##call = OP_##op,
+#include <calls/stdio.def>
+};
+#undef CALL
+
 #define ITEMS ensio_items_bytes(size, count)
 #define ITEMS_MOVED (result || !bytes ? (int64_t)(result * size) : -1)
 #define LINE_MOVED (result ? (int64_t)strlen(result) : -1)
@@ -39,13 +46,36 @@ enum {
     RECORD_OR_PASS(open_file, ensio_stream_descriptor(stream), real); \
     (void)open_file
 
+/* The same with statements for a descriptor whose calls are not recorded. */
+#define RECORDED_STREAM_OR(call, stream, real, left_out) \
+    if (ENSIO_UNLIKELY(ensio_unwanted_calls[CALL_##call])) \
+        return real; \
+    RECORD_OR(open_file, ensio_stream_descriptor(stream), real, left_out); \
+    (void)open_file
+
+/* A write to a stream whose calls are not recorded, which may fail. */
+#define LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_) \
+    if ((int)OP_OF_##call != (int)OP_write) { \
+        thread->excluded_calls++; \
+        return ENSIO_REAL(symbol) arguments; \
+    } \
+    before; \
+    type result; \
+    TIMED_IF_FAILED(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
+    const uint64_t bytes = (uint64_t)(bytes_); \
+    const int64_t moved = (moved_); \
+    ensio_write_left_out(thread, CALL_##call, ensio_stream_descriptor(stream), bytes, \
+                         moved < 0 ? -(int64_t)errno : moved, start); \
+    return result
+
 #define TRANSFER(call, symbol, type, parameters, arguments, stream, untouched, before, bytes_, moved_, failed) \
     ENSIO_REAL_DECLARE(type, symbol, parameters) \
     static inline type recorded_##symbol parameters \
     { \
         if (untouched) \
             return ENSIO_REAL(symbol) arguments; \
-        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol) arguments); \
+        RECORDED_STREAM_OR(call, stream, ENSIO_REAL(symbol) arguments, \
+                           LEFT_OUT(call, symbol, type, arguments, stream, before, bytes_, moved_)); \
         before; \
         type result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol) arguments); \
@@ -206,6 +236,12 @@ enum {
     }
 
 /* Without a stream, fflush flushes all streams of the process: the call belongs to no file. */
+#define FLUSH_LEFT_OUT(call, symbol) \
+    int result; \
+    TIMED_IF_FAILED(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
+    ensio_write_left_out(thread, CALL_##call, ensio_stream_descriptor(stream), 0, result ? -(int64_t)errno : 0, \
+                         start); \
+    return result
 #define FLUSH(call, symbol) \
     ENSIO_REAL_DECLARE(int, symbol, (FILE * stream)) \
     static int all_##symbol(void) \
@@ -222,7 +258,7 @@ enum {
     { \
         if (!stream) \
             return all_##symbol(); \
-        RECORDED_STREAM_OR_RETURN(call, stream, ENSIO_REAL(symbol)(stream)); \
+        RECORDED_STREAM_OR(call, stream, ENSIO_REAL(symbol)(stream), FLUSH_LEFT_OUT(call, symbol)); \
         int result; \
         TIMED_CARRYING(thread, ENSIO_CARRIES_READ | ENSIO_CARRIES_WRITE, result, ENSIO_REAL(symbol)(stream)); \
         ensio_store(thread, CALL_##call, file, -1, 0, result ? -(int64_t)errno : 0, start, duration); \

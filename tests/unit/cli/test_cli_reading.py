@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import subprocess
 import sys
@@ -118,6 +119,7 @@ def expected_rows(folder: Path) -> list[dict[str, int | str]]:
         call = events.calls[int(row["call"])]
         row |= {"call": call.name, "layer": call.layer, "op": call.op, "file": events.files[int(row["file"])]}
         row["site"] = events.sites[int(row["site"])]
+        row["error_name"] = errno.errorcode[int(row["error"])] if row["error"] else ""
         rows.append(row)
     return rows
 

@@ -323,9 +323,39 @@ def test_calls_of_another_size_are_told_by_their_size_and_have_no_p(tmp_path):
     assert "posix write: 1,024 calls of 16.0 KiB a run instead of 64 of 256 KiB" in text.splitlines()[:2]
     (row,) = (line for line in text.splitlines() if line.startswith("posix write  "))
     found = result(tmp_path / "large", tmp_path / "small", "--op", "write")
-    assert found["tests"]["p"] > 0.05
-    assert row.rstrip().endswith("different, slower")
+    assert row.rstrip().endswith("different")
     assert "the second run is faster" not in text
+    # Text, JSON, Python and gate say the same: durations of other sizes are not compared.
+    assert (found["verdict"], found["direction"]) == ("different", None)
+    assert (found["tests"], found["moved"]) == ({}, [])
+    assert found["shift"]["median_ratio"] is None
+    assert "durations of other sizes are not compared: choose one size (--size)" in found["reason"]
+    assert "durations of other sizes are not compared" in " ".join(text.split())
+    for filters in ((), ("--op", "write")):
+        both = ensio(tmp_path / "large", tmp_path / "small", *filters, "--fail-on", "slower")
+        assert (both.returncode, "failed:" in both.stderr) == (0, False)
+    assert ensio(tmp_path / "large", tmp_path / "small", "--fail-on", "difference").returncode == 1
+    per_mib = result(tmp_path / "large", tmp_path / "small", "--op", "write", "--per-byte")
+    assert per_mib["shift"]["median_ratio"] > 1
+    comparison = en.compare(en.open(tmp_path / "large"), en.open(tmp_path / "small"))
+    assert (comparison.sizes_differ, comparison.direction, comparison.slowdown) == (True, None, 1.0)
+
+
+def test_as_many_calls_of_another_size_are_different_by_their_size(tmp_path):
+    """Four times the bytes in twice the time: each call takes longer, and none is slower."""
+    for name, size, factor in (("small", 1 << 18, 1), ("large", 1 << 20, 2)):
+        events = made_events(200, seed=2)
+        events["call"], events["duration"] = NUMBER["write"], factor * events["duration"]
+        events["requested"], events["moved"] = size, size
+        spool(tmp_path / name / "0.spool", [events], files={1: "/data/a"}, rank=0)
+    both = tmp_path / "small", tmp_path / "large"
+    done = ensio(*both, "--fail-on", "slower=10%")
+    assert done.returncode == 0
+    assert "posix write: 200 calls of 1.00 MiB a run instead of 200 of 256 KiB" in done.stdout
+    assert "slower" not in done.stdout
+    assert result(*both)["direction"] is None
+    # Of the same size they would be.
+    assert result(*both, "--call", "write")["shift"]["median_ratio"] == pytest.approx(2, rel=0.05)
 
 
 def test_calls_that_only_one_group_makes_are_a_finding(runs, tmp_path):
@@ -427,7 +457,9 @@ def test_runs_in_mode_profile_are_compared_by_their_summaries(tmp_path):
             options = ["--block-size", size, "--seed", 4 * len(size) + number, "-o", paths[-1]]
             simulate = ["simulate", "ior", "--fs", "franklin", "--mode", "profile", "--tasks", 64, *options]
             executed(*simulate).check_returncode()
-    found = result(*sides["32MiB"], "--with", *sides["512MiB"], "--op", "write")
+    both = (*sides["32MiB"], "--with", *sides["512MiB"])
+    assert result(*both, "--op", "write")["reason"].startswith("320 calls of 512 MiB a run instead of 320")
+    found = result(*both, "--call", "write")  # whatever their size
     assert (found["verdict"], found["tests"]["units"]) == ("different", "runs")
     assert [group["calls"] for group in found["groups"]] == [1280, 1280]
     assert found["shift"]["median_ratio"] > 5

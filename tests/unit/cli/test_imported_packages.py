@@ -22,6 +22,7 @@ HEAVY = (
     "pandas",
     "pyarrow",
     "scipy",
+    "scipy.stats",
     "sqlalchemy",
     "tabulate",
 )
@@ -78,6 +79,11 @@ def test_help_imports_no_heavy_package(command: str) -> None:
 )
 def test_a_command_imports_what_its_answer_needs(folder: Path, command: str, packages: list[str]) -> None:
     assert imported_by(command, folder)[:2] == (0, packages)
+
+
+def test_a_comparison_needs_neither_tests_nor_distributions_of_scipy(folder: Path, tmp_path: Path) -> None:
+    synthetic_run(tmp_path / "other", 4, 20, seed=2)
+    assert imported_by("compare", folder, tmp_path / "other")[1] == TESTING
 
 
 def test_json_needs_no_tables(folder: Path) -> None:

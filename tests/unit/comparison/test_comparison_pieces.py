@@ -12,6 +12,7 @@ from ensembles.comparison.dependent_blocks import block_memory, lost_spread, mak
 from ensembles.comparison.hypothesis_tests import (
     dunn_test,
     kolmogorov_smirnov,
+    rank_statistic,
     rank_test,
     smallest_rank_p,
     wasserstein_octaves,
@@ -36,10 +37,22 @@ def test_holm_multiplies_by_what_is_left():
 def test_rank_tests_are_those_of_scipy():
     rng = np.random.default_rng(8)
     a, b, c = rng.normal(0, 1, 6), rng.normal(1, 1, 5), rng.normal(2, 1, 4)
-    assert rank_test([a, b]) == scipy.stats.mannwhitneyu(a, b, alternative="two-sided", method="exact").pvalue
-    assert rank_test([a, b, c]) == scipy.stats.kruskal(a, b, c).pvalue
+    expected = scipy.stats.mannwhitneyu(a, b, alternative="two-sided", method="exact").pvalue
+    assert rank_test([a, b]) == pytest.approx(expected, rel=1e-12)
+    assert rank_test([a, b, c]) == pytest.approx(scipy.stats.kruskal(a, b, c).pvalue, rel=1e-12)
     assert np.isnan(rank_test([a, np.empty(0)]))
     assert rank_test([np.ones(4), np.ones(5)]) == 1.0
+
+
+@pytest.mark.parametrize(("sizes", "decimals"), [((49, 49), 9), ((1, 49), 9), ((50, 7), 9), ((60, 90), 1)])
+def test_rank_tests_of_many_values_are_those_of_scipy(sizes: tuple[int, int], decimals: int) -> None:
+    random = np.random.default_rng(7)
+    a, b, c = (random.normal(place, size=size).round(decimals) for place, size in enumerate((*sizes, 9)))
+    method = "exact" if max(sizes) < 50 else "asymptotic"
+    found = scipy.stats.mannwhitneyu(a, b, alternative="two-sided", method=method)
+    assert rank_statistic([a, b])[1:] == pytest.approx((found.statistic, found.pvalue), rel=1e-12)
+    found = scipy.stats.kruskal(a, b, c)
+    assert rank_statistic([a, b, c])[1:] == pytest.approx((found.statistic, found.pvalue), rel=1e-9)
 
 
 def test_rank_tests_of_few_values_with_ties_are_exact():

@@ -173,7 +173,7 @@ def test_the_task_that_enters_collective_calls_late_is_named(
     assert json.loads(capsys.readouterr().out)["late_entry"] == found.to_json()["late_entry"]
     page = tmp_path / "report.html"
     assert main(["report", run.path, "-o", str(page)]) == 0
-    text = html.unescape(page.read_text())
+    text = html.unescape(page.read_text().replace("\xa0", " "))
     # Also what takes the time, which is the only lead where there is no finding.
     for sentence in (found.left_text, found.most_time_text):
         assert f"<p>{sentence[0].upper()}{sentence[1:]}.</p>" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,7 @@ def test_a_strong_cause_is_the_first_finding_and_its_gain_is_near_the_measured_o
     (cause,) = truth["causes"]
     first = found.findings[0]
     assert (first.id, first.severity) == (name, "critical")
+    assert not re.search(r"\b1 of [\d,]+ tasks make\b", first.title)  # one task makes
     low, high = first.gain_s
     assert 0.4 * low <= cause["alone_s"] <= 2.5 * high
     assert first.share_s is None or first.share_s <= truth["span_s"]

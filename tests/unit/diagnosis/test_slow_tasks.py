@@ -12,6 +12,7 @@ from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of
 from ensembles.diagnosis.rules import straggler_task
 from ensembles.diagnosis.slow_units import LEAST_Z, z_of_largest
+from ensembles.model.units import seconds_text
 from ensembles.workloads.patterns import expand
 from ensembles.workloads.patterns.reading import read_pattern
 from ensembles.workloads.simulation.models import read_model
@@ -59,6 +60,31 @@ def test_a_slow_task_behind_one_target_is_found_by_its_first_calls(tmp_path: Pat
     (found,) = diagnose(slow, [straggler_task.rule]).findings
     assert found.where.ranks == ((9, 9),)
     assert not diagnose(simulated(tmp_path / "healthy", []), [straggler_task.rule]).findings
+
+
+def test_what_is_said_of_a_slow_task_can_be_computed_with_numpy(tmp_path: Path) -> None:
+    """Its time, and that of as many calls by the median of the other tasks' means in phase and function."""
+    run = simulated(tmp_path / "slow", ["straggler-task=0.6"], straggler_task=9, stripe_count=16)
+    (found,) = diagnose(run, [straggler_task.rule]).findings
+    events = run.events
+    mine_ns = others_ns = 0.0
+    for phase in np.unique(events.phase[events.phase > 0]):
+        for call in np.unique(events.call):
+            if events.calls[call].op == "wait":
+                continue
+            here = (events.phase == phase) & (events.call == call)
+            mean_ns = [
+                events.duration[here & (events.rank == rank)].mean() for rank in range(32) if here.any()
+            ]
+            if mean_ns:
+                own_ns = events.duration[here & (events.rank == 9)]
+                mine_ns += own_ns.sum()
+                others_ns += len(own_ns) * np.median(np.delete(mean_ns, 9))
+    assert found.evidence["time_s"] == pytest.approx(1e-9 * mine_ns)
+    assert found.evidence["others_s"] == pytest.approx(1e-9 * others_ns)
+    told = f"task 9 (on node00002) take {seconds_text(1e-9 * mine_ns)}, {mine_ns / others_ns:.2f} times the "
+    assert told in found.title
+    assert f"{seconds_text(1e-9 * others_ns)} of as many calls of others (median of" in found.title
 
 
 def test_the_largest_of_normal_values_is_seldom_far_and_a_shifted_one_is() -> None:

@@ -140,7 +140,7 @@ def test_it_shows_itself(folder: Path, made: SyntheticRun) -> None:
     assert repr(ensemble).startswith(f"Ensemble of pread: 120 calls, {TASKS} tasks")
     shown = en.Ensemble([0.5], name="<b>", notes=["a < b"])._repr_html_()
     assert "&lt;b&gt;" in shown
-    assert "a &lt; b" in shown
+    assert "A &lt; b" in shown
     assert repr(en.Ensemble([])) == "Ensemble: no calls"
     assert "no calls" not in repr(en.Ensemble([0.0]))
 

@@ -147,7 +147,7 @@ def test_a_size_with_more_time_is_named_by_filters_that_choose_it(tmp_path: Path
     # A report shows the size that took the time, not that with the bytes.
     page = Path(run.path) / "report.html"
     viz.write_report(run, page)
-    assert "Taken are 60 writes of 54.0 KiB (posix)" in page.read_text()
+    assert "Taken are 60 writes of 54.0 KiB (posix)" in page.read_text().replace("\xa0", " ")
 
 
 def test_filters_that_choose_one_kind_leave_nothing_out(mixed: en.Run) -> None:

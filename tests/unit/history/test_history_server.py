@@ -14,9 +14,12 @@ from urllib.parse import quote, urlsplit
 import msgspec
 import numpy as np
 import pytest
+from bokeh.models import CustomJSTickFormatter, Legend
 from night import night_record, simulated
 
+from ensembles import viz
 from ensembles.history.store import History
+from ensembles.viz.figures import titles_of
 
 sys.path.append(str(Path(__file__).parents[1] / "viz"))
 
@@ -79,6 +82,19 @@ class Browser:
 @pytest.fixture(scope="module")
 def browse(link: str) -> Browser:
     return Browser(link)
+
+
+def test_pictures_of_an_experiment_have_units_and_say_what_lines_are(place: str) -> None:
+    picture = viz.experiment(place, "nightly")
+    first = picture.children[0]
+    assert first.yaxis.axis_label == "duration"
+    assert isinstance(first.yaxis.formatter, CustomJSTickFormatter)  # each tick has a unit
+    (legend,) = first.select({"type": Legend})
+    assert legend in first.above  # at the side, it would take a third of a narrow page
+    assert any(said.startswith("Red: a change begins with run 26") for said in titles_of(first))
+    points = first.select({"name": "points"})[0].data_source.data
+    assert points["took"][0].endswith(("µs", "ms", " s"))
+    assert points["expected"][0] == "not yet known"
 
 
 def test_only_the_link_opens_the_pages(link: str, browse: Browser) -> None:
@@ -198,8 +214,7 @@ def test_what_cannot_be_served(place: str, tmp_path: Path) -> None:
     reason="playwright or Pillow is not installed: the pages are not tried in a browser",
 )
 def test_a_browser_follows_the_links(link: str) -> None:
-    from browser import FLAGS, chromium
-    from playwright.sync_api import sync_playwright
+    from browser import chromium, new_context
 
     if chromium() is None:
         pytest.skip("no Chromium on PATH: the pages are not tried in a browser")
@@ -210,9 +225,8 @@ def test_a_browser_follows_the_links(link: str) -> None:
         if not url.startswith(("data:", "blob:")) and urlsplit(url).netloc != host:
             problems.append(f"request: {url}")
 
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        page = running.new_page(viewport={"width": 1400, "height": 1000})
+    with new_context(viewport={"width": 1400, "height": 1000}) as context:
+        page = context.new_page()
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: see(request.url))
@@ -243,5 +257,4 @@ def test_a_browser_follows_the_links(link: str) -> None:
         page.goto(f"http://{host}/report?run=32")
         page.wait_for_function("() => window.Bokeh && Bokeh.documents.length > 0")
         assert page.evaluate("() => window.hit === undefined")
-        running.close()
     assert problems == []

@@ -24,12 +24,13 @@ from ensembles.run.nothing_selected import _Extent
 from ensembles.run.selection import Selection
 from ensembles.structure.access.other_calls import IoCalls
 from ensembles.structure.bursts import MovedSpans
-from ensembles.structure.ordinals.detect import Operations, OrdinalSummary
+from ensembles.structure.ordinals.detect import Operations, OrdinalSummary, SizesOfOrdinals
 from ensembles.structure.phases.barriers import Barriers
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.gap_occupancy import GapOccupancy
 from ensembles.structure.phases.gap_rule import TopLevelCalls
 from ensembles.structure.phases.inner_waits import InnerWaits
+from ensembles.structure.phases.late_calls import TimeInCalls
 from ensembles.structure.phases.messages import MessageStarts
 from ensembles.structure.phases.result import Phases
 from ensembles.structure.phases.sampled_ranks import _StartCounts
@@ -45,6 +46,7 @@ from ensembles.summaries.collective_steps import CollectiveSteps
 from ensembles.summaries.collective_time import CollectiveTime
 from ensembles.summaries.duration_cube import DurationCube
 from ensembles.summaries.eventcount import EventCount
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.io_union import IoUnion
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -122,6 +124,7 @@ MADE = {
     DurationCube: partial(DurationCube, RANKS, (0, 600_000_000), np.arange(300)),
     EventCount: EventCount,
     Evidence: partial(Evidence, PHASES, np.array([[0, 0, 0, 0], [4096, 2, 1, 3], [8192, 1, 0, 3]])),
+    FailedCalls: FailedCalls,
     FileUses: partial(FileUses, PHASES),
     InnerWaits: partial(InnerWaits, PHASES),
     IoCalls: IoCalls,
@@ -135,6 +138,7 @@ MADE = {
     OpenTime: OpenTime,
     Operations: Operations,
     OrdinalSummary: partial(OrdinalSummary, "write", Selection(), Selection(), False, None, False),
+    SizesOfOrdinals: partial(SizesOfOrdinals, "write", Selection(), Selection(), False, None, False),
     PhaseCounts: partial(PhaseCounts, CUTS),
     PhaseTable: partial(PhaseTable, PHASES),
     RankTable: partial(RankTable, CALLS),
@@ -152,6 +156,7 @@ MADE = {
     ),
     TaskTimes: partial(TaskTimes, RANKS),
     TopLevelCalls: TopLevelCalls,
+    TimeInCalls: partial(TimeInCalls, PHASES, [(1, 3, 0), (2, 2, 1)]),
     TotalsBy: partial(TotalsBy, "file"),
     _Extent: _Extent,
     _StartCounts: partial(_StartCounts, CUTS),
@@ -161,9 +166,13 @@ MADE = {
 def filled(kind: type[Summary]) -> Summary:
     """A summary of the events, added in two parts."""
     summary, whole = MADE[kind](), events()
+    if kind is FailedCalls:
+        failed = whole.call % 2 == 0
+        more = {"moved": np.where(failed, -1, whole.moved), "error": failed * (2 + whole.rank % 2)}
+        whole = Events(whole.columns | more, CALLS, FILES)
     middle = len(whole) // 2
     chunks = iter([whole]) if kind is StridedReads else iter([whole[:middle], whole[middle:]])
-    if kind is OrdinalSummary:
+    if issubclass(kind, OrdinalSummary):
         from ensembles.passes.memory import Budget
 
         chunks = summary.prepare_chunks(chunks, Budget(1 << 30), "run")

@@ -37,6 +37,7 @@ def made(count: int, seed: int) -> Events:
     columns["duration"] = random.choice([0, 1, 999, 1000, 1001, 10**6, 2 * 10**9, 3 * 10**12], count)
     columns["offset"] = random.choice([-1, 0, 4095, 4096, 1 << 30, (1 << 30) + 1, 2**62], count)
     columns["moved"] = random.integers(-1, 3, count)
+    columns["error"] = np.where(columns["moved"] < 0, random.choice([2, 5, 28], count), 0)
     told = {"phase": random.integers(-1, 6, count), "ordinal": random.integers(1, 12, count)}
     return Events(columns, CALLS, FILES).with_derived(told.get)
 
@@ -65,6 +66,10 @@ RULES = {
     ("offset", 0): lambda e, i: e.offset[i] == 0,
     ("offset", "..1GiB"): lambda e, i: 0 <= e.offset[i] < 1 << 30,
     ("offset", "4KiB..4097,1GiB.."): lambda e, i: e.offset[i] == 4096 or e.offset[i] >= 1 << 30,
+    ("failed", True): lambda e, i: e.moved[i] < 0,
+    ("failed", False): lambda e, i: True,
+    ("error", "ENOSPC,eio"): lambda e, i: e.error[i] in (28, 5),
+    ("error", 28): lambda e, i: e.error[i] == 28,
     ("per_byte", True): lambda e, i: e.moved[i] > 0,
     ("phase", "1,3-4"): lambda e, i: e.phase[i] in (1, 3, 4),
     ("phase", 0): lambda e, i: e.phase[i] == 0,
@@ -127,6 +132,9 @@ def test_sizes_understand_units(text: str, size: int) -> None:
         ({"offset": "far"}, 'offset "far" is not a number of bytes'),
         ({"offset": "2MiB..1MiB"}, 'offset "2MiB..1MiB" is an empty range'),
         ({"offset": "0..0"}, "empty range"),
+        ({"error": "ENOSPACE"}, 'no error "ENOSPACE": did you mean ENOSPC'),
+        ({"error": "disk full"}, "names are like EIO, ENOENT, ENOSPC"),
+        ({"error": "0"}, 'no error "0"'),
     ],
 )
 def test_wrong_filters_are_told_in_one_sentence(filters: dict[str, str], complaint: str) -> None:

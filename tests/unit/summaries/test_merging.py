@@ -15,6 +15,7 @@ from ensembles.summaries import phasecounts
 from ensembles.summaries.alignment import Alignment
 from ensembles.summaries.calltable import CallTable
 from ensembles.summaries.cells import CellSummary
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.summaries.moments import CallMoments
 from ensembles.summaries.phasecounts import PhaseCounts
@@ -28,6 +29,7 @@ EXACT = {
     "raster": lambda: Raster(TASKS, rows=3, cells=16),
     "rate": lambda: RateCurve(cells=16),
     "alignment": lambda: Alignment(1),
+    "failed": FailedCalls,
 }
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import io
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 FLAGS = [
     "--no-sandbox",
@@ -114,20 +117,80 @@ class Report:
         self.page.wait_for_function(_OF_MODEL.format(expression), arg=name, timeout=60_000)
 
 
+class _Shared:
+    """One browser of all tests of this process: to start it and its driver takes as long as a report.
+
+    Playwright's loop counts as running only while a test uses the browser. Other tests run theirs.
+    """
+
+    def __init__(self) -> None:
+        self.playwright = sync_playwright().start()
+        self.browser = self.playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        self.contexts: dict[tuple, BrowserContext] = {}
+        self.loop = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        asyncio._set_running_loop(self.loop)
+        self.browser.close()
+        self.playwright.stop()
+
+    def context(self, width: int, script: str, scheme: Literal["light", "dark"]) -> BrowserContext:
+        """A context without network, whose first page keeps the process of the pages alive."""
+        key = (width, script, scheme)
+        if key not in self.contexts:
+            context = self.browser.new_context(
+                viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme
+            )
+            context.new_page().goto(Path(__file__).with_name("empty.html").as_uri())
+            if script:
+                context.add_init_script(script)
+            self.contexts[key] = context
+        return self.contexts[key]
+
+
+_shared = cache(_Shared)
+
+
+@contextmanager
+def shared_browser() -> Iterator[Browser]:
+    """The browser of this process. What is opened in it is to be closed."""
+    before, shared = asyncio._get_running_loop(), _shared()
+    asyncio._set_running_loop(shared.loop)
+    try:
+        yield shared.browser
+    finally:
+        asyncio._set_running_loop(before)
+
+
+@contextmanager
+def new_context(**options: Any) -> Iterator[BrowserContext]:
+    """A context in the browser of this process."""
+    with shared_browser() as running:
+        context = running.new_context(**options)
+        try:
+            yield context
+        finally:
+            context.close()
+
+
 @contextmanager
 def browser(width: int = 1400, script: str = "", scheme: Literal["light", "dark"] = "light") -> Iterator:
-    """A headless browser without network; gives a function from a path to a `Report`.
+    """A browser without network; gives a function from a path to a `Report`.
 
     The script runs in each page before its own; the scheme is what the reader prefers.
     """
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        context = running.new_context(
-            viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme
-        )
-        if script:
-            context.add_init_script(script)
+    with shared_browser():
+        context = _shared().context(width, script, scheme)
+        pages: list[Page] = []
+
+        def open_page(path: Path) -> Report:
+            pages.append(context.new_page())
+            return Report(pages[-1], path)
+
         try:
-            yield lambda path: Report(context.new_page(), path)
+            yield open_page
         finally:
-            running.close()
+            for page in pages:
+                page.close()

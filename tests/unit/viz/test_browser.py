@@ -39,7 +39,7 @@ def rgb(colour: str) -> tuple[int, int, int]:
     return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def open_report():
     with browser() as open_page:
         yield open_page
@@ -189,7 +189,8 @@ def test_time_axes_of_all_pictures_are_aligned(open_report, four_tasks: Path) ->
 
 def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
-    span = "model.x_range.end - model.x_range.start"
+    start = "model.x_range.start"
+    span = f"model.x_range.end - {start}"
     whole = report.property_of("trace_diagram", span)
     left, top = report.position("trace_diagram", 1.0, 0.5)
     right = report.position("trace_diagram", 2.0, 0.5)[0]
@@ -200,10 +201,21 @@ def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     zoomed = report.property_of("trace_diagram", span)
     assert zoomed == pytest.approx(1.0, rel=0.1)
     assert report.property_of("rate_read", span) == zoomed < whole
+    rows = "[model.y_range.start, model.y_range.end]"
+    some = report.property_of("trace_diagram", rows)
     report.page.keyboard.down("Control")
     report.page.mouse.wheel(0, 300)
     report.page.keyboard.up("Control")
     report.wait_until("trace_diagram", f"{span} > {zoomed}")
+    # Of few ranks, the wheel zooms the time only; beside their axis, it zooms them.
+    assert report.property_of("trace_diagram", rows) == some
+    report.page.mouse.move(
+        *report.position("trace_diagram", report.property_of("trace_diagram", start) - 0.02, 1)
+    )
+    report.page.keyboard.down("Control")
+    report.page.mouse.wheel(0, 300)
+    report.page.keyboard.up("Control")
+    report.wait_until("trace_diagram", f"model.y_range.start !== {some[0]}")
     assert report.problems == []
 
 
@@ -279,6 +291,34 @@ def test_short_calls_can_be_drawn_more_strongly(open_report, tmp_path: Path) -> 
         report.page.get_by_text("enhanced colour scale").press(key)
         report.page.wait_for_timeout(300)
         assert sum(report.pixel("trace_diagram", x_s, 0.2)) < pale - 100
+    assert report.problems == []
+
+
+def test_one_box_says_what_a_call_is(open_report, tmp_path: Path) -> None:
+    # The slowest of a hundred calls is outlined.
+    calls = [("pwrite", 0.1 * i, 0.001 + 0.001 * (i == 50), 4096) for i in range(100)]
+    path = tmp_path / "report.html"
+    write_report(run_of(tmp_path / "run", [calls], lasted_s=11.0), path)
+    report = open_report(path)
+    assert "write: " in report.hover_text("trace_diagram", 5.001, 0.2)
+    report.property_of("trace_diagram", "model.x_range.setv({start: 4.99, end: 5.012}) && 0")
+    report.page.wait_for_timeout(300)
+    # Neither that of the outline, nor that of the image which the mouse was on.
+    text = report.hover_text("trace_diagram", 5.001, 0.2)
+    assert (text.count("duration: 2.00 ms"), text.count("%")) == (1, 0), text
+    report.property_of("trace_diagram", "model.x_range.reset() ?? 0")
+    assert "write: " in report.hover_text("trace_diagram", 3.001, 0.2)
+    assert report.problems == []
+
+
+def test_a_wide_window_has_longer_lines_and_legends_with_more_columns(open_report, four_tasks: Path) -> None:
+    report = open_report(four_tasks)
+    lines = "model.title.text.split('\\n').length"
+    assert report.property_of("rate_write", lines) == 1
+    frame = "Bokeh.index.find_one(model).frame.bbox.height"
+    report.wait_until("rate_write", f"{frame} > 150")
+    report.page.set_viewport_size({"width": 700, "height": 900})
+    report.wait_until("rate_write", f"{lines} == 2")
     assert report.problems == []
 
 

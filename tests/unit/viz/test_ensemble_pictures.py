@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 import ensembles as en
 from ensembles import viz
+from ensembles.model.units import seconds_text
 from ensembles.statistics.extremes.predictive_cdf import PredictiveCdf
 from ensembles.summaries.calltable import CallTable
 from ensembles.viz import write_report
@@ -292,7 +293,9 @@ def test_calls_that_are_no_mode_are_drawn_with_the_reason() -> None:
     assert (data["low"][0], data["high"][0]) == (bump.low_s, bump.high_s)
     (why,) = data["why"]
     assert why == "Cluster" + str(bump)[len("cluster") :] + "."
-    assert why in sentences(fig)
+    # Above the figure in few words: the whole sentence would fill several lines.
+    where = f"from {seconds_text(bump.low_s)} to {seconds_text(bump.high_s)}"
+    assert f"Not a mode: {where}, calls of phase {bump.phase} only. Its box says more." in sentences(fig)
     assert "calls that are not a mode" in labels(fig)
     assert not [each for each in viz.modes(harmonic_ensemble()).renderers if each.name == "rejected"]
 

@@ -19,10 +19,9 @@ LIBRARIES = ("anywidget", "jupyterlab", "playwright", "PIL")
 if lacking := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
     pytest.skip(f"{lacking[0]} is not installed: JupyterLab is not tried", allow_module_level=True)
 
-from browser import FLAGS, chromium  # noqa: E402
+from browser import chromium, new_context  # noqa: E402
 from explorer_page import HOSTILE, TASKS, drag, found  # noqa: E402
 from one_port import forwarded  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -170,12 +169,9 @@ class Lab:
 def opened(lab):
     address, folder, path = lab
     (folder / "story.ipynb").write_text(json.dumps(notebook()), encoding="utf-8")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        page = running.new_page(viewport={"width": 1500, "height": 1600})
-        shown = Lab(page, address, path)
+    with new_context(viewport={"width": 1500, "height": 1600}) as context:
+        shown = Lab(context.new_page(), address, path)
         yield shown, folder
-        running.close()
         assert shown.problems == []
 
 

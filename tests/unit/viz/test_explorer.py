@@ -19,11 +19,13 @@ import ensembles
 from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
+from ensembles.model.units import seconds_text
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.sentences import ensemble_of
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.summed import RankSums, table_of
 from ensembles.viz.explorer.view import View
+from ensembles.viz.style import COLOURS, darker
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
@@ -109,14 +111,14 @@ def test_a_range_of_seconds_per_mib_marks_calls_by_their_rate(shown: Shown) -> N
     reads = explorer._panels[0].durations._all["read"].data
     assert reads["left"][0] <= 1.0 <= reads["right"][0]  # 512 KiB in 0.5 s
     histogram._trigger_event(SelectionGeometry(histogram, geometry(0.4, 1.25, 1, 10), final=True))
-    assert explorer.view.rates == (838860, 2621440)
+    assert explorer.view.rates == (838900, 2621000)
     slowest = document.select_one({"name": "slowest"}).source.data
     assert slowest["call"] == ["pwrite", "pread"]
     command, python = (document.select_one({"name": "texts"}).data[name][0] for name in ("command", "python"))
-    assert command.endswith("--per-byte --rate 838860..2621440")
-    assert python.endswith(".select(per_byte=True, rate='838860..2621440')")
+    assert command.endswith("--per-byte --rate 838900..2621000 --format csv")
+    assert python.endswith(".select(per_byte=True, rate='838900..2621000')")
     box = explorer._panels[0].durations._box
-    assert (box.visible, box.left, round(box.right, 5)) == (True, 0.4, 1.25)
+    assert (box.visible, round(box.left, 3), round(box.right, 3)) == (True, 0.4, 1.25)
     panel = explorer._panels[0]
     assert ensemble_of(panel.shown, panel.of_marked, explorer.view).per == "MiB"
     marked = explorer._panels[0].durations._marked
@@ -237,12 +239,19 @@ def test_modes_of_marked_calls_are_those_of_the_ensemble(tmp_path: Path) -> None
     rng = np.random.default_rng(0)
     durations = rng.lognormal(-6, 0.2, 400)
     run = run_of(tmp_path / "modes", [[("pwrite", 0.02 * i, float(d), 10) for i, d in enumerate(durations)]])
-    document, _ = explore(Shown(run), "marked-time=0..4.0")
+    document, explorer = explore(Shown(run), "marked-time=0..4.0")
     button = document.select_one({"name": "modes"})
     button._trigger_event(ButtonClick(button))
     expected = ensembles.open(run.path).select(time="0..4.0").ensemble().modes()
     text = document.select_one({"name": "of_modes"}).text
     assert str(expected) in html.unescape(text)
+    explorer.look(View(filters={"per_byte": "yes"}))
+    button._trigger_event(ButtonClick(button))
+    text = html.unescape(document.select_one({"name": "of_modes"}).text)
+    assert "The calls all moved 10 B." in text
+    (mode,) = ensembles.open(run.path).select(per_byte=True).ensemble("MiB").modes().modes
+    assert f"{seconds_text(mode.t_s)}/MiB (" in text
+    assert "Durations of whole calls:" in document.select_one({"name": "found"}).text
 
 
 def choose(document: Document, table: str, row: int) -> None:
@@ -349,6 +358,12 @@ def test_a_window_with_few_calls_has_single_calls(tmp_path: Path) -> None:
     place = middle[0]
     assert (drawn["right"][place], drawn["size"][place]) == (0.1105, "1.08 KiB (1,110 B)")
     assert (drawn["call"][place], drawn["file"][place]) == ("pwrite", "/scratch/data.out")
+    # Calls that are wide enough have borders, which separate those that follow each other without a gap.
+    assert set(drawn["colour"]) == {COLOURS["write"]}
+    assert set(drawn["edge"]) == {darker(COLOURS["write"])}
+    zoom(document, (0.2, 0.6), (0.6, 1.4))
+    assert set(calls_drawn(document)["edge"]) == {COLOURS["write"]}  # half a millisecond is less than a pixel
+    zoom(document, (0.1, 0.12), (0.6, 1.4))
     assert not any(
         each.visible
         for each in document.select_one({"name": "explorer_trace"}).renderers

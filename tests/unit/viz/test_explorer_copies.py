@@ -19,9 +19,8 @@ from ensembles.cli.main import main
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
-from browser import FLAGS, chromium
+from browser import chromium, new_context
 from explorer_page import WINDOW, choose, drag, found, serving, wait_for_pictures
-from playwright.sync_api import sync_playwright
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,12 +95,9 @@ def link(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def context():
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        context = running.new_context(viewport=WINDOW)
+    with new_context(viewport=WINDOW) as context:
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         yield context
-        running.close()
 
 
 def opened(context, link: str):
@@ -162,6 +158,7 @@ def test_what_is_copied_selects_the_calls_of_the_page_and_the_link_restores_them
     command = copied(page, "Copy as command")
     assert command.startswith("ensio events ")
     words = shlex.split(command)
+    assert len(printed(lambda: main(words[1:])).splitlines()) == 1 + count  # CSV, which has all calls
     listed = printed(lambda: main([*words[1:], "--format", "jsonl"])).splitlines()
     assert len(listed) == count
 

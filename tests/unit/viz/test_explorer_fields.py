@@ -45,6 +45,11 @@ def test_fields_show_what_a_rectangle_marks_and_change_it(opened) -> None:
     box = {"type": "rect", "x0": 0.2, "x1": 0.6, "y0": 1.4, "y1": -0.4}
     trace._trigger_event(SelectionGeometry(trace, box, final=True))
     assert shown(document) == {"marked-time": "0.2..0.6", "marked-ranks": "0-1"}
+    # A drag tells no more digits than its pixels: what is marked is what the fields and the command have.
+    box |= {"x0": 0.2000123456, "x1": 0.6000012345}
+    trace._trigger_event(SelectionGeometry(trace, box, final=True))
+    assert shown(document) == {"marked-time": "0.2..0.6", "marked-ranks": "0-1"}
+    assert explorer.view.command("run").endswith("--rank 0-1 --time 0.2..0.6 --format csv")
     type_in(document, "marked-ranks", "0")
     assert explorer.view == View(time_s=(0.2, 0.6), ranks=(0, 0))
     assert "1 call is marked" in document.select_one({"name": "found"}).text
@@ -79,10 +84,21 @@ def test_a_range_is_written_as_in_the_link_or_a_command(opened, name: str, text:
 
 
 def test_a_window_that_was_typed_is_in_view(opened) -> None:
-    document, _ = opened
+    document, explorer = opened
     type_in(document, "shown-time", "0.2..0.3")
     trace = document.select_one({"name": "explorer_trace"})
     assert (trace.x_range.start, trace.x_range.end) == (0.2, 0.3)
+    # A zoom has the digits of the axis, and its field those that can be seen.
+    explorer.look(View(zoom_s=(0.629569141, 0.881000799)))
+    assert shown(document) == {"shown-time": "0.6296..0.881"}
+    assert explorer.view.zoom_s == (0.629569141, 0.881000799)
+    button = document.select_one({"name": "mark_view"})
+    button._trigger_event(ButtonClick(button))
+    assert explorer.view.time_s == (0.6296, 0.881)
+    histogram = document.select_one({"name": "explorer_histogram"})
+    box = {"type": "rect", "x0": 0.018900001, "x1": 0.2031234, "y0": 1, "y1": 9}
+    histogram._trigger_event(SelectionGeometry(histogram, box, final=True))
+    assert explorer.view.durations_s == (0.0189, 0.2031)
 
 
 @pytest.mark.parametrize(

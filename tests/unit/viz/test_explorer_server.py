@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import importlib.util
 import io
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from ensembles.viz.theme import DARK
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: the explorer is not tried", allow_module_level=True)
 
-from browser import FLAGS, chromium
+from browser import chromium, new_context
 from drawn_texts import WATCH, drawn_figures
 from explorer_page import (
     AT,
@@ -43,7 +44,6 @@ from explorer_page import (
     wait_for_pictures,
 )
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 pytestmark = [
     pytest.mark.slow,
@@ -61,20 +61,20 @@ def link(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def context():
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield running.new_context(viewport=WINDOW)
-        running.close()
+    with new_context(viewport=WINDOW) as context:
+        yield context
 
 
 @pytest.fixture
 def opened(context, link):
     """A function from a further query to a page; problems of all pages are checked at the end."""
     problems: list[str] = []
+    pages = []
     host = urlsplit(link).netloc
 
     def open_page(query: str = ""):
         page = context.new_page()
+        pages.append(page)
         page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: _check_host(request.url, host, problems))
@@ -83,6 +83,8 @@ def opened(context, link):
         return page
 
     yield open_page
+    for page in pages:
+        page.close()  # else it goes on drawing
     assert not problems
 
 
@@ -391,7 +393,11 @@ def test_a_phase_marks_its_calls(opened) -> None:
 
 
 def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
-    runs = [run_of(tmp_path / name, TASKS).path for name in ("one", "other")]
+    tasks = [
+        [("pwrite", 0.25, 0.5, 1 << 20, 0), ("pwrite", 0.8, 0.02, 1 << 20, 1 << 20)],
+        [("pread", 0.5, 0.5, 1 << 19, 0)],
+    ]
+    runs = [run_of(tmp_path / name, tasks).path for name in ("one", "other")]
     with serving(runs) as link:
         page = context.new_page()
         page.goto(link)
@@ -404,7 +410,26 @@ def test_two_runs_zoom_together(context, tmp_path: Path) -> None:
             "() => Bokeh.documents[0].get_model_by_name('explorer_trace').x_range.id == "
             "Bokeh.documents[0].get_model_by_name('explorer_trace_beside').x_range.id"
         )
+        # Pictures name their run, and the page goes to the answer to a question, which is below all of them.
+        titles = page.evaluate(_TITLES)
+        for name in ("one", "other"):
+            named = [title for title in titles if re.search(rf"(of|run) …\S*/{name}: ", title)]
+            assert len(named) == 2, titles
+        page.evaluate("window.scrollTo(0, 0)")
+        button = page.get_by_role("button", name="Compare both runs")
+        button.dispatch_event("click")
+        page.wait_for_function(_IN_VIEW, arg="of_modes", timeout=60_000)
         page.close()
+
+
+_TITLES = """() => [...Bokeh.index.query((view) => /^explorer_(trace|offsets)/.test(view.model.name ?? ''))]
+    .filter((view) => view.model.title).map((view) => view.model.title.text.split(/\\s+/).join(' '))"""
+
+_IN_VIEW = """(name) => {
+    const model = Bokeh.documents[0].get_model_by_name(name);
+    const box = Bokeh.index.find_one(model).el.getBoundingClientRect();
+    return model.text && box.top >= 0 && box.top < window.innerHeight;
+}"""
 
 
 def test_a_page_shows_the_run_before_its_program_has_come(context, link: str) -> None:
@@ -458,6 +483,12 @@ _DURATIONS = """() => {
 }"""
 
 
+_RENAME = """() => {
+    const trace = Bokeh.documents[0].get_model_by_name('explorer_trace');
+    trace.html_attributes = {...trace.html_attributes, 'aria-label': 'Another title'};
+}"""
+
+
 _FOCUSED_TABLE = """() => {
     const [view] = Bokeh.index.query((each) => each.grid?.setActiveCell && each.el.shadowRoot.activeElement);
     return view?.model.name ?? '';
@@ -481,7 +512,9 @@ def test_a_reader_without_a_mouse_zooms_moves_and_marks(opened) -> None:
     page.keyboard.press("-")  # the whole run is in view already
     assert page.evaluate(_TIMES) == whole
     page.keyboard.press("+")
-    page.evaluate("() => document.activeElement.blur()")  # as when a picture is laid out anew
+    page.evaluate(_RENAME)  # as when single calls come: the title, which is an attribute, is another one
+    page.wait_for_function(f"() => ({_FOCUSED})()[0] === 'Another title'")
+    page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     middle, width = sum(whole) / 2, whole[1] - whole[0]
     assert page.evaluate(_TIMES) == pytest.approx([middle - 0.15 * width, middle + 0.35 * width])

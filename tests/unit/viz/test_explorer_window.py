@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
@@ -21,11 +22,10 @@ import ensembles
 from ensembles.cli.main import main
 from ensembles.model.units import seconds_text, share_text
 from ensembles.viz.explorer.large import LargeRun
-from ensembles.viz.explorer.layout import end_of
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.tables import FINDINGS, Table
-from ensembles.viz.explorer.view import View
+from ensembles.viz.explorer.view import Chosen, View, end_of
 
 MIB = 1 << 20
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -183,13 +183,69 @@ def test_offsets_are_those_of_a_file_in_which_marked_calls_are(tmp_path: Path) -
     assert title() == "Offsets in /b: no marked call moves bytes here"
     explorer.look(View())
     assert title() == "Offsets in /a: drag to mark calls"
+    # A reader chooses the file, or a call of it.
+    choice = explorer._panels[0].file_choice
+    assert [each[0] for each in choice.options] == ["", "/a", "/b"]
+    choice.value = "/b"
+    assert title() == "Offsets in /b: drag to mark calls"
+    assert View.from_query(dict(parse_qsl(explorer.view.query()))) == View(file="/b")
+    assert choice in explorer._pictures.children
+    explorer._slowest.source.selected.indices = [0]
+    assert explorer.view.chosen == Chosen(0, 0.0, 0.1, "/a")
+    assert (title(), choice.value) == ("Offsets in /a: drag to mark calls", "")
+    outline = {name: column[0] for name, column in explorer._panels[0].diagram._chosen.data.items()}
+    assert (outline["left"], outline["right"]) == (0.0, 0.1)
+    assert outline["bottom"] == pytest.approx(-0.43)
+    assert outline["top"] == pytest.approx(0.43)
+    explorer._slowest.source.selected.indices = [1]
+    assert title() == "Offsets in /b: drag to mark calls"
+    found = explorer.layout.select_one({"name": "found"})
+    assert "Chosen and outlined: the call of rank 0 at 0.2 s, which takes 100 ms, on /b." in found.text
+    assert View.from_query(dict(parse_qsl(explorer.view.query()))) == explorer.view
+    explorer.look(View())
+    assert explorer._slowest.source.selected.indices == []
+    assert len(explorer._panels[0].diagram._chosen.data["left"]) == 0
+
+
+def test_the_times_of_a_run_that_goes_on_get_another_unit(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.0, 0.1, MIB, 0), ("pwrite", 0.3, 0.1, MIB, MIB)]
+    followed = Shown(run_of(tmp_path / "so far", [calls]))
+    _, explorer = explore(followed)
+    labels = {fig.xaxis[0].axis_label for fig in explorer._panels[0].figures[:-1]}
+    assert labels == {"time since the start of the run (ms)"}
+    now = Shown(run_of(tmp_path / "now", [[*calls, ("pwrite", 30.0, 0.1, MIB, 2 * MIB)]], lasted_s=31.0))
+    followed.run, followed.events, followed.version = now.run, now.events, 1
+    followed._filtered.cache_clear()
+    figures = explorer._panels[0].figures
+    explorer.renew()
+    assert explorer._panels[0].figures == figures  # they may be in use
+    labels = {fig.xaxis[0].axis_label for fig in figures[:-1]}
+    assert labels == {"time since the start of the run (s)"}
+    # The page may report the window of before, which was all of the run then.
+    _zoom = {"x": [-0.004, 0.404], "y": [0.5, -0.5]}
+    diagram = explorer._panels[0].diagram
+    assert diagram.window_of(_zoom)[0] is None
+    assert diagram.window_of(_zoom | {"x": [0.0, 0.404]})[0] == (0.0, 0.404)
+
+
+def test_calls_of_several_threads_name_theirs(tmp_path: Path) -> None:
+    calls = [("pwrite", 0.1 * each, 0.05, 1024) for each in range(4)]
+    document, explorer = explore(Shown(run_of(tmp_path / "threads", [calls], threads=2)))
+    assert [each.field for each in document.select_one({"name": "slowest"}).columns][:2] == ["rank", "thread"]
+    explorer.look(View(zoom_s=(0.0, 0.05)))  # one call, of one thread
+    drawn = explorer._panels[0].diagram._calls.data["task"]
+    assert drawn == ["rank 0, thread 0"]
+    slowest = document.select_one({"name": "slowest"}).source.data
+    assert np.asarray(slowest["thread"]).tolist() == [0, 1, 0, 1]
+    document, _ = explore(Shown(run_of(tmp_path / "one", [calls])))
+    assert "thread" not in [each.field for each in document.select_one({"name": "slowest"}).columns]
 
 
 def test_a_row_is_chosen_only_while_it_is_the_same(shown: Shown) -> None:
     document, explorer = explore(shown)
     slowest = document.select_one({"name": "slowest"}).source
     slowest.selected.indices = [0]
-    explorer.look(View())
+    explorer.look(replace(explorer.view, zoom_s=None, zoom_ranks=None))
     assert slowest.selected.indices == [0]
     explorer.look(View(ranks=(1, 1)))
     assert slowest.selected.indices == []
@@ -265,7 +321,8 @@ def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, 
     button = document.select_one({"name": "modes"})
     button._trigger_event(ButtonClick(button))
     words = shlex.split(explorer.view.command(waiting.run.path))
-    assert main(["modes", *words[2:], "--json"]) == 0
+    assert words[-2:] == ["--format", "csv"]
+    assert main(["modes", *words[2:-2], "--json"]) == 0
     modes = json.loads(capsys.readouterr().out)
     waits = sum(calls[number].waits_for_tasks for number in of_marked.column("call").tolist())
     assert modes["n"] <= of_marked.count - waits
@@ -273,7 +330,7 @@ def test_modes_are_those_of_the_command_with_the_copied_filters(waiting: Shown, 
     assert f"{modes['n']:,} calls" in text
     for each in modes["modes"]:
         assert seconds_text(each["t_s"]) in text
-    assert main(["tail", *words[2:], "--json"]) == 0  # of as many calls as tasks make them
+    assert main(["tail", *words[2:-2], "--json"]) == 0  # of as many calls as tasks make them
     tail = json.loads(capsys.readouterr().out)
     assert f"The slowest of {tail['tasks']} calls" in text
     if tail["refused"]:
@@ -302,7 +359,7 @@ def test_filters_by_region_and_call_site_are_those_of_the_command(
     document, explorer = explore(shown, urlencode(given))
     assert explorer._panels[0].of_marked.count == len(chosen)
     ((option, text),) = given.items()
-    assert explorer.view.command("run") == f"ensio events run --{option} {shlex.quote(text)}"
+    assert explorer.view.command("run") == (f"ensio events run --{option} {shlex.quote(text)} --format csv")
     assert f"{option}={text!r}" in explorer.view.python("run")
     assert document.select_one({"name": f"filter_{option}"}).value == text
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from bokeh.models import Legend, LinearAxis, LogAxis
@@ -10,13 +12,16 @@ from bokeh.plotting import figure
 import ensembles as en
 from ensembles import viz
 from ensembles.model.events import Call, Events
+from ensembles.viz.figures import titles_of
 from ensembles.viz.size_classes import ensembles_by_size
+from ensembles.viz.style import COLOURS
 
 MIB = 1 << 20
 LAYERS = [
     Call("MPI_File_write_at", "mpiio", "write"),
     Call("pwrite", "posix", "write"),
     Call("read", "posix", "read"),
+    Call("MPI_Barrier", "mpisync", "wait"),
 ]
 
 
@@ -65,6 +70,27 @@ def test_each_layer_has_a_curve_with_its_bytes(layered: Events) -> None:
     assert np.array(data["mpiio_write"])[inside].all()
     looks = {(each.glyph.line_color, str(each.glyph.line_dash)) for each in fig.renderers if each.name}
     assert len(looks) == 3
+
+
+def test_a_diagram_says_what_one_would_overlook(layered: Events) -> None:
+    def titles(layout) -> list[str]:
+        return titles_of(layout.select_one({"name": "trace_diagram"}))
+
+    words = "Trace diagram of 1 task, outermost calls; blank: no selected call"
+    assert titles(viz.trace_diagram(layered)) == [words]
+    both = viz.trace_diagram(layered, layers=["hdf5", "posix"])
+    # A layer without calls is a line, not an empty frame.
+    empty, full = (both.select_one({"name": f"trace_diagram_{name}"}) for name in ("hdf5", "posix"))
+    assert empty.height < 100 < full.height
+    # The I/O takes 2 % of the time, in which the task waits.
+    late = events_of([(3, 0, 0, 9800, 0), (2, 0, 9800, 199, MIB)])
+    first, second = titles(viz.trace_diagram(late))
+    assert first == "Trace diagram of 1 task; blank: no selected call"
+    assert re.fullmatch(r"All I/O is from 9\.80 s to 10\.0 s, 2 % of the time: drag over it to .*", second)
+    bars = viz.layers(late)
+    by_layer = bars.renderers[0].data_source.data
+    assert by_layer["colour"][by_layer["layer"].index("mpisync")] == COLOURS["wait"]
+    assert "mpisync (waiting in MPI): 1 call, 9.80 s exclusive" in by_layer["label"]
 
 
 def test_rates_of_layers_have_axes_of_their_own_too(layered: Events) -> None:

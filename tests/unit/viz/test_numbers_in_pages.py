@@ -10,8 +10,7 @@ import pytest
 if importlib.util.find_spec("playwright") is None:
     pytest.skip("playwright is not installed: no browser is tried", allow_module_level=True)
 
-from browser import FLAGS, chromium
-from playwright.sync_api import sync_playwright
+from browser import chromium, new_context
 
 from ensembles.model.units import bytes_text, seconds_text
 from ensembles.viz.style import NUMBERS_JS
@@ -46,10 +45,8 @@ def test_times_and_sizes_are_written_as_in_python() -> None:
         const moments = [1.74e-3, 1.799e-3, 107.1204, 0, 5e-8, 1234.5];
         return [times.map(time_text), sizes.map(bytes_text), moments.map(moment_text)];
     }})()"""
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        times, sizes, moments = running.new_page().evaluate(program)
-        running.close()
+    with new_context() as context:
+        times, sizes, moments = context.new_page().evaluate(program)
     assert times == [seconds_text(each) for each in TIMES_S]
     assert sizes == [bytes_text(each) for each in SIZES]
     assert moments == ["1.740 ms", "1.799 ms", "107.120 s", "0 ns", "50 ns", "1,234.500 s"]

@@ -10,6 +10,7 @@ from bokeh.models import HoverTool, Legend, Title
 from bokeh.plotting import figure
 from made_runs import run_of
 
+import ensembles as en
 from ensembles import open as open_run
 from ensembles import viz
 from ensembles.model.c_layout import EVENT
@@ -98,6 +99,25 @@ def test_area_under_the_drawn_rate_is_the_bytes_moved(run) -> None:
         unit = byte_unit(1024.0)[0] if "KiB/s" in fig.yaxis.axis_label else byte_unit(1 << 20)[0]
         area[item.label.value.split(":")[0]] = float((np.diff(start) * value[:-1]).sum() * unit)
     assert area == {"write": pytest.approx(1 << 20), "read": pytest.approx(1 << 19)}
+
+
+def test_rates_of_short_calls_have_no_ripples_and_say_when_they_are_above_the_curve(tmp_path: Path) -> None:
+    one = viz.rate(run_of(tmp_path / "one", [[("pwrite", 0.001, 3e-6, 7)]]))
+    columns = one.renderers[0].data_source.data
+    edges_s, rates = np.asarray(columns["left"], float), np.asarray(columns["write"], float)
+    assert np.diff(edges_s).min() >= 127e-9
+    inside = rates[:-1][1:-1]  # the first and the last cell are cut
+    assert inside.max() < 1.1 * inside.min()
+    short = [("pwrite", 0.01 * i, 1e-6, 1000) for i in range(100)]
+    (legend,) = viz.rate(run_of(tmp_path / "short", [short])).select({"type": Legend})
+    (label,) = (item.label.value for item in legend.items)
+    assert label == "write: 97.7 KiB, 954 MiB/s while data moved (in 100 µs of short calls)"
+
+
+def test_logarithmic_axes_of_decades_have_small_ticks() -> None:
+    wide, narrow = (en.Ensemble(np.geomspace(1e-6, end, 50)) for end in (1e-2, 2e-5))
+    assert viz.cdf(wide).xaxis[0].minor_tick_line_color is not None
+    assert viz.cdf(narrow).xaxis[0].minor_tick_line_color is None
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])

@@ -50,7 +50,12 @@ def text_of(page: str) -> str:
 
 def test_report_tells_what_ran_and_what_it_moved(run_path: Path, tmp_path: Path) -> None:
     assert main(["report", str(run_path), "-o", str(tmp_path / "a.html")]) == 0
-    text = text_of((tmp_path / "a.html").read_text(encoding="utf-8"))
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    # No line ends between a number and its unit, and a command is as it was typed.
+    assert '<div class="value">1.00\xa0MiB</div>' in page
+    texts = re.sub(r"<(script|style|code).*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
+    assert not re.search(r"\d (?:(?:MiB|KiB|ms|s)\b|%)", texts)
+    text = text_of(page)
     assert "I/O of app" in text
     assert "2 tasks" in text
     assert "app --input deck.in" in text
@@ -72,7 +77,8 @@ def test_report_shows_the_steps_of_collective_calls_that_phases_finds(
     assert main(["phases", run, "--json"]) == 0
     (step,) = json.loads(capsys.readouterr().out)["collective_steps"]["rows"]
     assert step["call"] == "MPI_File_write_all"
-    _, _, table = page.read_text(encoding="utf-8").partition("<h2>Steps of collective calls</h2>")
+    text = page.read_text(encoding="utf-8").replace("\xa0", " ")
+    _, _, table = text.partition("<h2>Steps of collective calls</h2>")
     table, _, _ = table.partition("</section>")
     headers = re.findall(r"<th>([^<]*)</th>", table)
     assert headers[4:] == ["communication", "storage", "entry", "others"]
@@ -260,7 +266,7 @@ def test_ensembles_of_the_report_are_those_of_the_commands(tmp_path: Path) -> No
     ]
     run = run_of(tmp_path / "run", tasks)
     write_report(run, tmp_path / "a.html")
-    page = (tmp_path / "a.html").read_text()
+    page = (tmp_path / "a.html").read_text().replace("\xa0", " ")
     ensemble = run.ensemble(op="write")
     assert ensemble.n == 80
     assert f"in {ensemble.n} calls" in page
@@ -279,9 +285,8 @@ def test_the_title_of_phases_names_the_task_that_most_idle_time_is_for(
     rows = json.loads(capsys.readouterr().out)["phases"]
     worst = max((row for row in rows if row["calls"]), key=lambda row: row["lost_s"])
     write_report(run, tmp_path / "a.html")
-    title = re.search(
-        r'<section id="phases"><details><summary><h2>(.*?)</h2>', (tmp_path / "a.html").read_text()
-    )[1]
+    page = (tmp_path / "a.html").read_text().replace("\xa0", " ")
+    title = re.search(r'<section id="phases"><details><summary><h2>(.*?)</h2>', page)[1]
     assert f", {seconds_text(worst['lost_s'])} of all tasks: rank {worst['slowest_task']} came last" in title
 
 
@@ -293,7 +298,7 @@ def test_folded_parts_hold_phases_call_indices_and_ranks(tmp_path: Path) -> None
     ]
     run = run_of(tmp_path / "run", tasks, lasted_s=8.0)
     write_report(run, tmp_path / "a.html")
-    page = (tmp_path / "a.html").read_text()
+    page = (tmp_path / "a.html").read_text().replace("\xa0", " ")
     parts = dict(re.findall(r'<section id="(\w+)"><details><summary><h2>(.*?)</h2>', page))
     assert set(parts) == {"phases", "ordinals", "transfers", "ranks"}
     assert parts["ordinals"].startswith("Call index: 6 reads of a task on a file")
@@ -354,7 +359,10 @@ def test_filters_select_the_calls_of_a_report(
     text = text_of(page.read_text(encoding="utf-8"))
     assert "Only a part of the calls: --op write --rank 0-63 . Findings, modes" in text
     assert "written 1.00 MiB" in text
+    assert "read 0 B" not in text
     assert "calls 1 of 2 tasks on 1 file" in text
+    # Rank 1 wrote nothing: the diagram has no empty row, and blank is not "no recorded call".
+    assert "Trace diagram of rank 0; blank: no selected call" in page.read_text(encoding="utf-8")
     assert "pread" not in text
     for absent in ("Findings 1", "No finding", "Phases:", "Ranks:"):
         assert absent not in text

@@ -21,8 +21,8 @@ if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("P
         "playwright or Pillow is not installed: the report is not tried in a browser", allow_module_level=True
     )
 
-from browser import FLAGS, chromium
-from playwright.sync_api import Page, sync_playwright
+from browser import chromium, new_context
+from playwright.sync_api import Page
 
 needs_browser = [
     pytest.mark.slow,
@@ -47,7 +47,20 @@ REMEMBER_WHAT_IS_PRINTED = """(() => {
         }
         return painted ? dark / painted : 1;
     };
+    window.columnsOfProgress = () => {
+        const named = Bokeh.documents.map((one) => one.get_model_by_name("progress"));
+        return named.find((fig) => fig).above.find((part) => part.type === "Legend").ncols;
+    };
+    const isBroken = (cell) => {
+        const text = new Range();
+        text.selectNodeContents(cell);
+        return new Set([...text.getClientRects()].map((each) => Math.round(each.top))).size > 1;
+    };
     window.addEventListener("afterprint", () => {
+        window.printedColumns = columnsOfProgress();
+        window.broken = [...document.querySelectorAll("td")].filter(
+            (cell) => /^-?[\\d.,]+(\u00a0\\S+)?$/.test(cell.textContent.trim()) && isBroken(cell))
+            .map((cell) => cell.textContent);
         window.printed = [...document.querySelectorAll("[role=figure]:not(.undrawn)")].map((place) => {
             const shown = elements(place).filter((each) => each.matches("canvas") && each.clientWidth);
             return [place.id, shown[0].clientWidth, shown[0].width, darkness(shown[0])];
@@ -79,9 +92,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def page(path: Path) -> Iterator[Page]:
     """The report in a browser that is never idle; its problems are in the attribute ``problems``."""
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        opened = running.new_context(viewport={"width": 1400, "height": 700}, offline=True).new_page()
+    with new_context(viewport={"width": 1400, "height": 700}, offline=True) as context:
+        opened = context.new_page()
         opened.problems = []
         opened.on("pageerror", lambda error: opened.problems.append(str(error)))
         opened.on("console", lambda said: opened.problems.append(said.text) if said.type == "error" else None)
@@ -92,7 +104,6 @@ def page(path: Path) -> Iterator[Page]:
         opened.goto(path.as_uri())
         opened.wait_for_function("() => !document.getElementById('picture-trace').matches('.undrawn')")
         yield opened
-        running.close()
 
 
 class TestInTheBrowser:
@@ -127,6 +138,10 @@ class TestInTheBrowser:
             assert 600 < width <= 690, place
             assert 2.5 * width < pixels, place
             assert dark < 0.2, place
+        # Numbers and their units are whole, and a legend that has one row in a wide window has more on paper.
+        assert page.evaluate("window.broken") == []
+        assert page.evaluate("window.printedColumns") == 4
+        page.wait_for_function("() => columnsOfProgress() === 8")
         page.wait_for_function("() => !document.documentElement.classList.contains('printing')")
         assert page.evaluate(OPEN) == unfolded
         assert page.evaluate("document.getElementById('picture-trace').clientWidth") > 1200

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bokeh.document import Document
-from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Title
+from bokeh.models import ColorBar, Legend, LogColorMapper, Quad, Step, Title
 from bokeh.plotting import figure
 from colour_vision import lab
 from made_runs import run_of
@@ -22,6 +22,7 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
+from ensembles.viz.style import COLOURS
 from ensembles.viz.theme import DARK
 from ensembles.workloads.synthetic import synthetic_run
 
@@ -101,6 +102,10 @@ def test_many_ranks_share_bars(tmp_path: Path) -> None:
     glyphs = [each.glyph for fig in picture.children for each in fig.renderers]
     assert all(each.line_color == each.fill_color for each in glyphs if isinstance(each, Quad))
     assert "mean of 3 ranks" in sentences(picture)
+    # One line has the largest ranks of all bars, and the mark of the first one is not cut by the frame.
+    (line,) = (each for each in find(picture, "rank_time").renderers if isinstance(each.glyph, Step))
+    assert len(line.data_source.data["most"]) == 501
+    assert picture.children[0].x_range.start < -10
 
 
 def test_bars_of_files_are_those_of_the_table(run) -> None:
@@ -146,7 +151,7 @@ def test_gantt_has_the_phases_of_the_table(synthetic) -> None:
         start, busy_end, end = bars[number]
         assert (start, end) == (row.start_s, row.end_s)
         assert end - busy_end == pytest.approx(row.lost_s / row.tasks)
-    assert labels(fig) == ["writes", "reads", "no data", "mean wait for the slowest task"]
+    assert labels(fig) == ["writes", "reads", "no data moved", "mean wait for the slowest task"]
     assert fig.title.text == f"{len(totals)} phases"
     again = viz.phases(totals)
     np.testing.assert_array_equal(data(again.renderers[0])["start"], rows[0]["start"])
@@ -205,6 +210,7 @@ def test_metadata_calls_are_counted_where_they_begin(run) -> None:
     cells = data(find(fig, "cells"))
     assert cells["open"].sum() == cells["close"].sum() == 2
     assert cells["close"][(cells["left"] <= 2.0) & (cells["right"] > 2.0)].tolist() == [2]
+    assert find(fig, "open").glyph.fill_color == COLOURS["metadata"]  # as in all pictures
     drawn = data(find(fig, "open"))
     assert (drawn["top"] * (drawn["right"] - drawn["left"])).sum() == pytest.approx(2)
 

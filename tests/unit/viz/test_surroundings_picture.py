@@ -107,5 +107,5 @@ def test_figures_say_how_often_was_sampled_and_draw_amounts_as_points() -> None:
         line, points = fig.legend[0].items[0].renderers
         assert len(points.data_source.data["time"]) == 2
         assert (line.glyph.line_alpha < 0.5) == (name == "dirty_pages")
-    assert "2 samples in 2.00 s: known at the points, which lines only join" in told["dirty_pages"]
-    assert "2 samples in 2.00 s: a step is the mean between two" in told["process_bytes"]
+    assert "2 samples in 2.00\xa0s: known at the points, which lines only join" in told["dirty_pages"]
+    assert "2 samples in 2.00\xa0s: a step is the mean between two" in told["process_bytes"]

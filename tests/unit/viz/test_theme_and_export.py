@@ -23,9 +23,8 @@ from ensembles.viz.theme import DARK, spoken_title
 if importlib.util.find_spec("playwright") is None or importlib.util.find_spec("PIL") is None:
     pytest.skip("playwright or Pillow is not installed: no picture is drawn", allow_module_level=True)
 
-from browser import FLAGS, chromium
+from browser import chromium, new_context
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium on PATH: no picture is drawn")
 
@@ -148,9 +147,8 @@ def test_a_page_follows_the_preference_and_prints_light(run, tmp_path: Path) -> 
     path = tmp_path / "rate.html"
     viz.save(viz.rate(run), path)
     problems: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        page = browser.new_context(color_scheme="dark", offline=True).new_page()
+    with new_context(color_scheme="dark", offline=True) as context:
+        page = context.new_page()
         page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(path.as_uri())
@@ -162,11 +160,19 @@ def test_a_page_follows_the_preference_and_prints_light(run, tmp_path: Path) -> 
             page.wait_for_function(f"({background})() === '{colour}'", timeout=60_000)
             tabs = "() => getComputedStyle(document.documentElement).getPropertyValue('--ensio-widget')"
             assert page.evaluate(tabs).strip() == (colour if scheme == "dark" else "")
+        # Boxes at the mouse have the colours of the page too.
+        middle = "(({left, top, width, height}) => [left + width / 2, top + height / 2])"
+        x, y = page.evaluate(f"() => {middle}(Bokeh.index.roots[0].frame.bbox)")
+        page.mouse.move(x, y)
+        page.mouse.move(x + 20, y + 20, steps=2)
+        box = page.locator(".bk-Tooltip").first
+        box.wait_for()
+        colour = box.evaluate("(each) => getComputedStyle(each).backgroundColor")
+        assert colour == f"rgb{tuple(bytes.fromhex(DARK['#ffffff'][1:]))}"
         page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
         assert page.evaluate(background) == "#ffffff"
         page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
         assert page.evaluate(background) == DARK["#ffffff"]
-        browser.close()
     assert problems == []
 
 

@@ -105,6 +105,11 @@ def test_splitting_shows_the_split() -> None:
         f"mean {seconds_text(split.splits[1].mean_s)}, speedup {split.splits[1].speedup:.2f}"
         in rows["text"][1]
     )
+    assert set(rows["align"]) == {"left"}
+    # Of calls that take about as long, a text that began at its bar would be cut by the frame.
+    steady = en.Ensemble(np.random.default_rng(1).normal(1.0, 0.02, 640), rank=np.arange(640) % 64)
+    rows = find(viz.splitting(steady, [1, 4], tasks=64), "splitting_slowest").renderers[0].data_source.data
+    assert set(rows["align"]) == {"right"}
     times = {k: renderer(find(picture, "splitting_times"), f"times_{k}") for k in (1, 4)}
     for one in split.splits:
         t, density = times[one.calls]["t"], times[one.calls]["density"]

@@ -16,6 +16,7 @@ from read_by_pydarshan import events_of, segments_of
 
 import ensembles as en
 from ensembles.model.units import bytes_text
+from ensembles.viz.counters import counter_pictures
 
 pytestmark = pytest.mark.slow
 
@@ -196,8 +197,14 @@ def test_a_report_of_sums_shows_tables_and_says_what_is_not_known(tmp_path: Path
     _ensio("report", tmp_path / "log", "-o", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "The log holds counters. Durations of single calls" in page
-    headings = ("Interfaces", "Operations", "Files by use", "Files of most time", "counted_sizes")
+    headings = ("Interfaces", "Operations", "Files by use", "Files of most time", "counted_sizes_posix")
     assert all(heading in page for heading in headings)
+    run = en.open(tmp_path / "log")
+    assert f"<h1>I/O of {Path(run.info.command[0]).name}</h1>" in page  # the log has no program
+    pictures = counter_pictures(run.counters)
+    assert {"counted_sizes_mpiio", "counted_sizes_posix"} < set(pictures)
+    # There is no request of 10 KiB to 1 MiB, and a place for it.
+    assert pictures["counted_sizes_posix"].x_range.factors == ["to 10 KiB", "to 1 MiB", "to 4 MiB"]
     assert "no durations were recorded" not in page
     assert "ensio run" not in page
     assert "MPI_File_write" in page

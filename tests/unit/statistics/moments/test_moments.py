@@ -314,3 +314,23 @@ def test_intervals_of_l_moments_of_few_distinct_values_hold_the_truth():
         centred += found.low < found.value < found.high
     assert inside >= 24
     assert centred == 30
+
+
+def test_intervals_that_say_nothing_are_refused_with_what_to_record() -> None:
+    """Two phases, the first six times as slow: ends of 7 µs and 0.2 s around a mean of 1 ms."""
+    random = np.random.default_rng(1)
+    durations_s, phase = random.lognormal(-9, 1.5, 1200), np.repeat([0, 1], 600)
+    durations_s[phase == 0] *= 6
+    two = en.Ensemble(durations_s, phase=phase).moments()
+    assert two.mean_s.value == pytest.approx(durations_s.mean())
+    assert "mean                 " in str(two)
+    assert np.isnan([two.mean_s.low, two.mean_s.high, two.sd_s.low, two.log_mean.high]).all()
+    (note,) = (note for note in two.notes if "factor" in note)
+    assert note.startswith("mean, sd")
+    assert note.endswith("from 2 phases: record more phases, or choose one kind of calls")
+    assert two.to_json()["mean_s"]["low"] is None
+    many = en.Ensemble(durations_s, phase=random.permutation(np.repeat(np.arange(20), 60))).moments()
+    assert not any("factor" in note for note in many.notes)
+    assert many.mean_s.low < durations_s.mean() < many.mean_s.high
+    alike = en.Ensemble(random.permutation(durations_s), phase=phase).moments()
+    assert alike.mean_s.high < 30 * alike.mean_s.low

@@ -1,0 +1,108 @@
+"""What failed calls of a run have in common, in words: functions, errors, files, tasks and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ensembles.model.error_names import error_name
+from ensembles.model.units import seconds_text
+from ensembles.summaries.failed_calls import FailedCalls
+
+_NS_PER_S = 1e9
+_NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
+_RANKS_OF_OPS = {"open": 1, "meta": 2}
+_MOST_LINES = 4
+_MOST_PROBES = 3
+
+
+def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of ``failed_calls`` of ``ensio info --json``: one for each function and errno.
+
+    Calls that move, sync or close data come first, then those that open files. Searches, such as an open of
+    a file that does not exist, come last. Among each of these, the kinds with most calls come first.
+
+    Parameters
+    ----------
+    failed : FailedCalls
+    files : sequence of str
+        Paths of the run, by number.
+
+    Returns
+    -------
+    list of dict
+        ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a
+        file does not exist. Times are in seconds since the origin of the run.
+    """
+    rows = [
+        {
+            "call": kind.call.name,
+            "layer": kind.call.layer,
+            "op": kind.call.op,
+            "error": error_name(kind.error) if kind.error else None,
+            "count": kind.calls,
+            "files": kind.files,
+            "file": files[kind.file] or None,
+            "file_count": kind.file_count,
+            "last_file": files[kind.last_file] or None,
+            "first_rank": kind.low_rank,
+            "last_rank": kind.high_rank,
+            "first_s": kind.first_ns / _NS_PER_S,
+            "last_s": kind.last_ns / _NS_PER_S,
+        }
+        for kind in failed.kinds()
+    ]
+    for row in rows:
+        looks = row["layer"] in ("posix", "stdio") and row["op"] in ("open", "meta")
+        row["is_search"] = looks and row["error"] in _NO_SUCH_FILE
+    return sorted(rows, key=lambda row: (row["is_search"], _RANKS_OF_OPS.get(row["op"], 0)))
+
+
+def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str]:
+    """Say what failed: a sentence for each function and errno, and one for all searches of files.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        From `failed_calls_json`.
+    tasks : int
+        Number of tasks of the run. One task is not named.
+
+    Returns
+    -------
+    list of str
+        A few.
+
+    Examples
+    --------
+    >>> from ensembles.run.failures import failure_sentences
+    >>> row = {"call": "write", "error": "ENOSPC", "count": 80, "file": "/scratch/out", "file_count": 80,
+    ...        "first_rank": 3, "last_rank": 3, "first_s": 12.5, "last_s": 14.0, "is_search": False}
+    >>> failure_sentences([row], tasks=64)
+    ['write: 80 × ENOSPC on /scratch/out, rank 3, from 12.5 s to 14.0 s']
+    """
+    others = [row for row in rows if not row["is_search"]]
+    sentences = [_sentence(row, tasks) for row in others[:_MOST_LINES]]
+    if len(others) > _MOST_LINES:
+        sentences.append("and others: ensio events RUN --failed")
+    found = [
+        f"{row['count']:,} × {row['call']}" + (f", last on {row['last_file']}" if row["last_file"] else "")
+        for row in rows
+        if row["is_search"]
+    ]
+    if found:
+        more = "; and others" if len(found) > _MOST_PROBES else ""
+        sentences.append(f"no such file: {'; '.join(found[:_MOST_PROBES])}{more}")
+    return sentences
+
+
+def _sentence(row: Mapping[str, Any], tasks: int) -> str:
+    what = f"{row['count']:,} × {row['error'] or 'an error that the trace does not name'}"
+    if row["file"]:
+        most = f", {row['file_count']:,} of them" if row["file_count"] < row["count"] else ""
+        what += f"{most} on {row['file']}"
+    low, high = row["first_rank"], row["last_rank"]
+    who = "" if tasks == 1 else f", rank {low}" if low == high else f", ranks {low} to {high}"
+    begin, end = seconds_text(row["first_s"]), seconds_text(row["last_s"])
+    when = f"at {begin}" if begin == end else f"from {begin} to {end}"
+    return f"{row['call']}: {what}{who}, {when}"

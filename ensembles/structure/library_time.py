@@ -1,0 +1,165 @@
+"""Time inside libraries: in their calls, and in no recorded call of the layers beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ensembles.model.units import seconds_text, share_text
+
+if TYPE_CHECKING:
+    from ensembles.summaries.layer_traffic import LayerTraffic
+    from ensembles.summaries.layers import LayerTimes
+
+LIBRARIES = {"hdf5": "HDF5", "mpiio": "MPI-IO", "netcdf": "netCDF", "pnetcdf": "PnetCDF"}
+"""Names of the layers above the calls of the file system."""
+
+WITH_WAITS = ("mpiio", "pnetcdf")
+"""Layers in which tasks also wait while another one is in the storage calls of all."""
+
+STORAGE = ("posix", "stdio")
+
+MOST_COMPRESSED = 1100
+"""Bytes of a program that a library makes one byte of, at most: deflate reaches 1,032."""
+
+LEAST_SHARE = 0.1
+"""Share of the time in I/O calls from which on time inside libraries is named."""
+
+_FUNCTIONS = 3
+_LEAST_OF_FUNCTION = 0.1  # of the time inside the library
+
+_WORK = {
+    "hdf5": "filters such as compression, conversion of types, copies",
+    "mpiio": "exchange of data, waiting for other tasks, copies",
+    "netcdf": "conversion of types, copies",
+    "pnetcdf": "exchange of data, conversion of types, waiting for other tasks, copies",
+}
+
+
+def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
+    """Return the libraries whose storage calls were recorded, so that the rest of their time is known.
+
+    Parameters
+    ----------
+    traffic : LayerTraffic
+
+    Returns
+    -------
+    frozenset of str
+        Outermost layers inside whose calls storage calls move the bytes, perhaps compressed
+        (`MOST_COMPRESSED`), and libraries that only calls of these layers make.
+
+    Examples
+    --------
+    >>> from ensembles.structure.library_time import layers_with_storage
+    >>> from ensembles.summaries.layer_traffic import LayerTraffic, Traffic
+    >>> traffic = LayerTraffic()
+    >>> traffic.outer["hdf5", "write"] = Traffic(1, 4096)
+    >>> layers_with_storage(traffic)
+    frozenset()
+    >>> traffic.inner["hdf5", "other", "posix", "write"] = Traffic(1, 512)
+    >>> layers_with_storage(traffic)
+    frozenset({'hdf5'})
+    """
+    stored: dict[tuple[str, str], int] = {}
+    around: dict[str, set[str]] = {}
+    for (layer, _, by, op), sums in traffic.inner.items():
+        around.setdefault(by, set()).add(layer)
+        if by in STORAGE:
+            stored[layer, op] = stored.get((layer, op), 0) + sums.bytes
+    outermost = {
+        layer
+        for (layer, op), bytes_ in stored.items()
+        if bytes_ * MOST_COMPRESSED >= traffic.outer.get((layer, op), (0, 1))[1]
+    }
+    begins = {layer for layer, _ in traffic.outer}
+    inner = {layer for layer, outer in around.items() if layer not in begins and outer <= outermost}
+    return frozenset(name for name in outermost | inner if name in LIBRARIES)
+
+
+def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any]]:
+    """Return the time inside each library, and its functions with most of it.
+
+    Parameters
+    ----------
+    times : LayerTimes
+        Of all calls.
+    traffic : LayerTraffic
+
+    Returns
+    -------
+    list of dict
+        A row for each library whose storage calls were recorded, the one with most time first: ``layer``,
+        ``time_s`` (exclusive: in its calls and in no recorded call inside them), ``io_share`` (of the
+        exclusive time in all I/O calls), ``io_time_s`` (that time), and ``calls``: ``call``, ``time_s``
+        (exclusive) and ``whole_s`` of its functions, the longest first.
+    """
+    own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}
+    io_ns = sum(own_ns.values())
+    rows = []
+    for layer in layers_with_storage(traffic):
+        mine = sorted(
+            ((ns, times.time_ns[call], call.name) for call, ns in own_ns.items() if call.layer == layer),
+            reverse=True,
+        )
+        total_ns = sum(ns for ns, _, _ in mine)
+        rows.append(
+            {
+                "layer": layer,
+                "time_s": total_ns * 1e-9,
+                "io_time_s": io_ns * 1e-9,
+                "io_share": total_ns / io_ns if io_ns else 0.0,
+                "calls": [
+                    {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
+                    for ns, whole, name in mine[:_FUNCTIONS]
+                    if ns >= _LEAST_OF_FUNCTION * total_ns
+                ],
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["time_s"], row["layer"]))
+
+
+def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collection[str] = ()) -> list[str]:
+    """Return a sentence on each library that takes `LEAST_SHARE` of the time in I/O calls or more.
+
+    Parameters
+    ----------
+    rows : iterable of dict, or None
+        As `library_rows` returns them.
+    without : collection of str
+        Layers of which something else says it.
+
+    Returns
+    -------
+    list of str
+        Without a full stop.
+    """
+    return [
+        f"{seconds_text(row['time_s'])} of the {seconds_text(row['io_time_s'])} in I/O calls "
+        f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in {_elsewhere(row)}: "
+        f"{_WORK[row['layer']]}. Most of it: " + ", ".join(map(_of_function, row["calls"]))
+        for row in rows or ()
+        if row["io_share"] >= LEAST_SHARE and row["layer"] not in without
+    ]
+
+
+def _elsewhere(row: Mapping[str, Any]) -> str:
+    return "storage calls of the same task" if row["layer"] in WITH_WAITS else "the file system"
+
+
+def _of_function(entry: Mapping[str, Any]) -> str:
+    return f"{seconds_text(entry['time_s'])} of {seconds_text(entry['whole_s'])} in {entry['call']}"
+
+
+def library_share_text(rows: Iterable[Mapping[str, Any]] | None) -> str:
+    """Return which part of the time in I/O calls passed inside libraries; ``""`` below `LEAST_SHARE`.
+
+    Libraries `WITH_WAITS` are left out: their tasks may wait for the file system, too.
+    """
+    of = " of the time in I/O calls"
+    parts = []
+    for row in rows or ():
+        if row["io_share"] >= LEAST_SHARE and row["layer"] not in WITH_WAITS:
+            parts.append(f"{share_text(row['io_share'])}{of} inside {LIBRARIES[row['layer']]}")
+            of = ""
+    return f"{' and '.join(parts)}, not in the file system" if parts else ""

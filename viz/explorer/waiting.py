@@ -1,0 +1,79 @@
+"""The page of a run that has not begun to record: it gives way to the explorer when the run has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Callable, Sequence
+
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.web import Application, HTTPError, RequestHandler
+
+from ensembles.run.follow import EVERY_S, looks_until_begun
+from ensembles.viz.serving import REFUSED, Door, is_token
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8"><meta http-equiv="refresh" content="1"><link rel="icon" href="data:,">
+<title>ensio explorer</title>
+<style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }}</style>
+<p role="status">{sentence} This page shows the run as soon as it does.</p>
+</html>"""
+
+
+class _Waiting(RequestHandler):
+    """Answers every request with the token by the same page."""
+
+    def initialize(self, token: str, paths: Sequence[str]) -> None:
+        self._token, self._paths = token, paths
+
+    def get(self) -> None:
+        """Say what is waited for."""
+        if not is_token(self.get_query_argument("token", ""), self._token):
+            raise HTTPError(403, reason=REFUSED)
+        where = ", ".join(map(html.escape, self._paths))
+        self.write(_PAGE.format(sentence=f"No process has begun to record into {where}."))
+
+
+def wait_at(
+    door: Door, paths: Sequence[str], say: Callable[[str], None], announce: Callable[[str], None]
+) -> None:
+    """Wait until runs have begun to record, and answer with a page that says so.
+
+    Parameters
+    ----------
+    door : Door
+    paths : sequence of str
+        Run directories.
+    say : callable
+        Is given a sentence when there is something to wait for.
+    announce : callable
+        Is given the link before that.
+
+    Raises
+    ------
+    EnsioError
+        There is a run, and it cannot be read.
+    """
+
+    async def wait() -> None:
+        server: HTTPServer | None = None
+        for path in paths:
+            for _ in looks_until_begun(path, said.append):
+                if server is None:
+                    server = HTTPServer(
+                        Application([(".*", _Waiting, {"token": door.token, "paths": paths})])
+                    )
+                    # The sockets stay open for the explorer.
+                    server.add_sockets([each.dup() for each in door.sockets])
+                    announce(door.link)
+                while said:
+                    say(said.pop(0))
+                await asyncio.sleep(EVERY_S)
+        if server is not None:
+            server.stop()
+            await server.close_all_connections()
+
+    said: list[str] = []
+    IOLoop.current().run_sync(wait)
