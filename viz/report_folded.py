@@ -202,7 +202,7 @@ def _of_ordinals(run: Run) -> list[Folded]:
     if run.reading.most_events > MOST_EVENTS:
         return []
     try:
-        found = durations_by_ordinal(run, Selection.parse(), by="time")
+        found = durations_by_ordinal(run, Selection.parse())
     except EnsioError:
         return []  # no reads or writes
     if len(found.totals) < 2:

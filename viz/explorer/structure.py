@@ -74,7 +74,7 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     phases = with_late_calls(run, run.phases, with_known_idle(run, run.phases, phases), some)
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.
-        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False), by="time"))
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
     except EnsioError as error:
         return Structure(phases, None, [f"No call indices: {error}."])
 
