@@ -307,7 +307,8 @@ def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, 
     phases = json.loads(capsys.readouterr().out)["phases"]
     table = explore(waiting)[0].select_one({"name": "phases"}).source.data
     last = [(each["late_calls"] or each["last_call"])["call"] for each in phases]
-    assert table["last"] == [f"{each['slowest_task']} {call}" for each, call in zip(phases, last, strict=True)]
+    ranks = [each["slowest_task"] for each in phases]
+    assert table["last"] == [f"{rank} {call}" for rank, call in zip(ranks, last, strict=True)]
     assert table["idle"] == [seconds_text(each["lost_s"]) for each in phases]
     assert table["share"] == [share_text(each["lost_share"]) for each in phases]
 
