@@ -344,8 +344,8 @@ class Case:
     def _heavier(self) -> np.ndarray:
         """Logarithm of how many times the bytes of the median task each task moves: shape (windows, tasks).
 
-        Below `MOST_RATIO`, it is 0. Files that are longer take longer to truncate, and a task that is busy for
-        longer loses its processor more often: all of its calls may be longer.
+        Below `MOST_RATIO`, it is 0. Files that are longer take longer to truncate, and a task that is busy
+        for longer loses its processor more often: all of its calls may be longer.
         """
         data = np.isin(self.op, ("read", "write")) & (self.rows["depth"] == 0)
         moved = self.by_cell(np.where(data, self.rows["bytes"], 0)).astype(np.float64)

@@ -172,6 +172,10 @@ class Finding:
     of_each_call : bool
         The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
         does.
+    rows : ndarray of int64, shape (5, n), or None
+        Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
+    not_inside : tuple of str
+        Functions: the finding does not concern what happens inside them.
     """
 
     id: str
@@ -190,6 +194,8 @@ class Finding:
     at_targets: bool = field(default=False, repr=False, compare=False)
     in_client: bool = field(default=False, repr=False, compare=False)
     of_each_call: bool = field(default=False, repr=False, compare=False)
+    rows: Any = field(default=None, repr=False, compare=False)
+    not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:

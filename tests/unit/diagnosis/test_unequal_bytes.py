@@ -1,4 +1,4 @@
-"""A task that moves more bytes is an imbalance, not a straggler: its syncs flush more, and all it does is later."""
+"""A task that moves more bytes is an imbalance, not a straggler: its syncs flush more."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ STEPS, TASKS, HEAVY = 6, 8, 5
 def checkpoints(folder: Path, times_bytes: int, write: float, sync: float) -> en.Run:
     """Each task writes 2 MiB to its file and syncs it, then 1 MiB of a shared file, which is not synced.
 
-    Task 5 writes `times_bytes` as much to its file; its calls there take `write` and `sync` times as long, and
-    those on the shared file `write` times.
+    Task 5 writes `times_bytes` as much to its file; its calls there take `write` and `sync` times as long;
+    with equal bytes, those on the shared file take `write` times as long, too.
     """
     rng = np.random.default_rng(0)
     tasks = []
@@ -93,6 +93,7 @@ def test_a_sync_compares_with_those_after_the_same_bytes(tmp_path: Path) -> None
     syncs = case.op == "sync"
     heavy = syncs & (case.rows["rank"] == HEAVY)
     flushed = bytes_to_flush(case, uses)
-    assert set(flushed[syncs & ~heavy]) == {2 * MIB} and set(flushed[heavy]) == {12 * MIB}
+    assert set(flushed[syncs & ~heavy]) == {2 * MIB}
+    assert set(flushed[heavy]) == {12 * MIB}
     assert not flushed[~syncs].any()
     np.testing.assert_array_equal(flushes_alike(case, uses), ~heavy)
