@@ -335,6 +335,8 @@ class Diagnosis:
     most_time : tuple of CallTime
         Functions whose I/O calls take `LEAST_CALL_SHARE` of the time of all or more, the largest
         first; empty: the calls are not known one by one.
+    crowded : str
+        Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
     """
 
     run: str
@@ -349,6 +351,7 @@ class Diagnosis:
     late_entry: LateEntry | None = None
     above_storage: AboveStorage | None = None
     most_time: tuple[CallTime, ...] = ()
+    crowded: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
@@ -383,6 +386,13 @@ class Diagnosis:
         return unexplained_text(self)
 
     @property
+    def denominator_text(self) -> str:
+        """Of which time shares and severities are; ``""`` if there are none."""
+        from ensembles.diagnosis.text import denominator_text
+
+        return denominator_text(self)
+
+    @property
     def most_time_text(self) -> str:
         """Which functions take most of the time in I/O calls; ``""`` if there is none."""
         from ensembles.diagnosis.text import most_time_text
@@ -397,6 +407,7 @@ class Diagnosis:
             "examined": list(self.examined),
             "unexplained_s": self.unexplained_s,
             "run_s": self.run_s,
+            "crowded": self.crowded,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
