@@ -121,7 +121,7 @@ def folded_sections(
     """
     made: list[Callable[[], list[Folded]]] = []
     if found is not None:
-        made.append(lambda: [_of_phases(*found)])
+        made.append(lambda: [_of_phases(*found, run.info.crowded_text)])
     if sums:
         made += [lambda: _of_layers(run, layers), lambda: _of_ordinals(run)]
     if transfers:
@@ -140,7 +140,7 @@ def folded_sections(
     return sections
 
 
-def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
+def _of_phases(found: Phases, totals: Sequence[PhaseTotals], crowded: str) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
@@ -150,7 +150,7 @@ def _of_phases(found: Phases, totals: Sequence[PhaseTotals]) -> Folded:
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases(with_io), phases_table(found, totals))
+    return Folded("phases", title, phases(with_io), phases_table(found, totals, crowded))
 
 
 def _named(entry: PhaseTotals) -> str:

@@ -100,6 +100,8 @@ def facts(
         file = f", {os.path.basename(slowest.file)}" if slowest.file else ""
         where = f"{slowest.call.name} of rank {slowest.rank} at {seconds_text(slowest.start_ns * _NS)}{file}"
         shown.append(("slowest call", seconds_text(slowest.duration_ns * _NS), where))
+    if run.info.crowded_text:
+        shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     errors = sum(totals.errors for totals in table.totals.values())
     if errors:
         failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}

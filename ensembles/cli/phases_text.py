@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.run_info import idle_while_crowded
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
@@ -99,7 +100,7 @@ def phases_text(
         Most rows of the table.
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
-        ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
+        ``lost_without_calls_s``, ``crowded``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``; ``phases_without_calls`` of named phases; ``late_entry`` if a task enters
         collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the
         run does not show that tasks wait for each other.
@@ -351,6 +352,8 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
                 "unequal bytes."
             )
         )
+    if result["lost_s"] > 0 and result.get("crowded"):
+        lines.append(wrapped(idle_while_crowded(result["crowded"])))
     worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
     if worst is not None and worst.lost_s > 0:
         last = worst.last_call

@@ -247,6 +247,7 @@ class DiagnosisPass:
             late_entry=late_entry,
             above_storage=above_storage(run) if has_counters_only(run) else None,
             most_time=most_time,
+            crowded=run.info.crowded_text,
         )
 
 

@@ -172,6 +172,10 @@ class Finding:
     of_each_call : bool
         The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
         does.
+    rows : ndarray of int64, shape (5, n), or None
+        Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
+    not_inside : tuple of str
+        Functions: the finding does not concern what happens inside them.
     """
 
     id: str
@@ -190,6 +194,8 @@ class Finding:
     at_targets: bool = field(default=False, repr=False, compare=False)
     in_client: bool = field(default=False, repr=False, compare=False)
     of_each_call: bool = field(default=False, repr=False, compare=False)
+    rows: Any = field(default=None, repr=False, compare=False)
+    not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -329,6 +335,8 @@ class Diagnosis:
     most_time : tuple of CallTime
         Functions whose I/O calls take `LEAST_CALL_SHARE` of the time of all or more, the largest
         first; empty: the calls are not known one by one.
+    crowded : str
+        Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
     """
 
     run: str
@@ -343,6 +351,7 @@ class Diagnosis:
     late_entry: LateEntry | None = None
     above_storage: AboveStorage | None = None
     most_time: tuple[CallTime, ...] = ()
+    crowded: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
@@ -377,6 +386,13 @@ class Diagnosis:
         return unexplained_text(self)
 
     @property
+    def denominator_text(self) -> str:
+        """Of which time shares and severities are; ``""`` if there are none."""
+        from ensembles.diagnosis.text import denominator_text
+
+        return denominator_text(self)
+
+    @property
     def most_time_text(self) -> str:
         """Which functions take most of the time in I/O calls; ``""`` if there is none."""
         from ensembles.diagnosis.text import most_time_text
@@ -391,6 +407,7 @@ class Diagnosis:
             "examined": list(self.examined),
             "unexplained_s": self.unexplained_s,
             "run_s": self.run_s,
+            "crowded": self.crowded,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
     MOST_FILES,
@@ -39,6 +40,8 @@ class Remedy:
     parts : (float, float)
         Parts of the best estimate of the gain that the interval contains: the time saved in calls alone does
         not bound it, where others take over the work.
+    not_inside : tuple of str
+        Functions: the finding does not concern what happens inside them.
     """
 
     rows: np.ndarray
@@ -53,6 +56,7 @@ class Remedy:
     at_targets: bool = False
     fewer: np.ndarray | None = None
     parts: tuple[float, float] = (1.0, 1.0)
+    not_inside: tuple[str, ...] = ()
 
 
 LEAST_SHARE = 1e-3
@@ -146,6 +150,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
             loop_s=loop_s,
             at_targets=remedy.at_targets,
             of_each_call=of_each_call,
+            rows=np.stack([rows[name] for name in ROW]),
+            not_inside=remedy.not_inside,
         )
     ]
 

@@ -28,7 +28,7 @@ def diagnosis_text(found: Diagnosis) -> str:
         parts.append(waiting)
     if most := most_time_text(found):
         parts.append(most)
-    if named := _denominator(found):
+    if named := denominator_text(found):
         parts.append(named)
     causes: dict[str, list[str]] = {}
     for entry in found.not_examined:
@@ -52,7 +52,7 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(waiting))
     if most := most_time_text(found):
         lines.append(_wrapped(most))
-    if named := _denominator(found):
+    if named := denominator_text(found):
         lines.append(_wrapped(named))
     if found.findings:
         lines.append(
@@ -81,12 +81,21 @@ def undecided_text(found: Diagnosis) -> list[str]:
 
 
 def unexplained_text(found: Diagnosis) -> str:
-    """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left.
+    """Return what tasks wait beyond what findings explain, and which share processors; ``""``: neither.
 
     Commands and reports say the same of the task that is late.
     """
     if found.above_storage is not None:
         return str(found.above_storage)
+    said = _waiting_text(found)
+    if not found.crowded:
+        return said
+    if not said:
+        return f"{found.crowded}: calls, and tasks between calls, also wait for a processor"
+    return f"{said}; {found.crowded}, so that tasks are also late because they wait for a processor"
+
+
+def _waiting_text(found: Diagnosis) -> str:
     late, entry = found.late_outside, found.late_entry
     is_told = late is not None and entry is not None and late.rank == entry.rank
     enters = "" if entry is None or is_told else str(entry)
@@ -125,7 +134,7 @@ def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
-def _denominator(found: Diagnosis) -> str:
+def denominator_text(found: Diagnosis) -> str:
     """Say of which time all shares and severities are; ``""`` if there are none."""
     if found.run_s is None or not any(each.gain_s for each in found.findings):
         return ""

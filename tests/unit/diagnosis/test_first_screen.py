@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis, NotExamined
 from ensembles.diagnosis.text import diagnosis_text, screen_text
+from ensembles.structure.phases.outside import LateOutside
 
 
 def words(text: str) -> str:
@@ -155,6 +157,11 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
     few = words(capsys.readouterr().out)
     assert "not decided: collective-coordination: collective calls take up to " in few
     assert "4 tasks share the 2 processors of node0000, so that messages wait for a processor" in few
+    waiting = "4 tasks share the 2 processors of node0000: calls, and tasks between calls, also wait for a"
+    assert waiting in few
+    late = Diagnosis("run", (), ("imbalance",), (), 1.0, run_s=2.0, late_outside=LateOutside(3, 0.3, 0.1))
+    assert "messages; 2 tasks share" in replace(late, crowded="2 tasks share the 1 processor of n1").left_text
+    assert late.left_text.endswith("look at its computation and messages")
     main(["phases", str(tmp_path / "few")])
     below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for"
     assert below in words(capsys.readouterr().out)
