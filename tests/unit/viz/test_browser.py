@@ -196,6 +196,7 @@ def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     right = report.position("trace_diagram", 2.0, 0.5)[0]
     report.page.mouse.move(left, top)
     report.page.mouse.down()
+    report.page.wait_for_timeout(400)  # Bokeh would take it for another gesture
     report.page.mouse.move(right, top + 30, steps=5)
     report.page.mouse.up()
     zoomed = report.property_of("trace_diagram", span)
