@@ -17,9 +17,10 @@ from bokeh.models import (
     ContinuousTicker,
     CustomJS,
     DataRange1d,
-    LogScale,
+    Label,
     LogTicker,
     NoOverlap,
+    Node,
     Plot,
     Range,
     Range1d,
@@ -423,23 +424,22 @@ def plain(text: str) -> str:
 
 
 def annotate_empty(fig: figure, sentence: str, *, x_axis: bool = False) -> None:
-    """Write in the middle of an empty figure, whose ranges are set, why it is empty.
+    """Write in the middle of an empty figure why it is empty.
 
     Its axes are hidden; `x_axis` keeps that of a figure which shares it with others.
     """
-    middle = [
-        (start * end) ** 0.5 if isinstance(scale, LogScale) else (start + end) / 2
-        for (start, end), scale in ((ends(fig.x_range), fig.x_scale), (ends(fig.y_range), fig.y_scale))
-    ]
-    fig.text(
-        x=middle[:1],
-        y=middle[1:],
-        text=[textwrap.fill(sentence, _TITLE_LINE)],
+    # In the middle of the frame and not at a place of the axes, which a zoom moves.
+    middle = Node(target="frame", symbol="center")
+    text = Label(
+        x=middle,
+        y=middle,
+        text=textwrap.fill(sentence, _TITLE_LINE),
         text_align="center",
         text_baseline="middle",
         text_color=NEUTRAL["weak"],
         name="empty",
     )
+    fig.add_layout(text)
     fig.grid.visible = False
     fig.yaxis.visible = False
     fig.xaxis.visible = x_axis

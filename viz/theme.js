@@ -87,6 +87,15 @@
         --tooltip-border: var(--ensio-widget-active, #d7d7d8); }`];
     };
   }
+  // Bokeh draws half a pixel aside, and clears as much less: at the edge of a canvas something of each painting would stay, such
+  // as of one before the layout was known.
+  const canvas = window.Bokeh?.require?.("core/util/canvas").CanvasLayer.prototype;
+  if (canvas) {
+    canvas.clear = function () {
+      const { x, y, width, height } = this.bbox;
+      this.ctx.clearRect(x - 1, y - 1, width + 2, height + 2);
+    };
+  }
   const print = (starts) => {
     printing = starts;
     apply();

@@ -38,6 +38,8 @@ for (const part of [cb_obj.title, ...cb_obj.above]) {
         if (columns !== part.ncols) part.setv({ncols: columns}, {sync: false});
     }
 }
+const [view] = cb_context.index.query((each) => each.model === cb_obj);
+// No gesture begins by holding: Bokeh would drop a drag whose mouse rests for 0.3 s first.
+if (view) view.canvas_view.ui_event_bus.ui_gestures._start_timeout = () => {};
 // Bokeh gives a changed title other room in the next layout, after it has been drawn.
-const [view] = changes ? globalThis.Bokeh?.index.query((each) => each.model === cb_obj) ?? [] : [];
-if (view) setTimeout(() => view.invalidate_layout(), 50);
+if (view && changes) setTimeout(() => view.invalidate_layout(), 50);

@@ -402,6 +402,7 @@ def marked_alphas() -> list[str]:
 
 def add_box_select(fig: figure, dimensions: Literal["width", "both"]) -> None:
     """Add the tool that marks by dragging, and make it the first one."""
-    tool = BoxSelectTool(dimensions=dimensions, continuous=False)
+    # Without renderers it selects nothing in the page, where bars that it left out would stay pale.
+    tool = BoxSelectTool(dimensions=dimensions, continuous=False, renderers=[])
     fig.add_tools(tool)
     fig.toolbar.active_drag = tool

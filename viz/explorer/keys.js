@@ -133,17 +133,27 @@ function explorerKeys(Bokeh, root) {
     };
     const lookSoon = () => setTimeout(look);
 
+    // A picture has no gesture that begins by holding: Bokeh would drop a drag whose mouse rests for 0.3 s first.
+    const drags = (event) => {
+        const path = event.composedPath();
+        if (!path.includes(root)) return;
+        const [view] = Bokeh.index.query((each) => each.canvas_view && path.includes(each.el));
+        if (view) view.canvas_view.ui_event_bus.ui_gestures._start_timeout = () => {};
+    };
+
     // Before all others: a notebook takes arrows and 0 otherwise.
     window.addEventListener("keydown", pressed, true);
     window.addEventListener("keyup", look, true);
     window.addEventListener("pointerdown", lookSoon, true);
     window.addEventListener("pointerdown", elsewhere, true);
+    window.addEventListener("pointerdown", drags, true);
     return () => {
         elsewhere();
         window.removeEventListener("keydown", pressed, true);
         window.removeEventListener("keyup", look, true);
         window.removeEventListener("pointerdown", lookSoon, true);
         window.removeEventListener("pointerdown", elsewhere, true);
+        window.removeEventListener("pointerdown", drags, true);
         help.remove();
     };
 }

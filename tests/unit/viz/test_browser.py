@@ -187,6 +187,22 @@ def test_time_axes_of_all_pictures_are_aligned(open_report, four_tasks: Path) ->
         assert max(lefts) - min(lefts) < 1.5
 
 
+def test_nothing_of_an_earlier_painting_stays_at_the_edge_of_a_canvas(open_report, four_tasks: Path) -> None:
+    edge = """async (colour) => {
+        const [view] = Bokeh.index.query((each) => each.model.name === "trace_diagram");
+        const {ctx} = view.canvas_view.primary;
+        const column = () => [...ctx.getImageData(0, 0, 1, ctx.canvas.height).data].join();
+        ctx.fillStyle = colour;
+        ctx.fillRect(0, 0, 1, ctx.canvas.height);
+        const painted = column();
+        view.request_paint();
+        while (column() === painted) await new Promise(requestAnimationFrame);
+        return column();
+    }"""
+    page = open_report(four_tasks).page
+    assert page.evaluate(edge, "#000000") == page.evaluate(edge, "#ff0000")
+
+
 def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     report = open_report(four_tasks)
     start = "model.x_range.start"
@@ -196,6 +212,7 @@ def test_box_and_wheel_zoom_the_diagram(open_report, four_tasks: Path) -> None:
     right = report.position("trace_diagram", 2.0, 0.5)[0]
     report.page.mouse.move(left, top)
     report.page.mouse.down()
+    report.page.wait_for_timeout(400)  # Bokeh would take it for another gesture
     report.page.mouse.move(right, top + 30, steps=5)
     report.page.mouse.up()
     zoomed = report.property_of("trace_diagram", span)

@@ -78,7 +78,7 @@ def test_progress_refuses_what_it_cannot_draw(run) -> None:
     with pytest.raises(EnsioError, match="no operation"):
         viz.progress(run, op="sync-all")
     empty = viz.progress(run.events[:0])
-    assert empty.select_one({"name": "empty"}).data_source.data["text"] == ["no read was selected"]
+    assert empty.select_one({"name": "empty"}).text == "no read was selected"
 
 
 def test_cdf_is_the_share_of_calls_up_to_each_duration() -> None:

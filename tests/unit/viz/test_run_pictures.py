@@ -309,7 +309,7 @@ def test_every_picture_is_drawn_of_odd_runs(tmp_path: Path, name: str, calls) ->
     document.add_root(picture)
     assert document.to_json(deferred=False)["roots"]
     for fig in picture.select({"type": figure}):
-        if any(each.name == "empty" for each in fig.renderers) and not fig.xaxis[0].axis_label:
+        if any(each.name == "empty" for each in fig.center) and not fig.xaxis[0].axis_label:
             assert not fig.xaxis[0].visible  # the numbers of an axis without data say nothing
 
 

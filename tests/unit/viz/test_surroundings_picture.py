@@ -79,7 +79,7 @@ def test_many_samples_keep_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_samples_the_picture_says_why() -> None:
     (fig,) = surroundings(SurroundingsTable.empty()).children
-    assert fig.select_one({"name": "empty"}).data_source.data["text"][0].startswith("no samples")
+    assert fig.select_one({"name": "empty"}).text.startswith("no samples")
 
 
 @pytest.mark.slow

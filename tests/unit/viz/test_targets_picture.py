@@ -84,7 +84,7 @@ def test_images_have_the_bytes_and_calls_of_each_target(run: Run) -> None:
 
 def test_events_need_the_run_that_has_their_layouts(run: Run) -> None:
     writes = run.select(op="write")
-    text = find(viz.targets(writes), "empty").data_source.data["text"][0]
+    text = find(viz.targets(writes), "empty").text
     assert "the layout of no file is known" in " ".join(text.split())
     assert find(viz.targets(writes, layouts=run), "targets_totals").title.text.startswith(
         "Bytes of each target"
@@ -93,7 +93,7 @@ def test_events_need_the_run_that_has_their_layouts(run: Run) -> None:
 
 def test_a_picture_without_layouts_or_bytes_says_so(tmp_path: Path) -> None:
     for data in (log_of(tmp_path, striped=False), run_of(tmp_path / "run", [[("pwrite", 0.1, 0.1, 10)]])):
-        text = " ".join(find(viz.targets(data), "empty").data_source.data["text"][0].split())
+        text = " ".join(find(viz.targets(data), "empty").text.split())
         assert text.startswith("the layout of no file is known: it is recorded on Lustre")
     with pytest.raises(TypeError, match="a run, events or a TargetLoad is needed, not int"):
         viz.targets(3)
