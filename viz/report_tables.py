@@ -132,7 +132,8 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
         ("open_bytes_per_s", "while files were open"),
     )
     if transfer["active_s"] is None:
-        ways = (("slowest_task_bytes_per_s", "by the time of the slowest task"),)
+        calls = "writes and syncs" if op == "write" else "reads"
+        ways = (("slowest_task_bytes_per_s", f"by the time of the slowest task in {calls}"),)
     known = [f"{bytes_text(transfer[rate])}/s {words}" for rate, words in ways if transfer[rate] is not None]
     return ", ".join(known)
 

@@ -60,10 +60,13 @@ class SiteTotals(SiteCalls):
         Number of the site; 0: unknown.
     calls : dict of Call to SiteCalls
         Totals by function.
+    place : str
+        Function and source line, as of `Run.by_site`; ``""``: not looked up.
     """
 
     number: int = 0
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
+    place: str = ""
 
     @property
     def only_waits(self) -> bool:
