@@ -51,10 +51,12 @@ from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import is_meeting
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
@@ -97,8 +99,9 @@ RULES: tuple[Rule, ...] = (
 
 _IO = "io-by-phase"
 
+_FAILED = "failed"
 _TRAFFIC = "traffic"
-"""The name that `ensembles.run.between_layers.layer_requests` gives it too, so that a report fills one."""
+"""The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 NO_CALLS = (
     "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
@@ -183,6 +186,8 @@ class DiagnosisPass:
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
+        if SUMMARY in self.requests:
+            self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -248,7 +253,12 @@ class DiagnosisPass:
             above_storage=above_storage(run) if has_counters_only(run) else None,
             most_time=most_time,
             crowded=run.info.crowded_text,
+            lost_data=_lost_data(run, summaries.get(_FAILED)),
         )
+
+
+def _lost_data(run: Run, failed: FailedCalls | None) -> str:
+    return "" if failed is None else lost_data_sentence(failed_calls_json(failed, run.files), run.tasks)
 
 
 def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]:

@@ -337,6 +337,8 @@ class Diagnosis:
         first; empty: the calls are not known one by one.
     crowded : str
         Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
+    lost_data : str
+        Which writes, syncs and closes failed, after which files may lack data; ``""``: none, or not known.
     """
 
     run: str
@@ -352,6 +354,7 @@ class Diagnosis:
     above_storage: AboveStorage | None = None
     most_time: tuple[CallTime, ...] = ()
     crowded: str = ""
+    lost_data: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
@@ -408,6 +411,7 @@ class Diagnosis:
             "unexplained_s": self.unexplained_s,
             "run_s": self.run_s,
             "crowded": self.crowded,
+            "lost_data": self.lost_data,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),

@@ -24,6 +24,8 @@ def diagnosis_text(found: Diagnosis) -> str:
     parts = [str(finding) for finding in found.findings] or [_nothing(found)]
     if found.findings and (clean := _clean(found)):
         parts.append(f"looked for and not found: {', '.join(clean)}")
+    if found.lost_data:
+        parts.append(sanitize_text(found.lost_data))
     if waiting := unexplained_text(found):
         parts.append(waiting)
     if most := most_time_text(found):
@@ -45,6 +47,8 @@ def screen_text(found: Diagnosis) -> str:
     if (more := len(large) - MOST_SHORT) > 0:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
     lines: list[str] = []
+    if found.lost_data:
+        lines.append(_wrapped(sanitize_text(found.lost_data)))
     lines += map(_wrapped, undecided_text(found))
     if small:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
