@@ -77,7 +77,7 @@ def test_searches_do_not_hide_what_matters() -> None:
         "no such file or link: 500 × open, last on /b/lib.so; 1 × readlink, last on /scratch/in; "
         "1 × stat, last on /b/lib.so",
     ]
-    assert [row["is_search"] for row in rows] == [False] * 4 + [True] * 2
+    assert [row["is_search"] for row in rows] == [False] * 3 + [True] * 3
     assert rows[4]["files"] == 2
     assert rows[4]["file_count"] == 250
 
