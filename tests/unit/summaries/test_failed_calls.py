@@ -78,8 +78,8 @@ def test_searches_do_not_hide_what_matters() -> None:
         "1 × stat, last on /b/lib.so",
     ]
     assert [row["is_search"] for row in rows] == [False] * 3 + [True] * 3
-    assert rows[4]["files"] == 2
-    assert rows[4]["file_count"] == 250
+    assert rows[3]["files"] == 2
+    assert rows[3]["file_count"] == 250
 
 
 def test_an_unknown_errno_is_not_named() -> None:
