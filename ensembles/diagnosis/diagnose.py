@@ -12,7 +12,15 @@ from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
-from ensembles.diagnosis.finding import LEAST_CALL_SHARE, CallTime, Diagnosis, Finding, NotExamined
+from ensembles.diagnosis.finding import (
+    LEAST_CALL_SHARE,
+    LEAST_SIZE_SHARE,
+    CallTime,
+    Diagnosis,
+    Finding,
+    NotExamined,
+    SizeTime,
+)
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
@@ -275,9 +283,29 @@ def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]
             1e-9 * float(time_ns[at]),
             float(share[at]),
             calls[at].layer in known,
+            None if calls[at].layer in known else _size_of(case, at, float(time_ns.sum())),
         )
         for at in np.argsort(-time_ns, kind="stable").tolist()
         if share[at] >= LEAST_CALL_SHARE
+    )
+
+
+def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
+    """Return the size of most of the time of a function that moves bytes."""
+    mine = (case.rows["call"] == call) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    if not mine.any():
+        return None
+    time_ns = np.bincount(case.rows["size"], np.where(mine, case.rows["time_ns"], 0))
+    size = int(np.argmax(time_ns))
+    if time_ns[size] < LEAST_SIZE_SHARE * case.rows["time_ns"][case.rows["call"] == call].sum():
+        return None
+    rows = mine & (case.rows["size"] == size)
+    count = int(case.rows["n"][rows].sum())
+    return SizeTime(
+        float(case.rows["bytes"][rows].sum()) / count,
+        count,
+        float(time_ns[size]) / max(whole_ns, 1.0),
+        1e-9 * float(time_ns[size]) / count,
     )
 
 

@@ -279,6 +279,26 @@ class NotExamined:
 
 
 @dataclass(frozen=True)
+class SizeTime:
+    """Time of those calls of a function whose requests are of about one size, within a factor of two.
+
+    Attributes
+    ----------
+    mean_bytes : float
+    calls : int
+    share : float
+        Of the time of all I/O calls.
+    mean_s : float
+        Of a call, s.
+    """
+
+    mean_bytes: float
+    calls: int
+    share: float
+    mean_s: float
+
+
+@dataclass(frozen=True)
 class CallTime:
     """Time of the I/O calls of a function, without the calls inside them.
 
@@ -292,6 +312,9 @@ class CallTime:
         Of the time of all I/O calls.
     in_library : bool
         The time passed inside HDF5 or netCDF: storage calls inside were recorded, and are not in it.
+    of_size : SizeTime or None
+        The size of most of this time; None: the calls move no bytes, no size has most of it, or it
+        passed inside a library.
     """
 
     call: str
@@ -300,6 +323,11 @@ class CallTime:
     time_s: float
     share: float
     in_library: bool = False
+    of_size: SizeTime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict with the names of the attributes."""
+        return {**vars(self), "of_size": self.of_size and vars(self.of_size)}
 
 
 @dataclass(frozen=True)
@@ -415,7 +443,7 @@ class Diagnosis:
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
-            "most_time": [vars(each) for each in self.most_time],
+            "most_time": [each.to_json() for each in self.most_time],
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),
@@ -457,6 +485,9 @@ WIDE = 3.0
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
+
+LEAST_SIZE_SHARE = 2 / 3
+"""Share of the time of a function from which the size of its calls is named."""
 
 LEAST_LOOP = 0.05
 """Part of the upper end of a gain from which the loop around the calls is stated."""

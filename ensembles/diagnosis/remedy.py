@@ -42,6 +42,9 @@ class Remedy:
         not bound it, where others take over the work.
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
+    of_processors : bool
+        `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
+        differ.
     """
 
     rows: np.ndarray
@@ -57,6 +60,7 @@ class Remedy:
     fewer: np.ndarray | None = None
     parts: tuple[float, float] = (1.0, 1.0)
     not_inside: tuple[str, ...] = ()
+    of_processors: bool = False
 
 
 LEAST_SHARE = 1e-3
@@ -84,6 +88,9 @@ The bound holds in nearly all runs of several tasks whose gains were measured. A
 runs of one task or of tasks that do not meet, are stated as they are.
 """
 
+_OF_PROCESSORS = 0.5
+"""Part of the lower bound that is gained at least where it is time of shared processors."""
+
 _NOT_DRAWN = frozenset(
     ("hdf5-filters", "hdf5-refill", "lock-contention", "o-sync", "read-modify-write", "write-back")
 )
@@ -110,6 +117,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
             min(interval[0], remedy.parts[0] * gain_s),
             max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
         )
+    if remedy.of_processors:
+        interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
     if interval[1] < LEAST_SHARE * case.run_s:
         return []
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}

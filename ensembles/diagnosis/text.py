@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.finding import Diagnosis, Finding
+    from ensembles.diagnosis.finding import CallTime, Diagnosis, Finding
 
 MOST_SHORT = 5
 """Findings that one screen shows."""
@@ -121,10 +121,7 @@ def most_time_text(found: Diagnosis) -> str:
 
     Commands, reports and explorer say the same.
     """
-    calls = ", ".join(
-        f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
-        for each in found.most_time
-    )
+    calls = ", ".join(map(_time_of_call, found.most_time))
     inside = [each for each in found.most_time if each.in_library]
     if inside:
         whose = f"the time in {_joined([each.call for each in inside])}"
@@ -132,6 +129,17 @@ def most_time_text(found: Diagnosis) -> str:
         whole = len(inside) == len(found.most_time)
         calls += f"; {'this' if whole else whose} passed inside {where}, not in the file system"
     return f"time in I/O calls: {calls}" if calls else ""
+
+
+def _time_of_call(each: CallTime) -> str:
+    text = f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
+    size = each.of_size
+    if size is None:
+        return text
+    long = f"of {bytes_text(round(size.mean_bytes))}, {seconds_text(size.mean_s)} each"
+    if size.calls == each.calls:
+        return f"{text} {long}"
+    return f"{text} ({share_text(size.share)} in {size.calls:,} {long})"
 
 
 def _joined(names: list[str]) -> str:

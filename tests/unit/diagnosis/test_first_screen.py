@@ -85,6 +85,16 @@ def test_the_functions_of_most_time_are_named(tmp_path: Path) -> None:
     assert most.share == pytest.approx(4.2 / 5.0)
     for text in (screen_text(found), diagnosis_text(found)):
         assert "time in I/O calls: 84 % in 3 calls of fsync" in words(text)
+    # Of different sizes, the one that has most of the time is named: 40 of 48 ms.
+    calls = [Made("pwrite", 5_000, 54 * KIB, 0)] * 8 + [Made("pwrite", 100, MIB, 0)] * 80
+    different = en.diagnose(io_run(tmp_path / "b", [calls]))
+    (most,) = different.most_time
+    size = most.to_json()["of_size"]
+    assert (size["calls"], size["mean_bytes"], size["mean_s"]) == (8, 54 * KIB, pytest.approx(0.005))
+    said = "100 % in 88 calls of pwrite (83 % in 8 of 54.0 KiB, 5.00 ms each)"
+    assert said in words(screen_text(different))
+    equal = en.diagnose(io_run(tmp_path / "c", [calls[:8]]))
+    assert "100 % in 8 calls of pwrite of 54.0 KiB, 5.00 ms each" in words(screen_text(equal))
 
 
 def test_files_that_are_read_once_from_their_start_are_no_jumps(tmp_path: Path) -> None:
