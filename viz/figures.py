@@ -17,7 +17,6 @@ from bokeh.models import (
     ContinuousTicker,
     CustomJS,
     DataRange1d,
-    Label,
     LogTicker,
     Node,
     NoOverlap,
@@ -27,7 +26,7 @@ from bokeh.models import (
     SaveTool,
     WheelZoomTool,
 )
-from bokeh.models.annotations import Legend, LegendItem, Title
+from bokeh.models.annotations import Label, Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 

@@ -175,8 +175,8 @@ def _of_layers(events: Events, layers: Sequence[str]) -> np.ndarray:
 def _groups(events: Events) -> np.ndarray | None:
     """Return the group of each call within which time begins at 0: int64, shape (n,); None: there is one.
 
-    Tasks make a call of one index together on a file that they share. On files of their own, the same index
-    may come back hours later: phases separate these.
+    Tasks make a call of one index together on a file that they share. On files of single tasks, the same
+    index may come back hours later: phases separate these.
     """
     if not len(events):
         return None
