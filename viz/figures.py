@@ -17,17 +17,16 @@ from bokeh.models import (
     ContinuousTicker,
     CustomJS,
     DataRange1d,
-    Label,
     LogTicker,
-    NoOverlap,
     Node,
+    NoOverlap,
     Plot,
     Range,
     Range1d,
     SaveTool,
     WheelZoomTool,
 )
-from bokeh.models.annotations import Legend, LegendItem, Title
+from bokeh.models.annotations import Label, Legend, LegendItem, Title
 from bokeh.models.renderers import GlyphRenderer
 from bokeh.plotting import figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from ensembles.run.run import Run
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.inner_waits import InnerWaits, WaitingInside, waiting_inside
+from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.viz.figures import (
@@ -43,17 +44,19 @@ _KINDS = {
     "write": ("writes", COLOURS["write"]),
     "read": ("reads", COLOURS["read"]),
     "both": ("reads and writes", READS_AND_WRITES),
+    "sync": ("mostly syncs", COLOURS["sync"]),
     "none": ("no data moved", COLOURS["metadata"]),
 }
-"""Legend entry and colour of the kinds of phases, by the data that moved."""
+"""Legend entry and colour of the kinds of phases, by the data that moved unless syncs take most I/O time."""
 
 
 @of_several
 def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = None) -> figure:
     """Draw the phases of a run as a Gantt chart, one row each.
 
-    The coloured part of a bar is the mean time until a task's last I/O call of the phase returned. The grey
-    part is the mean time from there to the end of the phase, in which a task waits for the slowest one.
+    The colour is that of the data that moved, or that of syncs if these took more than half of the time in
+    I/O. The coloured part of a bar is the mean time until a task's last I/O call of the phase returned. The
+    grey part is the mean time from there to the end of the phase, in which a task waits for the slowest one.
 
     Parameters
     ----------
@@ -81,7 +84,37 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
     >>> figure.title.text
     '12 phases'
     """
-    totals, sentence, inside = _totals(data)
+    totals, sentence, inside, syncs = _totals(data)
+    return phases_of(totals, syncs, title, x_range, sentence=sentence, inside=inside)
+
+
+def phases_of(
+    totals: Sequence[PhaseTotals],
+    syncs: Collection[int],
+    title: str | None = None,
+    x_range: Range1d | None = None,
+    *,
+    sentence: str = "",
+    inside: WaitingInside | None = None,
+) -> figure:
+    """Draw phases of which the totals are known.
+
+    Parameters
+    ----------
+    totals : sequence of PhaseTotals
+    syncs : collection of int
+        The phases whose time in I/O is mostly that of syncs.
+    title, x_range
+        As for `phases`.
+    sentence : str
+        What separates phases.
+    inside : WaitingInside, optional
+        How long tasks waited before their last I/O call of a phase.
+
+    Returns
+    -------
+    figure
+    """
     is_known = not any(math.isnan(row.lost_s) for row in totals)
     shown = sorted(totals, key=lambda row: -row.lost_s if is_known else -row.time_s)[:_MOST]
     shown.sort(key=lambda row: row.phase)
@@ -133,13 +166,13 @@ def phases(data: Any, *, title: str | None = None, x_range: Range1d | None = Non
             line,
         )
     subtitle(fig, waited, line)
-    _draw(fig, shown)
+    _draw(fig, shown, syncs)
     return fig
 
 
-def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None]:
+def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None, Collection[int]]:
     if isinstance(data, Sequence) and all(isinstance(row, PhaseTotals) for row in data):
-        return list(data), "", None
+        return list(data), "", None, ()
     if not isinstance(data, Run):
         raise TypeError(f"a run or a list of PhaseTotals is needed, not {type(data).__name__}")
     if not data.info.keeps_all_calls or data.phases is None:
@@ -148,7 +181,7 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None]:
             f"{data.info.how_to_keep_calls}"
         )
     phases = data.phases
-    wanted = {"table": PhaseTable, "waits": InnerWaits, "io": CriticalIo}
+    wanted = {"table": PhaseTable, "waits": InnerWaits, "io": CriticalIo, "sync": SyncTime}
     found = data.summarize(
         {
             name: SummaryRequest(partial(_of_phases, kind, phases), kind.columns)
@@ -157,7 +190,7 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None]:
     )
     totals = with_late_calls(data, phases, with_known_idle(data, phases, found["table"].totals()))
     inside = waiting_inside(data, phases, totals, found["waits"], found["io"])
-    return [row for row in totals if row.calls], phases.sentence, inside
+    return [row for row in totals if row.calls], phases.sentence, inside, found["sync"].mostly_syncs()
 
 
 def _of_phases(kind: Callable[[Phases], Summary], found: Phases, _: Any) -> Summary:
@@ -171,16 +204,18 @@ def _name(row: PhaseTotals) -> str:
     return f"{row.phase} {name}" if row.name else str(row.phase)
 
 
-def _kind(row: PhaseTotals) -> str:
+def _kind(row: PhaseTotals, syncs: Collection[int]) -> str:
+    if row.phase in syncs:
+        return "sync"
     if row.bytes_read and row.bytes_written:
         return "both"
     return "write" if row.bytes_written else "read" if row.bytes_read else "none"
 
 
-def _draw(fig: figure, shown: list[PhaseTotals]) -> None:
+def _draw(fig: figure, shown: list[PhaseTotals], syncs: Collection[int]) -> None:
     items = []
     for kind, (label, colour) in _KINDS.items():
-        mine = [(number, row) for number, row in enumerate(shown) if _kind(row) == kind]
+        mine = [(number, row) for number, row in enumerate(shown) if _kind(row, syncs) == kind]
         if not mine:
             continue
         busy_end_s = [row.end_s - _known(row.lost_s) / row.tasks for _, row in mine]

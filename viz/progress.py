@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ensembles.model.events import OPS, Events
 from ensembles.model.filters import parse_list, parse_numbers, parse_sizes, within_ranges
 from ensembles.run.run import Run
 from ensembles.structure.ordinals.numbering import compute_ordinals
-from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure
+from ensembles.viz.figures import annotate_empty, horizontal_legend, legend_item, new_figure, subtitle
 from ensembles.viz.several import of_several
 from ensembles.viz.style import scaled_ticks, time_hover, time_unit
 
@@ -31,12 +32,14 @@ def progress(
     op: str = "read",
     ordinal: str | int | None = None,
     size: str | int | None = None,
+    layer: str | Sequence[str] | None = None,
     title: str | None = None,
 ) -> figure:
     """Draw the share of calls that have ended, one curve for each call index.
 
-    Time begins for each curve when the first call of this index begins. If later calls of a task take
-    longer, the curves rise later and later.
+    Time begins for each curve when the first call of this index begins: on each file that several tasks use,
+    and, on files of single tasks, in each phase, if phases are known. If later calls of a task take longer,
+    the curves rise later and later.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def progress(
         half as many calls as the index with most.
     size : str or int, optional
         Request sizes, such as ``"1MiB..4MiB"``. Default: all. Calls are numbered among those of all sizes.
+    layer : str or sequence of str, optional
+        Layers. Default: all, of whose calls the outermost are drawn.
     title : str, optional
 
     Returns
@@ -68,7 +73,9 @@ def progress(
     >>> [item.label.value for item in figure.legend[0].items]
     ['read 4 (8)', 'read 5 (8)']
     """
-    curves = _curves(_calls(data, op, ordinal, size))
+    calls = _calls(data, op, ordinal, size, layer)
+    group = _groups(calls)
+    curves = _curves(calls, group)
     left_out = len(curves)
     if ordinal is None and len(curves) > _MOST_CURVES:
         # The thousandth call of one task does not show how a thousand tasks go on.
@@ -86,6 +93,8 @@ def progress(
         y_range=Range1d(start=0, end=1.02),
         name="progress",
     )
+    if group is not None and len(np.unique(group)) > 1:
+        subtitle(fig, "Calls on another file, or in another phase, begin at 0 again.")
     unit_s, unit = time_unit(end_s)
     fig.xaxis.axis_label = f"time since the first call of this index began ({unit})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
@@ -117,20 +126,31 @@ def progress(
     return fig
 
 
-def _calls(data: Any, op: str, ordinal: str | int | None, size: str | int | None) -> Events:
+def _calls(
+    data: Any,
+    op: str,
+    ordinal: str | int | None,
+    size: str | int | None,
+    layer: str | Sequence[str] | None,
+) -> Events:
     if op not in OPS:
         raise EnsioError(f'there is no operation "{op}": choose one of {", ".join(OPS)}')
     ranges = parse_list(ordinal, lambda text: parse_numbers("ordinal", text))
     sizes = parse_list(size, parse_sizes)
+    layers = (layer,) if isinstance(layer, str) else layer
     if isinstance(data, Run):
         found = data.select(op=op)
         outermost = np.flatnonzero(found.depth == 0)
         if 0 < len(outermost) < len(found):
             # Calls inside of others are not further calls of the program and do not count, as in
             # `Run.ordinals`.
+            phase = found.phase
+            known = {"phase": None if phase is None else phase[outermost]}
             found = found[outermost]
-            known = compute_ordinals(found)
-            found = found.with_derived(lambda name: known if name == "ordinal" else None)
+            known["ordinal"] = compute_ordinals(found)
+            found = found.with_derived(known.get)
+        if layers is not None:
+            found = found[np.flatnonzero(_of_layers(found, layers))]
         if ranges is not None and found.ordinal is not None:
             found = found[np.flatnonzero(within_ranges(found.ordinal, ranges))]
         return found if sizes is None else found[np.flatnonzero(within_ranges(found.requested, sizes))]
@@ -140,24 +160,50 @@ def _calls(data: Any, op: str, ordinal: str | int | None, size: str | int | None
     chosen = of_op[data.call] if len(data) else np.zeros(0, bool)
     if ranges is not None and data.ordinal is not None:
         chosen &= within_ranges(data.ordinal, ranges)
+    if layers is not None:
+        chosen &= _of_layers(data, layers)
     if sizes is not None:
         chosen &= within_ranges(data.requested, sizes)
     return data[np.flatnonzero(chosen)]
 
 
-def _curves(events: Events) -> dict[int, np.ndarray]:
+def _of_layers(events: Events, layers: Sequence[str]) -> np.ndarray:
+    """Return which calls are of some layers: bool, shape (n,)."""
+    return np.array([call.layer in layers for call in events.calls], bool)[events.call]
+
+
+def _groups(events: Events) -> np.ndarray | None:
+    """Return the group of each call within which time begins at 0: int64, shape (n,); None: there is one.
+
+    Tasks make a call of one index together on a file that they share. On files of single tasks, the same
+    index may come back hours later: phases separate these.
+    """
+    if not len(events):
+        return None
+    pairs = np.unique(np.stack([events.file.astype(np.int64), events.rank.astype(np.int64)]), axis=1)
+    files, tasks = np.unique(pairs[0], return_counts=True)
+    is_shared = np.isin(events.file, files[tasks > 1])
+    phase = None if is_shared.all() else events.phase
+    alone = np.full(len(events), -1, np.int64) if phase is None else -2 - phase
+    return np.where(is_shared, events.file.astype(np.int64), alone)
+
+
+def _curves(events: Events, group: np.ndarray | None) -> dict[int, np.ndarray]:
     """Return for each call index the increasing times in s at which its calls ended."""
     if not len(events):
         return {}
     index = events.ordinal
     if index is None:
         raise EnsioError("the call index of these events is unknown: select them from a run")
-    order = np.lexsort((events.end, index))
-    index, start, end = index[order], events.start[order], events.end[order]
-    firsts = np.flatnonzero(np.diff(index, prepend=index[0] - 1))
-    began = np.minimum.reduceat(start, firsts)
-    parts = zip(index[firsts].tolist(), np.split(end, firsts[1:]), began, strict=True)
-    return {number: (ends - low) * 1e-9 for number, ends, low in parts}
+    assert group is not None
+    order = np.lexsort((group, index))
+    index, group, start, end = index[order], group[order], events.start[order], events.end[order]
+    of_group = np.flatnonzero(np.append(True, (np.diff(index) != 0) | (np.diff(group) != 0)))
+    began = np.minimum.reduceat(start, of_group)
+    elapsed = end - np.repeat(began, np.diff(np.append(of_group, len(end))))
+    firsts = np.flatnonzero(np.append(True, np.diff(index) != 0))
+    parts = zip(index[firsts].tolist(), np.split(elapsed, firsts[1:]), strict=True)
+    return {number: np.sort(ends) * 1e-9 for number, ends in parts}
 
 
 def _steps(elapsed_s: np.ndarray, index: int) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ Phases, layers, call indices, requests by API, files, storage targets, ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.files import files
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
-from ensembles.viz.phases import phases
+from ensembles.viz.phases import phases_of
 from ensembles.viz.progress import progress
 from ensembles.viz.ranks import ranks
 from ensembles.viz.report_phases import phases_table
@@ -54,6 +54,10 @@ _MOST_PIECES = 8_000_000
 """Parts of calls on stripes that are spread over time for the report: some seconds."""
 
 _MOST_ORDINALS = 20
+_WHY_THESE = (
+    "Of reads and writes, those with most time are shown; ensio ordinals --op numbers other calls. The calls "
+    "of a task on a file that is opened again go on counting."
+)
 _MOST_SLOWER = 8
 _MOST_SIZES = 3
 _MUCH_IDLE = 0.05
@@ -91,7 +95,7 @@ def folded_requests() -> dict[str, SummaryRequest]:
 def folded_sections(
     run: Run,
     sums: Mapping[str, TotalsBy],
-    found: tuple[Phases, Sequence[PhaseTotals]] | None,
+    found: tuple[Phases, Sequence[PhaseTotals], Collection[int]] | None,
     transfers: Sequence[RequestTotals] = (),
     layers: Sequence[str] = (),
 ) -> list[Folded]:
@@ -102,8 +106,8 @@ def folded_sections(
     run : Run
     sums : mapping of str to TotalsBy
         By ``"file"`` and ``"rank"``: the summaries of `folded_requests`; empty if not every call is an event.
-    found : (Phases, sequence of PhaseTotals) or None
-        Its phases, if there are several.
+    found : (Phases, sequence of PhaseTotals, collection of int) or None
+        Its phases, if there are several, with those that are mostly syncs.
     transfers : sequence of RequestTotals
         Its requests by API.
     layers : sequence of str
@@ -140,7 +144,9 @@ def folded_sections(
     return sections
 
 
-def _of_phases(found: Phases, totals: Sequence[PhaseTotals], crowded: str) -> Folded:
+def _of_phases(
+    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], crowded: str
+) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
@@ -150,7 +156,7 @@ def _of_phases(found: Phases, totals: Sequence[PhaseTotals], crowded: str) -> Fo
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases(with_io), phases_table(found, totals, crowded))
+    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, crowded))
 
 
 def _named(entry: PhaseTotals) -> str:
@@ -207,8 +213,12 @@ def _of_ordinals(run: Run) -> list[Folded]:
         return []  # no reads or writes
     if len(found.totals) < 2:
         return []
-    picture = progress(run, op=found.op, ordinal=_shown_ordinals(found), size=found.size)
     sentences = [f"{text[0].upper()}{text[1:]}." for text in (found.trend.sentence, *found.notes)]
+    sentences.append(_WHY_THESE)
+    picture = None
+    if any(entry.n > 1 for entry in found.totals):
+        shown = _shown_ordinals(found)
+        picture = progress(run, op=found.op, ordinal=shown, size=found.size, layer=found.layers)
     title = f"Call index: {count_text(found.totals[-1].to, found.op)} of a task on a file"
     if found.trend.worsening and found.trend.rise is not None:
         title += f", becoming {found.trend.rise:.1f} times as long"

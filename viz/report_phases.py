@@ -17,6 +17,7 @@ from ensembles.run import between_layers
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.late_calls import with_late_calls
 from ensembles.structure.collective_steps import step_notes, step_table
+from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
 from ensembles.summaries.collective_steps import CollectiveSteps
@@ -35,13 +36,13 @@ class PhasesFound:
 
     Attributes
     ----------
-    phases : (Phases, list of PhaseTotals) or None
-        None: the run is one phase.
+    phases : (Phases, list of PhaseTotals, set of int) or None
+        With the phases that are mostly syncs. None: the run is one phase.
     steps : MomentsTable or None
         Steps of collective calls; None: there are no collective calls of MPI-IO.
     """
 
-    phases: tuple[Phases, list[PhaseTotals]] | None = None
+    phases: tuple[Phases, list[PhaseTotals], frozenset[int]] | None = None
     steps: MomentsTable | None = None
 
 
@@ -69,6 +70,7 @@ def find_phases(run: Run) -> PhasesFound:
     requests = {}
     if phases is not None and phases.count > 1:
         requests["table"] = SummaryRequest(partial(_table_of, phases), PhaseTable.columns)
+        requests["sync"] = SummaryRequest(partial(_sync_time_of, phases), SyncTime.columns)
     if run.info.has_all_events and any(
         call.layer == "mpiio" and call.name.endswith("_all") for call in run.calls
     ):
@@ -79,7 +81,7 @@ def find_phases(run: Run) -> PhasesFound:
     of_phases = None
     if phases is not None and "table" in requests:
         totals = with_known_idle(run, phases, found["table"].totals())
-        of_phases = (phases, with_late_calls(run, phases, totals))
+        of_phases = (phases, with_late_calls(run, phases, totals), found["sync"].mostly_syncs())
     return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
 
 
@@ -160,6 +162,10 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "
 
 def _table_of(phases: Phases, _: Any) -> PhaseTable:
     return PhaseTable(phases)
+
+
+def _sync_time_of(phases: Phases, _: Any) -> SyncTime:
+    return SyncTime(phases)
 
 
 def layer_sentences(information: dict[str, Any] | None) -> list[str]:

@@ -58,6 +58,8 @@ class RunOrdinals:
         What was chosen or left out.
     size : str or None
         Request sizes of these calls, as for ``--size``, if calls of other sizes were left out.
+    layers : tuple of str or None
+        Their layers, as for ``--layer``; None: all.
     """
 
     path: str
@@ -67,6 +69,7 @@ class RunOrdinals:
     ensembles: OrdinalEnsembles
     notes: list[str]
     size: str | None = None
+    layers: tuple[str, ...] | None = None
 
     @property
     def what(self) -> str:
@@ -113,6 +116,7 @@ class _Found:
     ensembles: OrdinalEnsembles
     notes: list[str] = field(default_factory=list)
     size: str | None = None
+    layers: tuple[str, ...] | None = None
 
 
 def durations_by_ordinal(
@@ -146,7 +150,9 @@ def durations_by_ordinal(
     else:
         found = _from_summary(run, selection, within)
     per = "MiB" if selection.per_byte else "call"
-    ordinals = RunOrdinals(run.path, found.op, within, per, found.ensembles, found.notes, found.size)
+    ordinals = RunOrdinals(
+        run.path, found.op, within, per, found.ensembles, found.notes, found.size, found.layers
+    )
     refuse_nothing(run, selection, len(ordinals.totals) + found.ensembles.n_unknown)
     return ordinals
 
@@ -177,7 +183,7 @@ def _from_events(run: Run, selection: Selection, within: str) -> _Found:
             sizes = None
             notes.append(_ONE_SIZE_EACH)
     make = partial(OrdinalSummary, op, chosen, selection, *counted)
-    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes, _size_text(sizes))
+    return _Found(op, run.summarize(make, columns, of_ranks).ensembles, notes, _size_text(sizes), layers)
 
 
 _Counted: TypeAlias = tuple[str, bool, list[str], tuple[str, ...] | None]
@@ -345,4 +351,4 @@ def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     ]
     if found.n_unknown:
         notes.append(f"excluded: {found.n_unknown:,} calls of unknown ordinal")
-    return _Found(op, found, notes, _size_text(sizes))
+    return _Found(op, found, notes, _size_text(sizes), layers)

@@ -56,9 +56,7 @@ def wait_for_pictures(page) -> None:
     )
 
 
-def drag(
-    page, name: str, start: tuple[float, float], end: tuple[float, float], rests_ms: float = 0
-) -> None:
+def drag(page, name: str, start: tuple[float, float], end: tuple[float, float], rests_ms: float = 0) -> None:
     """Drag over a picture; the mouse rests for some time after its button is pressed."""
     left, top = page.evaluate(AT, [name, *start])
     right, bottom = page.evaluate(AT, [name, *end])

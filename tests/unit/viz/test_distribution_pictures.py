@@ -12,6 +12,7 @@ from made_runs import run_of
 import ensembles
 from ensembles import viz
 from ensembles.model.errors import EnsioError
+from ensembles.viz.report_folded import _of_ordinals
 
 # Reads of two tasks: the second of each takes longer, and task 1 begins its own later.
 TASKS = [
@@ -42,6 +43,28 @@ def test_progress_counts_ends_since_the_first_begin(run) -> None:
     assert curves(viz.progress(run.select(op=["read", "write"]))) == expected
     assert list(curves(viz.progress(run, op="read", ordinal=2))) == ["read 2 (2)"]
     assert list(curves(viz.progress(run.events, ordinal="2"))) == ["read 2 (2)"]
+
+
+def test_progress_begins_anew_on_each_file_and_in_each_phase(tmp_path: Path) -> None:
+    """Two shared files, one after the other, and then a file of each task."""
+    files = ["/d/a", "/d/b", "/d/own.0", "/d/own.1"]
+    tasks = [
+        [("pwrite", 10.0 * at + 0.1 * task, 0.2, 8, 0, at + 1 + task * (at == 2)) for at in range(3)]
+        for task in range(2)
+    ]
+    run = run_of(tmp_path / "files", tasks, lasted_s=30.0, path=files)
+    assert run.phases.count == 3
+    fig = viz.progress(run, op="write", layer="posix")
+    assert list(curves(fig)) == ["write 1 (6)"]
+    (time_s, _), *_ = curves(fig).values()
+    assert time_s == pytest.approx([0.0, 0.2, 0.2, 0.2, 0.3, 0.3, 0.3])
+    assert "begin at 0 again" in fig.above[0].text
+    assert viz.progress(run, op="write", layer="stdio").legend == []
+
+
+def test_curves_of_single_calls_are_left_out_of_a_report(tmp_path: Path, run) -> None:
+    alone = run_of(tmp_path / "alone", [[("pread", 0.1 * i, 0.05, 8) for i in range(3)]])
+    assert [each.picture is None for each in (*_of_ordinals(alone), *_of_ordinals(run))] == [True, False]
 
 
 def test_progress_of_many_indices_shows_some_and_says_so(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.phases.table import PhaseTable
 from ensembles.summaries.runtotals import RunTotals
+from ensembles.viz.report_folded import _of_phases
+from ensembles.viz.report_phases import find_phases
 from ensembles.viz.style import COLOURS
 from ensembles.viz.theme import DARK
 from ensembles.workloads.synthetic import synthetic_run
@@ -170,6 +172,17 @@ def test_many_phases_are_those_with_the_most_waiting(synthetic) -> None:
     title = "40 of 60 phases: those with the most waiting for the slowest task"
     assert fig.title.text.replace("\n", " ") == title
     assert fig.yaxis.major_label_overrides[0] == "21"
+
+
+def test_phases_that_are_mostly_syncs_have_their_colour(tmp_path: Path) -> None:
+    tasks = [[("pwrite", 0.0, 0.01, 8), ("fsync", 0.01, 0.09, 0), ("pwrite", 9.0, 0.1, 8)]] * 2
+    run = run_of(tmp_path / "syncs", tasks, lasted_s=10.0)
+    for fig in (viz.phases(run), _of_phases(*find_phases(run).phases).picture):
+        labels = [item.label.value for item in fig.legend[0].items]
+        assert labels == ["writes", "mostly syncs", "mean wait for the slowest task"]
+        bars = fig.legend[0].items[1].renderers[0]
+        assert bars.glyph.fill_color == COLOURS["sync"]
+        assert data(bars)["busy_end"] == pytest.approx([0.1])
 
 
 def test_layers_are_those_of_the_totals(run) -> None:
