@@ -127,8 +127,10 @@ def phases_text(
     small = _small(totals, entries) if len(totals) == phases.count else {}
     entries = [entry for entry in entries if isinstance(entry, dict) or entry.phase not in small]
     parts = [head]
+    # A single task waits for none: there is nothing to say of idle time.
+    alone = result["lost_s"] == 0 and all(entry.tasks <= 1 for entry in totals)
     if limit:
-        parts.append(_table(totals, entries[:limit], result["lost_s"] is not None))
+        parts.append(_table(totals, entries[:limit], result["lost_s"] is not None and not alone))
     if len(entries) > limit:
         shown = len(small) + sum(
             1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit]
@@ -145,7 +147,7 @@ def phases_text(
                 f"{seconds_text(time_s)} in all, have no row (--json has them)."
             )
         )
-    parts.append(_imbalance(phases, totals, result))
+    parts.append("" if alone else _imbalance(phases, totals, result))
     parts.append(_inside(result.get("waiting_inside")))
     sentence = collective_sentence(result["collective"])
     if sentence:

@@ -47,7 +47,7 @@ class Transfer:
     open_bytes_per_s : float or None
         Rate from open to close: `open_bytes` by `open_s`.
     slowest_task : int or None
-        Task that spent most time in calls of this direction; of writes, syncs included, which write what these
+        Task that spent most time in calls of this direction; for writes, in syncs too, which write what these
         left in memory.
     slowest_task_s : float or None
         That time, without inner calls of other kinds.

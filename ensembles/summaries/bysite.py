@@ -74,6 +74,11 @@ class SiteTotals(SiteCalls):
         return not is_io_of_calls(tuple(self.calls)).any()
 
     @property
+    def io_ns(self) -> int:
+        """Exclusive time of the calls that are I/O."""
+        return sum(totals.exclusive_ns for call, totals in self.calls.items() if not call.waits_for_tasks)
+
+    @property
     def counts_by_operation(self) -> dict[str, int]:
         """Numbers of calls by operation, the largest first."""
         by_op: Counter[str] = Counter()

@@ -39,8 +39,8 @@ LEAST_SHARE = 0.02
 """Loops with less of the bytes of their task are counted only."""
 
 Shape = tuple[tuple[int, tuple[tuple[int, str, str, int], ...], int, int], ...]
-"""The main loops of a task: how often, their bodies with sizes as they are printed, number of their block and how
-often it comes."""
+"""The main loops of a task: how often, their bodies with sizes as they are printed, number of their block and
+how often it comes."""
 
 
 @dataclass
@@ -227,7 +227,10 @@ class AccessSummary(Summary):
         shape = tuple(
             (
                 parts[number].times,
-                tuple((op, *map(bytes_text, (low, high)), count) for op, low, high, count in uses[number].steps),
+                tuple(
+                    (op, bytes_text(low), bytes_text(high), count)
+                    for op, low, high, count in uses[number].steps
+                ),
                 parts[number].block,
                 parts[number].block_times,
             )

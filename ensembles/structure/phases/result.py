@@ -277,7 +277,8 @@ class Phases:
             for place, number in enumerate(self.number.tolist())
             if number > 0
         ]
-        return facts_html(facts) + (table_html(("phase", "begins after", "ends before"), rows) if rows else "")
+        headers = ("phase", "begins after", "ends before")
+        return facts_html(facts) + (table_html(headers, rows) if rows else "")
 
     @property
     def names(self) -> tuple[str, ...] | None:

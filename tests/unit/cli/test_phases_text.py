@@ -219,3 +219,5 @@ def test_the_calls_of_ranks_include_waiting(
     for path, waits in ((btio, True), (alone.path, False)):
         assert main(["ranks", str(path)]) == 0
         assert ("Calls that wait for other tasks are among" in capsys.readouterr().out) == waits
+        assert main(["phases", str(path)]) == 0
+        assert ("dle" in capsys.readouterr().out) == waits  # a single task waits for none

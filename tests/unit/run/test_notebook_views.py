@@ -140,7 +140,10 @@ def test_totals_phases_and_sums_show_tables(run: en.Run) -> None:
     assert f"<td>{site.place}</td><td>2 write, 2 open, 1 read</td>" in run.by_site()._repr_html_()
     summary = run.summary._repr_html_()
     assert repr(run.summary) == f"CellSummary: 5 calls in {len(run.summary)} cells"
-    assert f"<td>pwrite</td><td>posix</td><td>2</td><td></td><td>2.00 MiB</td><td>{seconds_text(0.52)}" in summary
+    assert (
+        f"<td>pwrite</td><td>posix</td><td>2</td><td></td><td>2.00 MiB</td><td>{seconds_text(0.52)}"
+        in summary
+    )
     assert run.phases.sentence in run.phases._repr_html_()
     assert isinstance(run.by_file(), list)
     assert run.by_rank()[:2] == run.by_rank()

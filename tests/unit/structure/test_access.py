@@ -167,13 +167,15 @@ def checkpoints(task, size=MIB, syncs=True, steps=6):
     return calls + [("read", number * size, size, 2 + 2 * task) for number in range(8)]
 
 
-@pytest.mark.parametrize(("syncs", "body"), [(True, "8 x (write 1 MiB, sync)"), (False, "(8 x write 1 MiB, sync)")])
+@pytest.mark.parametrize(
+    ("syncs", "body"), [(True, "8 x (write 1 MiB, sync)"), (False, "(8 x write 1 MiB, sync)")]
+)
 def test_no_loop_runs_over_a_change_of_file(syncs, body):
     """The first write to the common file is like those before it, and its strides are not theirs."""
     found = pattern(checkpoints(0, MIB, syncs), checkpoints(1, MIB, syncs), files=5)
     assert line_of(found) == (
-        f"6 x ({body}, sequential, 2 files for each task; 4 x write 1 MiB, strided by 2 MiB, one shared file); "
-        "8 x read 1 MiB, sequential, a file for each task"
+        f"6 x ({body}, sequential, 2 files for each task; 4 x write 1 MiB, strided by 2 MiB, "
+        "one shared file); 8 x read 1 MiB, sequential, a file for each task"
     )
     (group,) = found.groups
     assert [(loop.block, loop.block_times, loop.times) for loop in group.loops][1:] == [(0, 6, 4), (1, 1, 8)]
