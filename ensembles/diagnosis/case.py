@@ -7,6 +7,7 @@ A remedy takes time off calls; the gain is by how much the last arrival of each 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from errno import EINTR
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+    from ensembles.summaries.failed_calls import FailedCalls
 
 TOGETHER = ("named", "barriers", "steps")
 """Rules of phases at whose ends tasks wait for each other."""
@@ -67,6 +69,8 @@ class Case:
         From the first call to the last: no remedy gains more.
     run_s : float
         Length of the run (`run_length_s`), of which severities are shares.
+    failed : FailedCalls or None
+        Failed calls of the run, filled; None: not known.
     shared : dict
         What rules computed and others need too.
     model : WithMeetings or WithoutMeetings
@@ -75,6 +79,7 @@ class Case:
 
     def __init__(self, run: Run, evidence: Evidence) -> None:
         self.run, self.evidence = run, evidence
+        self.failed: FailedCalls | None = None
         self.shared: dict[Any, Any] = {}
         self.rows = evidence.calls.columns()
         calls = np.array([(c.op, c.layer, c.name) for c in run.calls] or [("", "", "")])
@@ -106,6 +111,19 @@ class Case:
         """Mean logarithm of the durations of each row."""
         mean: np.ndarray = self.rows["log_ns"] / self.rows["n"]
         return mean
+
+    @cached_property
+    def interrupted_share(self) -> np.ndarray:
+        """Share of the calls of each row's function that a signal interrupted (EINTR): shape (n,)."""
+        calls = self.run.calls
+        number = {call: at for at, call in enumerate(calls)}
+        count = np.zeros(max(len(calls), 1))
+        for kind in self.failed.kinds() if self.failed is not None else ():
+            if kind.error == EINTR:
+                count[number[kind.call]] += kind.calls
+        whole = np.bincount(self.rows["call"], self.rows["n"], len(count))
+        share: np.ndarray = np.minimum(count / np.maximum(whole, 1), 1.0)[self.rows["call"]]
+        return share
 
     @cached_property
     def phases_are_steps(self) -> bool:

@@ -213,6 +213,8 @@ class DiagnosisPass:
         findings: list[Finding] = []
         hints: list[str] = []
         summaries = {} if group is None else group.summaries
+        if SUMMARY in summaries:
+            case_of(run, summaries[SUMMARY]).failed = summaries.get(_FAILED)
         with announced("examining", run.path, len(self._wanted), "causes"):
             for rule in self._wanted:
                 try:

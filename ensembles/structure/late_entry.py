@@ -251,9 +251,7 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: Run) -> L
             continue
         start_ns, time_ns = (np.bincount(at, rows[name][mine]) for name in ("start_ns", "time_ns"))
         of_rank = int(np.searchsorted(ranks, found.rank))
-        enters_ns, leaves_ns = (
-            float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns)
-        )
+        enters_ns, leaves_ns = (float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns))
         entered.append((1e-9 * max(enters_ns, 0.0), run.calls[call].name, int(count[0])))
         left_s += 1e-9 * max(leaves_ns, 0.0)
     if left_s < LEAST_PART * found.call_late_s:

@@ -70,6 +70,23 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
     assert "matches --error EDQUOT: the failed calls of the run have EIO, ENOENT, ENOSPC" in told
 
 
+def test_calls_that_a_signal_interrupts_do_not_ask_for_a_path_again(tmp_path: Path) -> None:
+    def opened(result: str) -> str:
+        path = tmp_path / f"{len(result)}.strace"
+        call = f'openat(AT_FDCWD, "/run/queue", O_RDONLY) = {result} <0.060000>'
+        lines = (
+            f"7 {1.7e9 + 0.08 * at:.6f} {call}\n7 {1.7e9 + 0.08 * at + 0.07:.6f} close(3) = 0 <0.000010>\n"
+            for at in range(8)
+        )
+        path.write_text("".join(lines))
+        return str(path)
+
+    refused = ensembles.diagnose(ensembles.open(opened("-1 ENOENT (No such file or directory)")))
+    assert "metadata-storm" in {finding.id for finding in refused.findings}
+    interrupted = ensembles.diagnose(ensembles.open(opened("-1 EINTR (Interrupted system call)")))
+    assert "metadata-storm" not in {finding.id for finding in interrupted.findings}
+
+
 def test_the_report_has_a_table_of_failed_calls(log: Path, tmp_path: Path) -> None:
     assert main(["report", str(log), "--op", "write,open", "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
