@@ -185,6 +185,10 @@ def _verdict(found: Comparison) -> str:
     # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
     median = shift.median_ratio if shift is not None and shift.is_certain else None
     ratio = f", median {ratio_text(median)}" if median is not None else ""
+    # The time a run, where it is certain, is what a reader asks for first.
+    times = [each.text for each in found.times if each.is_certain(found.level)]
+    if times:
+        return f"{what}: {found.direction or found.verdict}, {times[0]}"
     if found.sizes_differ and found.blocked is None:
         return f"{what}: another size of calls"
     if found.verdict == DIFFERENT and found.counts_differ and not found.moved:

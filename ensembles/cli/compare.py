@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ensembles.cli.options import (
     add_filter_arguments,
@@ -19,9 +17,6 @@ from ensembles.cli.options import (
 )
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
-
-if TYPE_CHECKING:
-    from ensembles.comparison.report import Comparison
 
 NAME = "compare"
 HELP = "compare runs or groups of runs: totals, verdict, changes of modes and tail, tests"
@@ -67,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         type=failure,
         default=None,
-        help="exit with status 1: difference: if the verdict is different; slower: if something certainly "
-        "takes longer, whole runs of groups are longer in I/O, or fewer tasks do it and its critical path is "
+        help="exit with status 1: difference: if the verdict is different; slower: if whole runs, or all "
+        "calls of a kind, certainly take longer in I/O, or fewer tasks do it and its critical path is "
         "longer; slower=10%%: by that or more",
     )
     parser.add_argument(
@@ -113,46 +108,6 @@ def failure(text: str) -> float:
     )
 
 
-def why_it_fails(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> list[str]:
-    """Return why the comparisons fail, a sentence each; `fail_on` is 0 for any difference, else a factor.
-
-    Slower is also, unless filters select some of the I/O, a group whose runs certainly spend more time in
-    I/O, summed over tasks or on the critical path (where this is certainly shorter, the sum does not count),
-    and a group in which fewer tasks do the I/O and the critical path is longer. Durations of calls of other
-    sizes are not compared at all (`Comparison.sizes_differ`).
-    """
-    from ensembles.comparison.whole_runs import RUN_LABELS, changes_of_runs, groups_of_fewer_tasks
-
-    different = [comparison for comparison in found if comparison.verdict == "different"]
-    if not fail_on:
-        return [f"{_kind(each)} is different" for each in different]
-    changes = changes_of_runs(found[0].run_tests, found[0].level) if of_whole_runs else []
-    shorter = {one.group for one in changes if one.what == "critical_path_s" and one.ratio < 1}
-    reasons = [
-        f"{RUN_LABELS[change.what]}: {change.group} takes {change.ratio:.3g} times as long"
-        for change in changes
-        if change.what in ("io_time_s", "critical_path_s")
-        and change.group not in shorter
-        and change.ratio > 1
-        and change.ratio >= fail_on
-    ]
-    if of_whole_runs:
-        reasons += [
-            f"fewer tasks do the I/O of {one.group}, and it is longer on the critical path"
-            for one in groups_of_fewer_tasks(found[0])
-            if one.is_slower(fail_on)
-        ]
-    return reasons + [
-        f"{_kind(each)} is slower, × {each.slowdown:.3g}"
-        for each in different
-        if each.direction != "faster" and each.slowdown > 1 and each.slowdown >= fail_on
-    ]
-
-
-def _kind(found: Comparison) -> str:
-    return " ".join(name for name in (found.layer, found.op) if name) or "I/O"
-
-
 def execute(args: argparse.Namespace) -> int:
     """Print the comparison."""
     groups = [args.runs, *args.others] if args.others else [[path] for path in args.runs]
@@ -179,8 +134,13 @@ def execute(args: argparse.Namespace) -> int:
         warn(f"note: {path} is in both groups: a run is the same as itself")
     for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
         warn(f"note: {note}")
-    is_whole = selection == type(selection)()
-    reasons = [] if args.fail_on is None else why_it_fails(found, args.fail_on, is_whole)
-    for reason in reasons:
+    if args.fail_on is None:
+        return 0
+    from ensembles.comparison.gate import gate
+
+    judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
+    for reason in judged.failed:
         warn(f"failed: {reason}")
-    return int(bool(reasons))
+    for reason in judged.undecided:
+        warn(f"not decided: {reason}")
+    return int(bool(judged.failed))

@@ -12,18 +12,19 @@ from ensembles.comparison.hypothesis_tests import LEVEL
 from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
-from ensembles.comparison.run_tests import compute_run_tests, has_repetitions
+from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES, compute_run_tests, has_repetitions
+from ensembles.comparison.times import TimeChange, kinds_to_test, time_changes
 from ensembles.comparison.totals import (
     ComparedSums,
     Total,
-    counts_text,
     make_total,
     sums_of_run,
     totals_of_runs,
 )
 from ensembles.comparison.units import Kind
-from ensembles.comparison.verdict import FASTER, MARGIN, MIXED, SLOWER
+from ensembles.comparison.verdict import MARGIN
 from ensembles.comparison.whole_runs import quantile_ratios
+from ensembles.comparison.with_totals import with_totals
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import count_text
@@ -164,6 +165,7 @@ def compare_runs(
         seed=seed,
         with_waits=selection.ops is not None or selection.calls is not None,
         is_whole=selection == Selection(ops=selection.ops, layers=selection.layers),
+        per_byte=selection.per_byte,
     )
 
 
@@ -232,6 +234,7 @@ def compare_read_runs(
     seed: int = 0,
     with_waits: bool = False,
     is_whole: bool = True,
+    per_byte: bool = False,
 ) -> list[Comparison]:
     """Compare groups of runs that were read before, perhaps from a history.
 
@@ -244,6 +247,8 @@ def compare_read_runs(
         Whether operations that wait are compared too.
     is_whole : bool
         Whether the selected calls are all calls of the runs of their kinds.
+    per_byte : bool
+        Whether durations are per MiB, so that times a run do not decide.
 
     Returns
     -------
@@ -295,6 +300,8 @@ def compare_read_runs(
         [[{key: run.time_s[key] for key in times_s if key in run.time_s} for run in group] for group in read],
         [[run.steps_s for run in group] for group in groups],
     )
+    run_times = _times_of_runs(groups, names)
+    kind_times = {} if per_byte else _times_of_kinds(read, list(times_s), names)
     if is_whole:
         for key in totals:
             totals[key] += moved_bytes.get(key, [])
@@ -305,20 +312,23 @@ def compare_read_runs(
         for note in dict.fromkeys(note for kind in run.calls.notes.values() for note in kind)
     ]
     found = [
-        _with_totals(
+        with_totals(
             replace(
                 comparison,
                 run_totals=run_totals,
+                run_times=run_times,
                 run_tests=run_tests,
                 notes=list(dict.fromkeys([*comparison.notes, *notes, *doubts])),
             ),
             totals[comparison.layer or "", comparison.op or ""],
+            kind_times.get((comparison.layer or "", comparison.op or ""), []),
         )
         for comparison in found
     ]
     if replaced:
         times = [[run.calls.time_s for run in group] for group in groups]
-        found = with_replaced(found, replaced, [[run.posts for run in group] for group in groups], times)
+        posts = [[run.posts for run in group] for group in groups]
+        found = with_replaced(found, replaced, posts, times, names)
     return sorted(found, key=lambda one: (one.verdict != "different", -_time_lost_s(one), -_time_s(one)))
 
 
@@ -334,6 +344,30 @@ def _totals_of_kind(
     return [make_total("calls", calls, margin, level), make_total("time_s", times_s, margin, level)]
 
 
+def _times_of_runs(groups: Sequence[Sequence[ReadRun]], names: Sequence[str]) -> list[TimeChange]:
+    """Test the times of whole runs that are known of every run, I/O of the critical path first."""
+    order = sorted(RUN_TIMES, key=lambda what: what != FIRST_TESTED)
+    times_s = {
+        what: [[run.sums.totals[what] for run in group] for group in groups]
+        for what in order
+        if all(what in run.sums.totals for group in groups for run in group)
+    }
+    times_s = {what: values for what, values in times_s.items() if any(map(any, values))}
+    return [each for found in time_changes(times_s, names, list(times_s), True).values() for each in found]
+
+
+def _times_of_kinds(
+    read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key], names: Sequence[str]
+) -> dict[Key, list[TimeChange]]:
+    """Test the times a run of kinds of calls."""
+    by_name = {" ".join(key): key for key in keys}
+    times_s = {
+        name: [[run.time_s.get(key, 0.0) for run in group] for group in read] for name, key in by_name.items()
+    }
+    found = time_changes(times_s, names, kinds_to_test(times_s))
+    return {by_name[name]: changes for name, changes in found.items()}
+
+
 def _only_in_some(
     read: Sequence[Sequence[ComparedCalls]], key: Key, names: Sequence[str], margin: float, level: float
 ) -> Comparison:
@@ -343,49 +377,6 @@ def _only_in_some(
         for name, group in zip(names, read, strict=True)
     ]
     return Comparison("inconclusive", "", key[1], key[0], groups, margin, level)
-
-
-def _with_totals(found: Comparison, totals: list[Total]) -> Comparison:
-    """Add the totals; another number or size of calls makes a kind different, without a test of durations."""
-    found = replace(found, totals=totals)
-    counts = counts_text(totals, [group.name for group in found.groups])
-    if found.sizes_differ:
-        return _without_durations(found, counts)
-    if not found.counts_differ:
-        return found
-    time_s = totals[1]
-    ratios = [ratio for ratio in time_s.ratios if ratio is not None]
-    longer = {SLOWER if ratio > 1 else FASTER for ratio in ratios}
-    if not ratios:
-        longer = {SLOWER if max(time_s.typical[1:]) > time_s.typical[0] else FASTER}
-    if found.direction is not None:
-        longer.add(found.direction)
-    durations = f"; durations: {found.verdict} ({found.reason})" if found.reason else ""
-    return replace(
-        found,
-        verdict="different",
-        reason=f"{counts}{durations}",
-        direction=longer.pop() if len(longer) == 1 else MIXED,
-    )
-
-
-def _without_durations(found: Comparison, counts: str) -> Comparison:
-    """Return a comparison of calls of other sizes, whose durations do not say what became slower."""
-    return replace(
-        found,
-        verdict="different",
-        reason=f"{counts}; durations of other sizes are not compared: choose one size (--size), or take "
-        "times per MiB (--per-byte)",
-        direction=None,
-        enough_runs=None,
-        shifts=[],
-        moved=[],
-        parts=[],
-        tests={},
-        distances={},
-        modes=[],
-        quantiles=[],
-    )
 
 
 def _time_lost_s(found: Comparison) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
+from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import Total, make_total
 from ensembles.comparison.verdict import FASTER, SLOWER
 from ensembles.model.units import seconds_text
@@ -104,6 +105,7 @@ def with_replaced(
     replaced: Sequence[Key],
     posts: Sequence[Sequence[Mapping[Key, int]]],
     times_s: Sequence[Sequence[Mapping[Key, float]]],
+    names: Sequence[str],
 ) -> list[Comparison]:
     """Judge kinds whose calls are posts in some groups only: by their time with the waits of their layer.
 
@@ -117,6 +119,8 @@ def with_replaced(
         Layers and operations of which `is_replaced` is true.
     posts, times_s : sequence of sequences of mappings
         Number of posts, and time in s, by kind, of each run of each group.
+    names : sequence of str
+        Names of the groups.
 
     Returns
     -------
@@ -132,10 +136,16 @@ def with_replaced(
             blocked = make_total("blocked_time_s", values, one.margin, one.level)
             counts = [float(np.mean([run.get(key, 0) for run in group])) for group in posts]
             others = [f"{op}s" for op in layers[key[0]] if op != key[1]]
-            result.append(_judged(one, blocked, counts, " and ".join([*others, "waits"])))
+            what = " ".join(key)
+            times = time_changes({what: values}, names, [what], of_whole_runs=True)[what]
+            result.append(
+                _judged(replace(one, times=times), blocked, counts, " and ".join([*others, "waits"]))
+            )
         elif key[1] == "wait" and key[0] in layers:
             reason = f"these waits belong to the {' and '.join(layers[key[0]])} calls of {key[0]}"
-            result.append(replace(one, verdict=INCONCLUSIVE, reason=reason, direction=None, moved=[]))
+            result.append(
+                replace(one, verdict=INCONCLUSIVE, reason=reason, direction=None, moved=[], times=[])
+            )
         else:
             result.append(one)
     return result

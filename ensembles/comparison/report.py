@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ensembles.comparison.run_tests import RunTest
+from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
 from ensembles.comparison.whole_runs import QuantileRatio
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
@@ -16,6 +17,9 @@ SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
 
 _MOST_DRAWN = 8
 """Ratios in the small picture of a notebook."""
+
+PARTS_OF_TIME = ("all", "mode place", "mode weight")
+"""Values of `Move.what` that say that calls take longer; the others are relative to a mode."""
 
 ALL = "all"
 """Value of `Move.what` if all modes moved by one factor."""
@@ -201,8 +205,8 @@ class Comparison:
     reason : str
         Reason of the verdict in one sentence.
     direction : str or None
-        Of what moved: ``slower``, ``faster`` or ``mixed``; None: nothing certainly moved, or durations of
-        other sizes were not compared.
+        ``slower`` or ``faster`` if the time of these calls a run is certainly longer or shorter, else that of
+        the parts that moved: ``slower``, ``faster`` or ``mixed``. None: nothing certainly moved.
     enough_runs : int or None
         Number of runs per group that would find or exclude a move beyond the margin, at the variation from
         run to run that these runs show; None: unknown, or more than 1,000.
@@ -210,6 +214,11 @@ class Comparison:
         Number and time of these calls by group, without a test.
     run_totals : list of Total
         Totals of the whole runs, whatever the filters; empty if ensembles were compared.
+    times : list of TimeChange
+        Time of these calls a run of each group but the first, with a t test: of the verdict, its direction
+        and the gate ``--fail-on``. Empty if ensembles were compared, or times per MiB.
+    run_times : list of TimeChange
+        The same of whole runs, whatever the filters: first I/O of the critical path, if it is known.
     run_tests : list of RunTest
         Rank tests on the times of whole runs, of kinds of calls and of steps; empty unless each group has two
         runs or more. The verdict does not depend on them.
@@ -258,6 +267,8 @@ class Comparison:
     enough_runs: int | None = None
     totals: list[Total] = field(default_factory=list)
     run_totals: list[Total] = field(default_factory=list)
+    times: list[TimeChange] = field(default_factory=list)
+    run_times: list[TimeChange] = field(default_factory=list)
     run_tests: list[RunTest] = field(default_factory=list)
     posts: list[float] = field(default_factory=list)
     blocked: Total | None = None
@@ -265,16 +276,26 @@ class Comparison:
 
     @property
     def slowdown(self) -> float:
-        """Largest factor by which something certainly became longer; 1: nothing did."""
-        if self.sizes_differ:
-            return 1.0
-        longer = [move.slowdown for move in self.moved if move.slowdown is not None]
-        calls = [total for total in self.totals if total.what == "time_s"]
-        if self.blocked is not None:
-            longer += [ratio for ratio in self.blocked.ratios if ratio is not None]
-        elif self.counts_differ:
-            longer += [ratio for total in calls for ratio in total.ratios if ratio is not None]
-        return max([1.0, *longer])
+        """Largest factor by which these calls certainly take longer a run; 1: they do not.
+
+        Without times of runs, as of ensembles: by which durations certainly became longer. What moved only
+        relative to another mode does not count.
+        """
+        return max([1.0, *(self.slowdown_of(group.name) for group in self.groups[1:])])
+
+    def slowdown_of(self, group: str) -> float:
+        """Return the factor by which these calls certainly take longer a run in a group; 1: they do not."""
+        moved = [
+            move.slowdown
+            for move in self.moved
+            if move.effect.group == group and move.what in PARTS_OF_TIME and move.slowdown is not None
+        ]
+        is_moved = self.direction == "slower" and max(moved, default=1.0) > 1
+        change = next((each for each in self.times if each.group == group), None)
+        if change is None:
+            return max(moved) if is_moved else 1.0
+        is_longer = change.is_longer(self.level) or (is_moved and self.blocked is None)
+        return max(change.ratio or 1.0, 1.0) if is_longer else 1.0
 
     @property
     def counts_differ(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.comparison.hypothesis_tests import LEVEL, smallest_rank_p
+from ensembles.comparison.run_tests import FIRST_TESTED
 from ensembles.comparison.whole_runs import RUN_LABELS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text
@@ -41,8 +42,10 @@ def run_tests_text(found: Comparison) -> str:
         return ""
     names = without_common_folder([group.name for group in tests[0].groups])
     shown = [test for test in tests if test.scope == "run"]
-    others = sorted((test for test in tests if test.scope != "run"), key=lambda test: test.holm_p)
-    shown += others[: _MOST_ROWS - len(shown)]
+    others = [
+        test for test in tests if test.scope == "calls" or (test.scope == "step" and test.holm_p <= LEVEL)
+    ]
+    shown += sorted(others, key=lambda test: test.holm_p)[: _MOST_ROWS - len(shown)]
     rows = [
         (
             _label(test),
@@ -56,17 +59,25 @@ def run_tests_text(found: Comparison) -> str:
     ]
     headers = ("medians of runs", *map(two_lines, names), "Shapiro p", "p", "Holm p", "effect")
     table = folded_table_text(headers, rows, range(len(headers)), (len(names), 4))
+    of_runs = sum(test.scope == "run" for test in tests)
+    first = next((test for test in tests if test.what == FIRST_TESTED), tests[0])
     sizes = " + ".join(str(group.runs) for group in tests[0].groups)
     effect = "Cliff's delta" if tests[0].epsilon_squared is None else "epsilon squared"
     about = (
-        f"{tests[0].method} test, the run as unit ({sizes}); Holm p: for all times of whole runs, kinds of "
-        f"calls, or phases; Shapiro p: the least of the groups, small if not normal; effect: {effect}"
+        f"{tests[0].method} test, the run as unit ({sizes}); Holm p: for all kinds of calls, or phases, and "
+        f"of whole runs for those after {_label(first)}, which is tested first; Shapiro p: the least of the "
+        f"groups, small if not normal; effect: {effect}"
     )
     smallest = smallest_rank_p([group.runs for group in tests[0].groups])
     if smallest > LEVEL and len(names) == 2:
         about += (
             f". With {sizes} runs no p is below {smallest:.2g}, however far apart they are: verdicts are by "
             "the t tests below"
+        )
+    elif of_runs > 2 and smallest * (of_runs - 1) > LEVEL and len(names) == 2:
+        about += (
+            f". With {sizes} runs no p is below {smallest:.2g}, so only the time that is tested first can "
+            f"have a Holm p of {LEVEL:g} or less: verdicts are by t tests"
         )
     lines = [wrapped(about, "  ", "  ")]
     if tests[0].epsilon_squared is not None:

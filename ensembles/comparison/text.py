@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _MOST_HEADLINES = 4
 
+WIDEST = 30.0
+"""Intervals of ratios that are wider are not printed, as those of moments and predictions."""
+
 
 def comparison_text(found: Comparison) -> str:
     """Return verdict, moves, groups, parts and tests as text, if possible within 80 columns."""
@@ -35,14 +38,30 @@ def comparison_text(found: Comparison) -> str:
     if found.moved:
         moves = (_move(move, len(found.groups) > 2) for move in found.moved)
         parts.append("\n".join(wrapped(move, "  ", "    ") for move in moves))
+    is_matched = _has_matched_modes(found)
+    if is_matched:
+        parts[-1] += "\n" + "\n".join(_filled(_MATCHED))
     parts.append(_groups(found))
     if found.parts:
-        parts.append(_parts(found))
+        # One decomposition into modes: where those of each group are matched, only the tail is the same part.
+        parts += [] if is_matched else [_parts(found)]
         parts.append(_tests(found))
-    if any(mode.place_spread is not None for mode in found.modes):
+    if not is_matched and any(mode.place_spread is not None for mode in found.modes):
         parts.append(_modes(found))
     parts += ["\n".join(_filled(f"note: {note}")) for note in found.notes]
     return "\n\n".join(parts)
+
+
+_MATCHED = (
+    "These modes are those of each group, matched in order, as a group lacks modes of the other. The verdict "
+    "is by the modes of all groups together: parts in --json"
+)
+
+
+def _has_matched_modes(found: Comparison) -> bool:
+    """Whether the modes that moved are those of each group, and not the tested ones of all groups."""
+    tested = {(part.what, part.t_s) for part in found.parts}
+    return any(move.t_s is not None and (move.what, move.t_s) not in tested for move in found.moved)
 
 
 def _filled(text: str) -> list[str]:
@@ -68,7 +87,7 @@ def _effect_text(effect: Effect) -> str:
         return "?"
     if effect.is_ratio:
         text = ratio_text(effect.value)
-        ends = "" if effect.low is None else f" ({effect.low:.3g} to {effect.high:.3g})"
+        ends = _interval_text(effect.low, effect.high)
     else:
         text = f"{effect.value * 100:+.1f} % of the calls"
         ends = (
@@ -81,6 +100,16 @@ def _effect_text(effect: Effect) -> str:
     return text + ends
 
 
+def _interval_text(low: float | None, high: float | None) -> str:
+    """Return the interval of a ratio in brackets; "" if it is not known."""
+    if low is None or high is None:
+        return ""
+    if not high <= WIDEST * low:
+        return f" (uncertain by more than a factor of {WIDEST:.0f})"
+    ends = [ratio_text(end).removeprefix("× ") for end in (low, high)]
+    return f" ({ends[0]} to {ends[1]})"
+
+
 def _groups(found: Comparison) -> str:
     ratio = {shift.group: shift for shift in found.shifts}
     rows = []
@@ -90,7 +119,7 @@ def _groups(found: Comparison) -> str:
         text = ""
         if shift is not None and shift.median_ratio is not None:
             text = ratio_text(shift.median_ratio)
-            text += "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
+            text += _interval_text(shift.low, shift.high)
         median = seconds_text(group.median_s) if group.median_s is not None else ""
         rows.append((name, f"{group.runs:,}", f"{group.calls:,}", median, text))
     headers = ("", "runs", "calls", "median", "relative to the first")
@@ -193,15 +222,21 @@ def totals_text(found: Sequence[Comparison]) -> str:
         return ""
     rows = []
     for total in totals:
-        ratios = [
-            "" if ratio is None else "equal" if ratio == 1 else ratio_text(ratio) for ratio in total.ratios
-        ]
+        ratios = ["" if ratio is None else _total_ratio(ratio) for ratio in total.ratios]
         values = [_total(total.what, value) for value in total.typical]
         rows.append((_LABELS[total.what], *values, *ratios))
     names = without_common_folder([group.name for group in found[0].groups])
     what = "a run, mean" if any(group.runs > 1 for group in found[0].groups) else "a run"
     headers = (what, *map(two_lines, names), *("ratio" for _ in totals[0].ratios))
     return folded_table_text(headers, rows, together=(len(names), len(totals[0].ratios)))
+
+
+def _total_ratio(ratio: float) -> str:
+    """Format a ratio of totals; one that rounds to 1 as the share by which it is not."""
+    if ratio == 1:
+        return "equal"
+    text = ratio_text(ratio)
+    return f"{(ratio - 1) * 100:+.1g} %" if text == "× 1" else text
 
 
 def _total(what: str, value: float) -> str:
@@ -214,9 +249,10 @@ def comparisons_text(found: Sequence[Comparison]) -> str:
     """Return the comparisons of several kinds of calls: totals, verdicts, then the first one in full."""
     first = found[0]
     headlines = "\n".join(wrapped(line, indent="  ") for line in _headlines(found).split("\n"))
-    parts = [headlines, totals_text(found), run_tests_text(first)]
+    parts = [headlines, totals_text(found)]
+    parts += [_verdicts(found)] if len(found) > 1 else []
+    parts.append(run_tests_text(first))
     if len(found) > 1:
-        parts.append(_verdicts(found))
         parts.append("In detail (other kinds of calls: --op, --layer):")
     parts.append(comparison_text(first))
     return "\n\n".join(part for part in parts if part)
@@ -253,9 +289,13 @@ def _headline(found: Comparison) -> str:
     if found.blocked is not None:
         return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
     if _is_of_other_calls(found):
-        return (
-            f"{what}: {counts_text(found.totals, without_common_folder([one.name for one in found.groups]))}"
-        )
+        names = without_common_folder([one.name for one in found.groups])
+        certain = [each for each in found.times if each.is_certain(found.level)]
+        several = len(found.groups) > 2
+        told = [
+            f"{each.text} a run{f' ({sanitize_text(each.group)})' if several else ''}" for each in certain
+        ]
+        return "; ".join([f"{what}: {counts_text(found.totals, names)}", *told])
     shift = found.shift
     of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
     median = shift.median_ratio if shift is not None else None
@@ -277,9 +317,10 @@ def _verdicts(found: Sequence[Comparison]) -> str:
     tested = next((one.tests["adjusted_for"] for one in found if one.tests), 0)
     if tested:
         about = (
-            f"p: of the part that moved most, adjusted for {count_text(tested, 'tested part')} of all kinds "
-            "of calls; it decides. An interval is for its ratio alone, so it may exclude 1 where p is large. "
-            "To ask about one kind only, name it beforehand: --op"
+            "p: of the time a run if it is certainly another one, adjusted for the kinds of calls, else of "
+            f"the part that moved most, adjusted for {count_text(tested, 'tested part')} of all kinds of "
+            "calls. An interval is for its ratio alone, so it may exclude 1 where p is large. To ask about "
+            "one kind only, name it beforehand: --op"
         )
         if any(_is_by_count(one) or one.sizes_differ for one in found):
             about += ". Without p: another number or size of calls makes them different, which needs no test"
@@ -302,6 +343,9 @@ def _kind(one: Comparison) -> str:
 
 def _verdict_and_p(one: Comparison) -> tuple[str, str]:
     verdict = f"{one.verdict}, {one.direction}" if one.direction else one.verdict
+    certain = [each.adjusted_p for each in one.times if each.is_certain(one.level)]
+    if certain:
+        return verdict, f"{min(p for p in certain if p is not None):.2g}"
     if not one.tests or _is_by_count(one):
         return verdict, ""
     return verdict, f"{one.tests['p']:.2g}"
@@ -347,8 +391,7 @@ def _time_a_run(found: Sequence[Comparison]) -> str:
 def _ratio_text(shift: Shift) -> str:
     if shift.median_ratio is None:
         return ""
-    interval = "" if shift.low is None else f" ({shift.low:.3g} to {shift.high:.3g})"
-    return f"{ratio_text(shift.median_ratio)}{interval}"
+    return f"{ratio_text(shift.median_ratio)}{_interval_text(shift.low, shift.high)}"
 
 
 def _what_moved(one: Comparison, several: bool) -> str:

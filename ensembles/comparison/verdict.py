@@ -183,16 +183,11 @@ def verdict_reason(
             f"no part moved by more than the margin: {share_text(margin)} for modes, twice that for the tail "
             f"(equivalence test, level {SAME_LEVEL:g})"
         )
-    several = (
-        "" if runs is None else f" ({runs} + {runs} would find or exclude a move of {share_text(margin)})"
-    )
+    would = f"would find or exclude a move of {share_text(margin)}"
+    several = "" if runs is None else f" ({runs} runs per group {would})"
     if units.what == RUNS:
         loose = [part.name for part in parts if part.verdict == INCONCLUSIVE and part.what != RATIO]
-        more = (
-            f"about {runs} + {runs} runs would find or exclude a move of {share_text(margin)}"
-            if runs is not None
-            else "more runs are needed"
-        )
+        more = f"about {runs} runs per group {would}" if runs is not None else "more runs are needed"
         return (
             f"no part certainly moved (p = {least:.2g}, adjusted for {count_text(tested, 'tested part')}), "
             "but a move beyond the margin cannot be excluded for "

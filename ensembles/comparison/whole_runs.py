@@ -1,19 +1,19 @@
-"""What whole runs say: times that differ between groups by rank tests, and how two single runs differ."""
+"""What whole runs say: times that differ between groups, and how two single runs differ."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ensembles.comparison.times import ASSUMED_SPREAD_OF_TIMES
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import ratio_text, seconds_text
+from ensembles.model.units import ratio_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
     from ensembles.comparison.report import Comparison
-    from ensembles.comparison.run_tests import RunTest
+    from ensembles.comparison.times import TimeChange
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles of which the ratio of two runs is given."""
@@ -46,35 +46,6 @@ class QuantileRatio:
     ratio: float | None
 
 
-@dataclass(frozen=True)
-class RunChange:
-    """A time of whole runs that differs significantly between a group and the first.
-
-    Attributes
-    ----------
-    what : str
-        As in `RunTest`.
-    group : str
-        Name of the other group.
-    before_s, after_s : float
-        Medians of the runs.
-    holm_p : float
-        p-value with Holm's correction: of the test or, of three or more groups, the larger of those of the
-        test and of the pair.
-    """
-
-    what: str
-    group: str
-    before_s: float
-    after_s: float
-    holm_p: float
-
-    @property
-    def ratio(self) -> float:
-        """Median of the group over that of the first."""
-        return self.after_s / self.before_s if self.before_s else math.inf
-
-
 def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[QuantileRatio]:
     """Compute the ratios of the quantiles of two runs.
 
@@ -91,32 +62,6 @@ def quantile_ratios(before: CountedDurations, after: CountedDurations) -> list[Q
         return []
     pairs = zip(LEVELS, before.quantile_s(LEVELS).tolist(), after.quantile_s(LEVELS).tolist(), strict=True)
     return [QuantileRatio(level, a, b, b / a if a else None) for level, a, b in pairs]
-
-
-def changes_of_runs(tests: Sequence[RunTest], level: float) -> list[RunChange]:
-    """Find the times of whole runs that differ significantly between a group and the first.
-
-    Parameters
-    ----------
-    tests : sequence of RunTest
-    level : float
-        Largest p-value, after Holm's correction.
-
-    Returns
-    -------
-    list of RunChange
-    """
-    found = []
-    for test in tests:
-        if test.scope != "run" or test.holm_p > level:
-            continue
-        first = test.groups[0]
-        for group in test.groups[1:]:
-            pair = next(each for each in test.pairs if each.groups == [first.name, group.name])
-            p = max(test.holm_p, pair.holm_p if pair.holm_p is not None else 0.0)
-            if p <= level:
-                found.append(RunChange(test.what, group.name, first.median_s, group.median_s, p))
-    return found
 
 
 @dataclass(frozen=True)
@@ -199,22 +144,31 @@ def fewer_tasks_headline(found: Comparison) -> str:
 
 
 def whole_runs_headline(found: Comparison) -> str:
-    """Return the times of whole runs that differ significantly, by group; "": none do."""
-    is_sum = any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
-    changes = changes_of_runs(found.run_tests, found.level)
+    """Return the times of whole runs that certainly differ, by group; "": none do."""
+    is_sum = has_several_tasks(found)
     lines = []
-    for group in dict.fromkeys(change.group for change in changes):
-        told = [
-            f"{_label(change.what, is_sum)} {ratio_text(change.ratio)} (Holm p {change.holm_p:.2g})"
-            for change in changes
-            if change.group == group
-        ]
+    for group in dict.fromkeys(change.group for change in found.run_times):
+        changes = [each for each in found.run_times if each.group == group and each.is_certain(found.level)]
+        told = [f"{run_label(each.what, is_sum)} {each.text} ({_p_text(each)})" for each in changes]
+        if not told:
+            continue
         of = f" of {sanitize_text(group)}" if len(found.groups) > 2 else ""
-        lines.append(f"whole runs{of} differ in the median: {', '.join(told)}")
+        single = max(changes[0].runs) == 1
+        start = f"one run each, assumed to vary by {share_text(ASSUMED_SPREAD_OF_TIMES)}" if single else ""
+        lines.append(f"{start or 'whole runs'}{of}{':' if single else ' differ:'} {'; '.join(told)}")
     return "\n".join(lines)
 
 
-def _label(what: str, is_sum: bool) -> str:
+def _p_text(change: TimeChange) -> str:
+    return f"p {change.adjusted_p:.2g}"
+
+
+def has_several_tasks(found: Comparison) -> bool:
+    """Whether some run has several tasks, so that times are sums over these."""
+    return any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
+
+
+def run_label(what: str, is_sum: bool) -> str:
     """Name a time of runs; sums over tasks are called so where there are several."""
     label = RUN_LABELS[what]
     return label.replace(", all", " of all") if is_sum else label.removesuffix(", all tasks")
@@ -233,9 +187,10 @@ def pair_headline(found: Comparison) -> str:
     ratios = [ratio for total in found.run_totals if total.what == "io_time_s" for ratio in total.ratios]
     most = max(found.quantiles, key=_octaves)
     parts = []
-    if ratios and ratios[0]:
-        is_sum = any(total.what == "tasks" and max(total.high) > 1 for total in found.run_totals)
-        parts.append(f"{_label('io_time_s', is_sum)} {ratio_text(ratios[0])}")
+    is_told = any(each.is_certain(found.level) for each in found.run_times)
+    if ratios and ratios[0] and not is_told:
+        is_sum = has_several_tasks(found)
+        parts.append(f"{run_label('io_time_s', is_sum)} {ratio_text(ratios[0])}")
     spans = [ratio for total in found.run_totals if total.what == "span_s" for ratio in total.ratios if ratio]
     if parts and spans and abs(math.log2(spans[0])) > -math.log2(1 - found.margin):
         parts[0] += f", span {ratio_text(spans[0])}"
@@ -249,7 +204,7 @@ def pair_headline(found: Comparison) -> str:
     beyond = _octaves(most) > limit or any(ratio and abs(math.log2(ratio)) > limit for ratio in ratios)
     if not (parts and beyond):
         return ""
-    return f"one run each, without a test: {'; '.join(parts)}"
+    return f"{'' if is_told else 'one run each, '}without a test: {'; '.join(parts)}"
 
 
 def _octaves(quantile: QuantileRatio) -> float:

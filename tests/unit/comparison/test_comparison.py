@@ -212,7 +212,7 @@ def test_what_cannot_be_said_is_said_with_the_number_of_runs_that_would_do():
     found = compare_samples(groups_of(rng, runs=3, between_runs=0.0, common=0.1))
     assert found.verdict == "inconclusive"
     assert 8 <= found.enough_runs <= 60
-    assert f"{found.enough_runs} + {found.enough_runs} runs" in found.reason
+    assert f"{found.enough_runs} runs per group" in found.reason
 
 
 def test_rank_tests_stand_beside_whatever_the_unit_is():

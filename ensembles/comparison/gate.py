@@ -1,0 +1,168 @@
+"""The gate of ``ensio compare --fail-on``: what fails, and what these runs do not decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ensembles.comparison.report import DIFFERENT, Comparison
+from ensembles.comparison.run_tests import FIRST_TESTED
+from ensembles.comparison.run_tests_text import without_common_folder
+from ensembles.comparison.times import (
+    ASSUMED_SPREAD_OF_KINDS,
+    ASSUMED_SPREAD_OF_TIMES,
+    LEAST_SHARE,
+    OF_IO,
+    TimeChange,
+)
+from ensembles.comparison.whole_runs import groups_of_fewer_tasks, has_several_tasks, run_label
+from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.units import ratio_text, share_text
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a gate found.
+
+    Attributes
+    ----------
+    failed : list of str
+        Why the comparison fails, a sentence each; empty: it passes.
+    undecided : list of str
+        What is longer by as much in these runs, but not certainly.
+    """
+
+    failed: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+
+def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True) -> Gate:
+    """Judge whether comparisons fail.
+
+    Parameters
+    ----------
+    found : sequence of Comparison
+        All kinds of calls.
+    fail_on : float
+        0: any difference fails; else the factor from which on what takes longer fails.
+    of_whole_runs : bool
+        Whether whole runs count; with filters, only the chosen calls do.
+
+    Returns
+    -------
+    Gate
+
+    Notes
+    -----
+    A group fails if its runs certainly take longer in I/O: on the critical path, or summed over tasks where
+    the critical path is not certainly shorter; if fewer tasks do the I/O and its critical path is longer; or
+    if a kind of calls certainly takes longer a run, by at least `LEAST_SHARE` of the time in I/O, and the
+    whole runs take longer in I/O too.
+    """
+    if not fail_on:
+        return Gate([f"{_kind(each)} is different" for each in found if each.verdict == DIFFERENT])
+    several = len(found[0].groups) > 2
+    short = dict(
+        zip(
+            (each.name for each in found[0].groups),
+            without_common_folder([each.name for each in found[0].groups]),
+            strict=True,
+        )
+    )
+    failed: list[str] = []
+    undecided: list[str] = []
+    for group in found[0].groups[1:]:
+        of = f" of {short[group.name]}" if several else ""
+        runs = [each for each in found[0].run_times if each.group == group.name and each.what in OF_IO]
+        runs = runs if of_whole_runs else []
+        reasons = _of_whole_runs(found[0], runs, fail_on, of)
+        if of_whole_runs:
+            reasons += [
+                f"fewer tasks do the I/O{of}, and it is longer on the critical path"
+                for one in groups_of_fewer_tasks(found[0])
+                if one.group == group.name and one.is_slower(fail_on)
+            ]
+        if not runs or (runs[0].ratio or 0.0) > 1:
+            reasons += _of_kinds(found, group.name, fail_on, of, of_whole_runs)
+        failed += reasons
+        if not reasons:
+            undecided += _undecided(found, runs[:1], group.name, fail_on, of)
+    if failed and any(each.is_of_single_runs for each in (*found[0].run_times, *found[0].times)):
+        failed.append(
+            f"these are single runs, and p assumes that they vary by {share_text(ASSUMED_SPREAD_OF_TIMES)}, "
+            f"and in a kind of calls by {share_text(ASSUMED_SPREAD_OF_KINDS)}: compare several runs per group"
+        )
+    return Gate(failed, undecided)
+
+
+def _of_whole_runs(found: Comparison, runs: Sequence[TimeChange], fail_on: float, of: str) -> list[str]:
+    is_shorter = any(each.what == FIRST_TESTED and each.is_shorter(found.level) for each in runs)
+    return [
+        f"{_label(found, each)}{of}: {each.text} ({each.evidence}){_bytes_text(found, each.group)}"
+        for each in runs
+        if each.is_longer(found.level, fail_on) and not (is_shorter and each.what != FIRST_TESTED)
+    ]
+
+
+def _of_kinds(
+    found: Sequence[Comparison], group: str, fail_on: float, of: str, of_whole_runs: bool
+) -> list[str]:
+    """Return which kinds of calls take longer a run, by enough of the time in I/O."""
+    io_s = sum(each.totals[1].typical[0] for each in found if len(each.totals) > 1)
+    reasons = []
+    for each in found:
+        change = next((one for one in each.times if one.group == group), None)
+        if change is None:  # times per MiB, or ensembles
+            slowdown = each.slowdown_of(group)
+            if slowdown > 1 and slowdown >= fail_on:
+                reasons.append(f"{_kind(each)}{of} is slower, {ratio_text(slowdown)}")
+            continue
+        if change.after_s - change.before_s < LEAST_SHARE * io_s:
+            continue
+        slowdown = each.slowdown_of(group)
+        if slowdown > 1 and slowdown >= fail_on:
+            p = change.evidence if change.is_certain(each.level) else "by its durations"
+            reasons.append(f"{_kind(each)}{of}: {change.text} a run ({p})")
+        elif not of_whole_runs and change.ratio is None and each.counts_differ:
+            reasons.append(
+                f"{_kind(each)}{of}: {change.text} a run, in calls that the first group does not make"
+            )
+    return reasons
+
+
+def _undecided(
+    found: Sequence[Comparison], runs: Sequence[TimeChange], group: str, fail_on: float, of: str
+) -> list[str]:
+    """Return what is longer by as much, and by more than the margin, but not certainly."""
+    least = max(fail_on, 1 / (1 - found[0].margin))
+    said = [(_label(found[0], each), each) for each in runs]
+    if not said:
+        said = [(_kind(one), each) for one in found[:1] for each in one.times if each.group == group]
+    return [
+        f"{label}{of}: {each.text}, which variation from run to run may explain ({each.evidence}): compare "
+        "more runs per group"
+        for label, each in said
+        if each.ratio is not None
+        and each.ratio >= least
+        and each.p is not None
+        and not each.is_certain(found[0].level)
+    ]
+
+
+def _bytes_text(found: Comparison, group: str) -> str:
+    """Return by how much more bytes the runs move, if it is beyond the margin."""
+    at = [each.name for each in found.groups].index(group)
+    moved = [
+        sum(total.typical[g] for total in found.run_totals if total.what.startswith("bytes")) for g in (0, at)
+    ]
+    if not all(moved) or moved[1] <= moved[0] / (1 - found.margin):
+        return ""
+    return f"; they move {ratio_text(moved[1] / moved[0])} the bytes"
+
+
+def _label(found: Comparison, change: TimeChange) -> str:
+    return run_label(change.what, has_several_tasks(found))
+
+
+def _kind(found: Comparison) -> str:
+    return sanitize_text(" ".join(name for name in (found.layer, found.op) if name)) or "I/O"

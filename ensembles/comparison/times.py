@@ -1,0 +1,219 @@
+"""Times a run of groups of runs: how far they are apart, by a t test with the run as unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ensembles.comparison.model import RunValues, fit_effects, holm
+from ensembles.model.units import ratio_text, seconds_text
+
+ASSUMED_SPREAD_OF_TIMES = 0.25
+"""Standard deviation of the time in I/O from run to run that is assumed where each group has one run.
+
+Of seven programs that were repeated three to five times on one machine it was 9 to 32 %. The durations of
+calls within a run (`ensembles.comparison.model.ASSUMED_SPREAD`) vary less from run to run than their sum.
+"""
+
+ASSUMED_SPREAD_OF_KINDS = 0.5
+"""The same of the time in calls of one kind. Of these programs it was 7 to 40 % for reads, writes and syncs
+with a hundredth of the time in I/O or more, and 12 to 42 % for opens."""
+
+FEWEST_FREEDOM = 3
+"""Runs beyond the first of each group from which on they show how much they vary: as four runs and one."""
+
+OF_IO = ("critical_path_s", "io_time_s")
+"""Times of whole runs that fail ``--fail-on`` if they are longer."""
+
+LEAST_SHARE = 0.01
+"""Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
+
+SPREAD_OF = {True: ASSUMED_SPREAD_OF_TIMES, False: ASSUMED_SPREAD_OF_KINDS}
+
+_LEAST_S = 1e-9
+_INTERVAL = 0.05
+
+
+@dataclass(frozen=True)
+class TimeChange:
+    """A time a run of a group, relative to that of the first group.
+
+    Attributes
+    ----------
+    what : str
+        ``io_time_s``, ``critical_path_s``, ``wait_time_s``, ``span_s``; of a kind of calls ``posix write``.
+    group : str
+        Name of the group.
+    runs : list of int
+        Number of runs of the first group and of this one.
+    before_s, after_s : float
+        Means of the runs of the first group and of this one.
+    ratio : float or None
+        `after_s` over `before_s`; None: the first is 0.
+    low, high : float or None
+        95 % interval of the ratio of geometric means; None: not tested.
+    p : float or None
+        p-value of the t test on the logarithms of the times of runs; None: not tested, because a group takes
+        no time or the time is below `LEAST_SHARE` of that in I/O. Of so few runs that they show their
+        variation with less than `FEWEST_FREEDOM` degrees of freedom, it is at most that of their variation
+        or, if that is larger, of the assumed one.
+    adjusted_p : float or None
+        The same with Holm's correction for all kinds of calls and groups. Of whole runs the first time (I/O
+        of the critical path, else time in I/O) has its p, corrected for the groups, and the others count only
+        as far as it does.
+    """
+
+    what: str
+    group: str
+    runs: list[int]
+    before_s: float
+    after_s: float
+    ratio: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    adjusted_p: float | None = None
+
+    def is_certain(self, level: float) -> bool:
+        """Whether the time is certainly another one."""
+        return self.adjusted_p is not None and self.adjusted_p <= level
+
+    def is_longer(self, level: float, factor: float = 1.0) -> bool:
+        """Whether the time is certainly longer, and by this factor."""
+        return self.is_certain(level) and self.ratio is not None and self.ratio > 1 and self.ratio >= factor
+
+    def is_shorter(self, level: float) -> bool:
+        """Whether the time is certainly shorter."""
+        return self.is_certain(level) and self.ratio is not None and self.ratio < 1
+
+    @property
+    def text(self) -> str:
+        """Both times and their ratio: ``749 ms → 9.58 s, × 12.8``."""
+        ratio = "" if self.ratio is None else f", {ratio_text(self.ratio)}"
+        return f"{seconds_text(self.before_s)} → {seconds_text(self.after_s)}{ratio}"
+
+    @property
+    def evidence(self) -> str:
+        """The p-value: ``p 0.0012``."""
+        if self.adjusted_p is None:
+            return "not tested"
+        return f"p {self.adjusted_p:.2g}"
+
+    @property
+    def is_of_single_runs(self) -> bool:
+        """Whether both groups have one run, of which only an assumed variation can judge."""
+        return max(self.runs) == 1
+
+
+def time_changes(
+    times_s: Mapping[str, Sequence[Sequence[float]]],
+    names: Sequence[str],
+    tested: Sequence[str],
+    of_whole_runs: bool = False,
+) -> dict[str, list[TimeChange]]:
+    """Test whether times a run of groups differ from those of the first group.
+
+    Parameters
+    ----------
+    times_s : mapping of str to sequence of sequences of float
+        By name, the time of each run of each group, in seconds.
+    names : sequence of str
+        Names of the groups.
+    tested : sequence of str
+        Names of the times that are tested. Their number corrects the p-values.
+    of_whole_runs : bool
+        The times are of whole runs: the first decides whether the others are tested.
+
+    Returns
+    -------
+    dict of str to list of TimeChange
+        By name, one for each group but the first.
+
+    Examples
+    --------
+    Four baselines, and one new run that takes three times as long:
+
+    >>> from ensembles.comparison.times import time_changes
+    >>> times_s = {"io_time_s": [[1.0, 1.2, 0.9, 1.1], [3.1]]}
+    >>> (change,) = time_changes(times_s, ["a", "b"], ["io_time_s"])["io_time_s"]
+    >>> round(change.ratio, 2), change.is_longer(0.05, 1.1)
+    (2.95, True)
+    """
+    found = {what: _untested(what, values, names) for what, values in times_s.items()}
+    for what in tested:
+        found[what] = _tested(found[what], times_s[what], SPREAD_OF[of_whole_runs])
+    for family in (tested[:1], tested[1:]) if of_whole_runs else (tested,):
+        places = [(what, at) for what in family for at, each in enumerate(found[what]) if each.p is not None]
+        adjusted = holm([found[what][at].p or 0.0 for what, at in places]).tolist()
+        for (what, at), p in zip(places, adjusted, strict=True):
+            if of_whole_runs and what != tested[0]:
+                first = found[tested[0]][at].adjusted_p
+                p = 1.0 if first is None else max(p, first)
+            found[what][at] = replace(found[what][at], adjusted_p=p)
+    return found
+
+
+def _untested(what: str, values_s: Sequence[Sequence[float]], names: Sequence[str]) -> list[TimeChange]:
+    means = [float(np.mean(group)) for group in values_s]
+    return [
+        TimeChange(
+            what,
+            names[at],
+            [len(values_s[0]), len(values_s[at])],
+            means[0],
+            means[at],
+            means[at] / means[0] if means[0] else None,
+        )
+        for at in range(1, len(means))
+    ]
+
+
+def _tested(
+    changes: Sequence[TimeChange], values_s: Sequence[Sequence[float]], assumed: float
+) -> list[TimeChange]:
+    """Add the t test: of few runs, with the assumed variation."""
+    from ensembles.statistics.special import ndtr, ndtri
+
+    logs = [
+        np.log2(np.maximum(group, _LEAST_S)) if any(group) else np.full(len(group), np.nan)
+        for group in values_s
+    ]
+    group, one = np.repeat(np.arange(len(logs)), [len(each) for each in logs]), np.zeros(1)
+    value = np.array([float(each.mean() - logs[0].mean()) for each in logs[1:]])
+    half, p, between = np.full(len(value), np.inf), np.ones(len(value)), np.zeros(len(value))
+    if max(map(len, values_s)) > 1:
+        fitted = fit_effects(RunValues(np.concatenate(logs)[:, None], group, one.astype(int), one))
+        half, p, between = fitted.half_width(_INTERVAL)[:, 0], fitted.p[:, 0], fitted.error[:, 0]
+    runs = np.array([1 / len(logs[0]) + 1 / len(each) for each in logs[1:]])
+    error = np.fmax(between, math.log2(1 + assumed) * np.sqrt(runs))
+    if sum(map(len, logs)) - len(logs) < FEWEST_FREEDOM:
+        p = np.fmin(p, 2 * np.asarray(ndtr(-np.abs(value) / error)))
+        half = np.fmin(half, float(ndtri(1 - _INTERVAL / 2)) * error)
+    return [
+        replace(change, low=2.0 ** (v - h), high=2.0 ** (v + h), p=float(q))
+        if math.isfinite(v) and math.isfinite(h)
+        else change
+        for change, v, h, q in zip(changes, value.tolist(), half.tolist(), p.tolist(), strict=True)
+    ]
+
+
+def kinds_to_test(times_s: Mapping[str, Sequence[Sequence[float]]]) -> list[str]:
+    """Return the kinds of calls that take enough of the time in I/O in some group.
+
+    Parameters
+    ----------
+    times_s : mapping of str to sequence of sequences of float
+        As for `time_changes`, of all kinds.
+
+    Returns
+    -------
+    list of str
+    """
+    means = {what: [float(np.mean(group)) for group in values] for what, values in times_s.items()}
+    if not means:
+        return []
+    least = min(sum(each) for each in zip(*means.values(), strict=True))
+    return [what for what, each in means.items() if max(each) >= LEAST_SHARE * least]

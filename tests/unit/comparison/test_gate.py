@@ -1,0 +1,185 @@
+"""The gate ``--fail-on slower``: times a run decide, of the shapes that users met."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from ensembles.comparison.call_groups import ComparedCalls, Key
+from ensembles.comparison.compare import ReadRun, compare_read_runs
+from ensembles.comparison.gate import gate
+from ensembles.comparison.report import Comparison
+from ensembles.comparison.text import comparison_text, comparisons_text
+from ensembles.comparison.times import time_changes
+from ensembles.comparison.totals import ComparedSums
+from ensembles.statistics.samples.counted_durations import CountedDurations
+
+BASE = {("posix", "sync"): (48, 15e-3), ("posix", "open"): (104, 2e-3), ("posix", "write"): (1152, 50e-6)}
+"""Calls a run, and their typical duration."""
+SYNCED = BASE | {("posix", "sync"): (1536, 6e-3)}
+SMALL = BASE | {("posix", "write"): (30_000, 50e-6)}
+
+
+def runs_of(
+    rng: np.random.Generator,
+    number: int,
+    kinds: dict[Key, tuple[int, float]],
+    spread: float = 0.05,
+    bytes_written: int = 1 << 27,
+) -> list[ReadRun]:
+    """Runs of 8 tasks that vary by a common factor and by one of each kind of calls, without files."""
+    made = []
+    for at in range(number):
+        common = np.exp(spread * rng.standard_normal())
+        samples, times_s, moved = {}, {}, {}
+        for key, (calls, typical_s) in kinds.items():
+            factor = common * np.exp(spread * rng.standard_normal())
+            durations_s = factor * typical_s * rng.lognormal(0, 0.3, calls)
+            samples[key] = CountedDurations.from_durations(durations_s)
+            times_s[key] = float(durations_s.sum())
+            if key[1] == "write":
+                moved[key] = (calls, bytes_written)
+        io_s = sum(times_s.values())
+        totals = {
+            "tasks": 8.0,
+            "bytes_read": 0.0,
+            "bytes_written": float(bytes_written),
+            "io_time_s": io_s,
+            "span_s": 2 + io_s / 8,
+            "critical_path_s": io_s / 8 * np.exp(spread * rng.standard_normal()),
+        }
+        made.append(ReadRun(f"run{at}", ComparedCalls(times_s, samples), ComparedSums(totals, moved), []))
+    return made
+
+
+def compared(*groups: Sequence[ReadRun]) -> list[Comparison]:
+    return compare_read_runs(groups, names=["a", "b", "c"][: len(groups)])
+
+
+def of_kind(found: Sequence[Comparison], op: str) -> Comparison:
+    return next(each for each in found if each.op == op)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4), (3, 3), (4, 1), (2, 1), (1, 1)])
+@pytest.mark.parametrize(("kinds", "op"), [(SYNCED, "sync"), (SMALL, "write")])
+def test_much_more_time_in_a_kind_of_calls_fails_and_its_repair_does_not(sizes, kinds, op):
+    """Shorter syncs, but 32 times as many; and small writes, as many times as long in all."""
+    rng = np.random.default_rng(7)
+    before, after = runs_of(rng, sizes[0], BASE), runs_of(rng, sizes[1], kinds)
+    found = compared(before, after)
+    kind = of_kind(found, op)
+    assert (kind.verdict, kind.direction) == ("different", "slower")
+    assert kind.slowdown == pytest.approx(
+        np.mean([run.calls.time_s["posix", op] for run in after])
+        / np.mean([run.calls.time_s["posix", op] for run in before])
+    )
+    for factor in (1.0, 1.1):
+        failed = gate(found, factor).failed
+        assert failed[0].startswith("I/O of critical path: ")
+        assert any(each.startswith(f"posix {op}: ") for each in failed)
+    if op == "sync":
+        assert re.search(
+            r"single calls are shorter \(× 0\.[345]\d* in the mean\), but there are more", kind.reason
+        )
+    assert any("single runs" in each for each in failed) == (sizes == (1, 1))
+    back = compared(after, before)
+    assert gate(back, 1.0) == gate(back, 1.1)
+    assert gate(back, 1.0).failed == gate(back, 1.0).undecided == []
+    assert of_kind(back, op).direction == "faster"
+    assert of_kind(back, op).slowdown == 1
+
+
+def test_what_moved_relative_to_its_mode_is_not_slower():
+    """Needless opens, each of a few µs: four times as many in the same time, beside the slow ones."""
+    rng = np.random.default_rng(3)
+    found = []
+    for extra in (0, 384):
+        group = runs_of(rng, 4, BASE)
+        for run in group:
+            opens_s = np.append(2e-3 * rng.lognormal(0, 0.3, 104), 5e-6 * rng.lognormal(0, 0.3, extra))
+            run.calls.samples["posix", "open"] = CountedDurations.from_durations(opens_s)
+            run.calls.time_s["posix", "open"] = float(opens_s.sum())
+        found.append(group)
+    for pair in (found, found[::-1]):
+        both = compared(*pair)
+        assert of_kind(both, "open").verdict == "different"
+        assert of_kind(both, "open").slowdown == 1
+        assert not any("is slower" in each or "open" in each for each in gate(both, 1.0).failed)
+
+
+def test_one_run_each_that_is_not_decided_is_said():
+    rng = np.random.default_rng(5)
+    before, after = runs_of(rng, 1, BASE, spread=0.0), runs_of(rng, 1, BASE, spread=0.0)
+    for name in ("critical_path_s", "io_time_s"):
+        after[0].sums.totals[name] = 1.4 * before[0].sums.totals[name]
+    judged = gate(compared(before, after), 1.1)
+    assert judged.failed == []
+    (said,) = judged.undecided
+    assert "I/O of critical path: " in said
+    assert "× 1.4, which variation from run to run may explain (p " in said
+    assert gate(compared(before, after), 1.5).undecided == []
+
+
+def test_more_bytes_are_said_with_the_time_that_they_take():
+    rng = np.random.default_rng(6)
+    before, after = runs_of(rng, 3, BASE), runs_of(rng, 3, SYNCED, bytes_written=1 << 29)
+    assert gate(compared(before, after), 1.1).failed[0].endswith("; they move × 4 the bytes")
+
+
+def test_healthy_runs_seldom_fail():
+    """At a level of 5 % for whole runs and for kinds of calls each; a kind alone needs longer runs, too."""
+    rng = np.random.default_rng(11)
+    fails = 0
+    sets = [(sizes, spread) for sizes in ((4, 4), (4, 1), (2, 2), (1, 1)) for spread in (0.05, 0.2)] * 5
+    for sizes, spread in sets:
+        groups = [runs_of(rng, number, BASE, spread) for number in sizes]
+        fails += bool(gate(compared(*groups), 1.0).failed)
+    assert fails <= 6  # of 40; with a rate of 5 %, more than 6 have a probability of 0.3 %
+
+
+def test_four_and_four_runs_can_be_significant_on_the_critical_path():
+    rng = np.random.default_rng(1)
+    found = compared(runs_of(rng, 4, BASE), runs_of(rng, 4, SYNCED))
+    tests = {test.what: test for test in found[0].run_tests if test.scope == "run"}
+    assert tests["critical_path_s"].holm_p == tests["critical_path_s"].p == pytest.approx(2 / 70)
+    assert tests["io_time_s"].holm_p == pytest.approx(4 / 70)
+    words = " ".join(comparisons_text(found).split())
+    assert "of whole runs for those after I/O of critical path, which is tested first" in words
+    assert "only the time that is tested first can have a Holm p of 0.05 or less" in words
+    first = words[: words.index("posix sync: ")]
+    assert first.startswith("whole runs differ: I/O of critical path ")
+    assert words.index("posix sync: 1,536 calls a run instead of 48; ") < words.index("a run, mean")
+
+
+def test_sentences_and_table_are_of_one_decomposition_into_modes():
+    """Modes that a group lacks are matched by group; the table is then left out."""
+    rng = np.random.default_rng(2)
+    found = of_kind(compared(runs_of(rng, 4, BASE), runs_of(rng, 4, SYNCED)), "sync")
+    text = comparison_text(found)
+    listed = {(part.what, part.t_s) for part in found.parts}
+    is_same = all(move.t_s is None or (move.what, move.t_s) in listed for move in found.moved)
+    assert ("mode 1 place" in text) == is_same
+    assert ("matched in order" in text) != is_same
+
+
+def test_the_first_time_of_whole_runs_decides_whether_others_count():
+    times_s = {
+        "critical_path_s": [[1.0, 1.1, 0.9], [1.0, 1.1, 0.9]],
+        "io_time_s": [[1.0, 1.1, 0.9], [9.0, 9.1, 9.2]],
+    }
+    found = time_changes(times_s, ["a", "b"], list(times_s), of_whole_runs=True)
+    assert found["critical_path_s"][0].adjusted_p == found["io_time_s"][0].adjusted_p == 1
+    assert found["io_time_s"][0].p < 0.001
+    kinds = time_changes(times_s, ["a", "b"], list(times_s))
+    assert kinds["io_time_s"][0].adjusted_p == pytest.approx(2 * kinds["io_time_s"][0].p)
+
+
+def test_a_time_from_nothing_is_not_tested():
+    (change,) = time_changes({"posix sync": [[0.0, 0.0], [1.0, 1.1]]}, ["a", "b"], ["posix sync"])[
+        "posix sync"
+    ]
+    assert (change.ratio, change.p, change.adjusted_p) == (None, None, None)
+    assert not change.is_longer(0.05)
