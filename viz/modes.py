@@ -14,6 +14,7 @@ from bokeh.plotting import figure
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.units import count_text, seconds_text, share_text
 from ensembles.statistics.modes.modes import Mode, Modes
+from ensembles.statistics.modes.time_slices import slice_text
 from ensembles.viz.figures import (
     LABEL_GROUND,
     annotate_empty,
@@ -56,7 +57,7 @@ _OF_FEW_CALLS = 1.63
 
 @of_several
 def modes(data: Any, *, title: str | None = None, found: Modes | None = None) -> figure:
-    """Draw the histogram of log duration with its modes and harmonics.
+    """Draw the histogram of log duration with its modes, harmonics and multiples of a time slice.
 
     Each mode is drawn with its confidence interval and the log-normal curve of its weight and width, averaged
     over the width of a bin as the bars are. The curve is dashed, and the legend says so, if it does not fit
@@ -135,8 +136,8 @@ def modes(data: Any, *, title: str | None = None, found: Modes | None = None) ->
         after = len(found)
         items.append(draw_rejected(fig, rejected, heights[after:], align[after:], float(edges_s[0])))
         subtitle(fig, reasons(rejected))
-    if found.harmonics is not None:
-        items.append(_draw_harmonics(fig, found, top))
+    if found.harmonics is not None or found.time_slices is not None:
+        items.append(_draw_rhythm(fig, found, top))
     horizontal_legend(fig, items)
     return fig
 
@@ -333,11 +334,20 @@ def _draw_modes(
     ]
 
 
-def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
-    harmonics = found.harmonics
-    assert harmonics is not None
-    places = [harmonics.fundamental_s / order for order in harmonics.orders]
-    names = ["R" if order == 1 else f"R/{order}" for order in harmonics.orders]
+def _draw_rhythm(fig: figure, found: Modes, top: float) -> LegendItem:
+    """Draw where harmonics, or multiples of a time slice, are expected."""
+    harmonics, slices = found.harmonics, found.time_slices
+    if slices is not None:
+        places = [slices.slice_s * count for count in slices.multiples]
+        names = [slice_text(place) for place in places]
+        what = "time slice" if slices.crowded else "tick"
+        label = f"multiples of a {what} of {slice_text(slices.slice_s)} (p = {slices.chance:.2g})"
+    else:
+        assert harmonics is not None
+        places = [harmonics.fundamental_s / order for order in harmonics.orders]
+        names = ["R" if order == 1 else f"R/{order}" for order in harmonics.orders]
+        of = seconds_text(harmonics.fundamental_s)
+        label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
     line = fig.segment(
         x0=places,
         x1=places,
@@ -359,6 +369,4 @@ def _draw_harmonics(fig: figure, found: Modes, top: float) -> LegendItem:
         text_color="#207a20",
         **LABEL_GROUND,
     )
-    of = seconds_text(harmonics.fundamental_s)
-    label = f"harmonics of R = {of} (p = {harmonics.chance:.2g})"
     return legend_item(label, line)

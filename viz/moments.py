@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ensembles.model.events import Call
 from ensembles.model.units import seconds_text, share_text
 from ensembles.summaries.bins import RELATIVE_WIDTH
@@ -91,6 +93,8 @@ def moments(data: Any) -> MomentsTable:
 def _row(call: Call, found: Any, histogram: LogHistogram) -> list[str]:
     # A quantile interpolated in a bin may lie outside the range of the durations.
     quantiles_s = histogram.quantile_s(call, _LEVELS).clip(found.min_ns * 1e-9, found.max_ns * 1e-9)
+    if found.n == 2:  # both are known
+        quantiles_s = (found.min_ns + np.array(_LEVELS) * (found.max_ns - found.min_ns)) * 1e-9
     return [
         call.name,
         f"{found.n:,}",

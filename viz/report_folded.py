@@ -125,7 +125,7 @@ def folded_sections(
     """
     made: list[Callable[[], list[Folded]]] = []
     if found is not None:
-        made.append(lambda: [_of_phases(*found)])
+        made.append(lambda: [_of_phases(*found, run.info.crowded_text)])
     if sums:
         made += [lambda: _of_layers(run, layers), lambda: _of_ordinals(run)]
     if transfers:
@@ -144,7 +144,9 @@ def folded_sections(
     return sections
 
 
-def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int]) -> Folded:
+def _of_phases(
+    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], crowded: str
+) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
@@ -154,7 +156,7 @@ def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[i
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals))
+    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, crowded))
 
 
 def _named(entry: PhaseTotals) -> str:
@@ -206,7 +208,7 @@ def _of_ordinals(run: Run) -> list[Folded]:
     if run.reading.most_events > MOST_EVENTS:
         return []
     try:
-        found = durations_by_ordinal(run, Selection.parse(), by="time")
+        found = durations_by_ordinal(run, Selection.parse())
     except EnsioError:
         return []  # no reads or writes
     if len(found.totals) < 2:

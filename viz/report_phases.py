@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.run_info import idle_while_crowded
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
@@ -109,7 +110,7 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
     return MomentsTable(headers, rows, notes)
 
 
-def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
+def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "") -> MomentsTable:
     """Tabulate the phases, those with most time lost to imbalance if there are many."""
     is_known = not any(math.isnan(entry.lost_s) for entry in totals)
     shown = sorted(totals, key=lambda entry: -entry.lost_s if is_known else -entry.time_s)[:_MOST_PHASES]
@@ -150,6 +151,7 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals]) -> MomentsTable:
             "Idle is the time from a task's last call of a phase to the last call of all: "
             f"{idle} over all phases."
         )
+        note += f" {idle_while_crowded(crowded)}" if crowded else ""
     else:
         note += NOT_MEETING
     if len(totals) > len(rows):

@@ -100,6 +100,8 @@ def facts(
         file = f", {os.path.basename(slowest.file)}" if slowest.file else ""
         where = f"{slowest.call.name} of rank {slowest.rank} at {seconds_text(slowest.start_ns * _NS)}{file}"
         shown.append(("slowest call", seconds_text(slowest.duration_ns * _NS), where))
+    if run.info.crowded_text:
+        shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     errors = sum(totals.errors for totals in table.totals.values())
     if errors:
         failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}
@@ -130,7 +132,8 @@ def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> s
         ("open_bytes_per_s", "while files were open"),
     )
     if transfer["active_s"] is None:
-        ways = (("slowest_task_bytes_per_s", "by the time of the slowest task"),)
+        calls = "writes and syncs" if op == "write" else "reads"
+        ways = (("slowest_task_bytes_per_s", f"by the time of the slowest task in {calls}"),)
     known = [f"{bytes_text(transfer[rate])}/s {words}" for rate, words in ways if transfer[rate] is not None]
     return ", ".join(known)
 

@@ -131,7 +131,8 @@ def tasks_of(data: Any, ensemble: Ensemble) -> int:
 
 def _title(ensemble: Ensemble, answer: Tail) -> str:
     of = f" of {plain(ensemble.name)}" if ensemble.name else ""
-    what = f"Slowest of {count_text(answer.tasks, 'call')}{of}"
+    what = "Any call" if answer.tasks == 1 else f"Slowest of {count_text(answer.tasks, 'call')}"
+    what += of
     if answer.refused or answer.low_s is None or answer.high_s is None:
         return what
     between = f"{seconds_text(answer.low_s)} to {seconds_text(answer.high_s)}"

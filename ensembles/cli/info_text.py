@@ -235,8 +235,9 @@ def _transfer_table(transfers: dict[str, Any]) -> str:
             for rate, time, more in ways
         ]
         rows.append((label, bytes_text(each["bytes"]), *rates))
-    headers = ["while data moved", "while files were open"] if by_time else ["by the slowest task's time"]
-    return table_text(["transfers", "bytes", *headers], rows)
+    headers = ["while data moved", "while files were open"] if by_time else ["by the slowest task's time "]
+    table = table_text(["transfers", "bytes", *headers], rows)
+    return table if by_time else f"{table}\n\nwritten: time in writes and syncs"
 
 
 def _flight_lines(information: dict[str, Any]) -> list[str]:

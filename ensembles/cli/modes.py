@@ -65,7 +65,7 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     if modes.resolution_s:
         per = " per MiB" if per_mib else ""
         lines.append(f"Timer resolution: {seconds_text(modes.resolution_s)}{per}.")
-    one_each = (modes.far_calls, modes.harmonics, modes.fair_share)
+    one_each = (modes.far_calls, modes.harmonics, modes.time_slices, modes.fair_share)
     for what in (*modes.bumps, *modes.spread, *modes.shoulders, *one_each):
         if what is not None:
             text = str(what)

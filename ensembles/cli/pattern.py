@@ -86,7 +86,6 @@ def execute(args: argparse.Namespace) -> int:
 
 def _json(found: Pattern) -> dict[str, Any]:
     from ensembles.diagnosis.finding import find_spans, spans_text
-    from ensembles.structure.access.text import smaller_loops
 
     return {
         "groups": [
@@ -103,8 +102,8 @@ def _json(found: Pattern) -> dict[str, Any]:
                     }
                     for loop in group.loops
                 ],
-                "smaller_loops": len(smaller_loops(group)),
-                "smaller_loops_bytes": sum(loop.bytes for loop in smaller_loops(group)),
+                "smaller_loops": group.smaller_loops,
+                "smaller_loops_bytes": group.smaller_bytes,
             }
             for group in found.groups
         ],
@@ -116,14 +115,14 @@ def _json(found: Pattern) -> dict[str, Any]:
 def _text(found: Pattern, covered: Coverage, limit: int) -> str:
     from ensembles.model.units import count_text
     from ensembles.structure.access.other_calls import coverage_text
-    from ensembles.structure.access.text import line_of, main_loops
+    from ensembles.structure.access.text import line_of
 
     parts = [_wrapped(line_of(found))]
     if others := coverage_text(covered):
         parts.append(_wrapped(others))
     shown = found.groups[:limit]
     tasks = sum(len(group.ranks) for group in found.groups) + found.other_tasks
-    if len(found.groups) + found.other_tasks > 1 or any(len(main_loops(group)) > 4 for group in shown):
+    if len(found.groups) + found.other_tasks > 1 or any(len(group.loops) > 4 for group in shown):
         parts += [_group_text(group, tasks) for group in shown]
     if (more := len(found.groups) - len(shown)) > 0:
         parts.append(f"{count_text(more, 'more group')} of tasks: raise --limit to see them")
@@ -131,7 +130,7 @@ def _text(found: Pattern, covered: Coverage, limit: int) -> str:
         parts.append(f"{count_text(found.other_tasks, 'task')} with loops of other shapes")
     if found.files:
         parts.append(_files_text(found.files, limit))
-    if any(not loop.steps and loop.most_files > 1 for group in shown for loop in main_loops(group)):
+    if any(not loop.steps and loop.most_files > 1 for group in shown for loop in group.loops):
         parts.append(
             _wrapped(
                 "Calls of several files do not repeat together. Those of one file may: --file NAME selects "
@@ -144,16 +143,14 @@ def _text(found: Pattern, covered: Coverage, limit: int) -> str:
 def _group_text(group: TaskGroup, tasks: int) -> str:
     from ensembles.diagnosis.finding import numbers_text
     from ensembles.model.units import bytes_text, count_text
-    from ensembles.structure.access.text import files_text, loop_text, main_loops, smaller_loops
+    from ensembles.structure.access.text import group_texts
 
     ranks = numbers_text(group.ranks)
     lines = [_wrapped(f"{count_text(len(group.ranks), 'task')} ({ranks}):")]
-    users = len(group.ranks)
-    for loop in main_loops(group):
-        lines.append(_wrapped(f"{loop_text(loop)}, {files_text(loop, tasks, users)}", "  "))
-    if rest := smaller_loops(group):
-        moved = bytes_text(sum(loop.bytes for loop in rest))
-        lines.append(f"  and {moved} in {count_text(len(rest), 'smaller loop')}")
+    lines += [_wrapped(text, "  ") for text in group_texts(group, tasks)]
+    if group.smaller_loops:
+        moved = bytes_text(group.smaller_bytes)
+        lines.append(f"  and {moved} in {count_text(group.smaller_loops, 'smaller loop')}")
     return "\n".join(lines if len(lines) > 1 else [*lines, "  no reads or writes"])
 
 

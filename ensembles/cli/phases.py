@@ -180,6 +180,7 @@ def _result(
         "without_data": stretches,
         **imbalance,
         "collective": collective,
+        "crowded": run.info.crowded_text,
         "calls_outside": outside,
         "complete": not run.notes,
         "notes": run.notes,

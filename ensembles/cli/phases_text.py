@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.run_info import idle_while_crowded
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
@@ -99,7 +100,7 @@ def phases_text(
         Most rows of the table.
     result : dict
         What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
-        ``lost_without_calls_s``, ``without_data``, ``without_io``, ``collective`` and
+        ``lost_without_calls_s``, ``crowded``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``; ``phases_without_calls`` of named phases; ``late_entry`` if a task enters
         collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the
         run does not show that tasks wait for each other.
@@ -126,8 +127,10 @@ def phases_text(
     small = _small(totals, entries) if len(totals) == phases.count else {}
     entries = [entry for entry in entries if isinstance(entry, dict) or entry.phase not in small]
     parts = [head]
+    # A single task waits for none: there is nothing to say of idle time.
+    alone = result["lost_s"] == 0 and all(entry.tasks <= 1 for entry in totals)
     if limit:
-        parts.append(_table(totals, entries[:limit], result["lost_s"] is not None))
+        parts.append(_table(totals, entries[:limit], result["lost_s"] is not None and not alone))
     if len(entries) > limit:
         shown = len(small) + sum(
             1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit]
@@ -144,7 +147,7 @@ def phases_text(
                 f"{seconds_text(time_s)} in all, have no row (--json has them)."
             )
         )
-    parts.append(_imbalance(phases, totals, result))
+    parts.append("" if alone else _imbalance(phases, totals, result))
     parts.append(_inside(result.get("waiting_inside")))
     sentence = collective_sentence(result["collective"])
     if sentence:
@@ -351,6 +354,8 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
                 "unequal bytes."
             )
         )
+    if result["lost_s"] > 0 and result.get("crowded"):
+        lines.append(wrapped(idle_while_crowded(result["crowded"])))
     worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
     if worst is not None and worst.lost_s > 0:
         last = worst.last_call

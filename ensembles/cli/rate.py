@@ -70,14 +70,15 @@ def _tell_of_inner_calls(run: Run, selection: Selection) -> None:
 
 
 def _bursts_text(rates: RunRates, op: str) -> str:
-    from ensembles.model.units import bytes_text, count_text
+    from ensembles.model.units import bytes_text, count_text, seconds_text
 
     bursts = rates.bursts[op]
     if not bursts:
         return ""
     found = rates.bursts_json(op)
     fastest = found["burst_fastest"]
-    rate = f"{bytes_text(fastest['bytes_per_s'])}/s from {fastest['from_s']:.3f} to {fastest['to_s']:.3f} s"
+    time = seconds_text(fastest["time_s"])
+    rate = f"{bytes_text(fastest['bytes_per_s'])}/s for {time} from {fastest['from_s']:.3f} s"
     if len(bursts) == 1:
         return f"\n\n1 burst from first to last call: {rate}"
     median = f"{bytes_text(found['burst_median_bytes_per_s'])}/s"

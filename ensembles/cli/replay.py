@@ -11,10 +11,12 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ensembles.cli.model_args import add_model_arguments, model_if_asked_for
 from ensembles.cli.options import add_json, add_new_run_directory, parse_path, warn
@@ -23,7 +25,7 @@ from ensembles.cli.run import find_preload_library
 from ensembles.model.errors import EnsioError
 from ensembles.model.table import table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text
-from ensembles.passes.progress import advance, announced, is_listened_to
+from ensembles.passes.progress import advance, announced, clear, is_listened_to
 from ensembles.recorder.run_directory import new_run_directory, shown
 
 if TYPE_CHECKING:
@@ -203,9 +205,18 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
     lines = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the data is removed on SIGTERM too
     with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, text=True, errors="replace"
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if is_listened_to() else None,
+        text=True,
+        errors="replace",
     ) as process:
         assert process.stdout is not None
+        messages = None
+        if process.stderr is not None:
+            messages = threading.Thread(target=_pass_on, args=(process.stderr,), daemon=True)
+            messages.start()
         try:
             for line in process.stdout:
                 if is_listened_to() and line.startswith(_DONE):
@@ -219,6 +230,16 @@ def _run(command: list[str], environment: dict[str, str], quiet: bool) -> tuple[
             process.terminate()
             process.wait()
             return _INTERRUPTED, lines
+        finally:
+            if messages is not None:
+                messages.join()
+
+
+def _pass_on(messages: TextIO) -> None:
+    """Print what the tasks write to standard error, such as the banner: not beside a bar of progress."""
+    for line in messages:
+        clear()
+        print(line, end="", file=sys.stderr, flush=True)
 
 
 def _is_of_table(line: str) -> bool:

@@ -66,10 +66,10 @@ def execute(args: argparse.Namespace) -> int:
     refuse_nothing(run, selection, len(sites))
     notes = [*run.notes, *_notes(run, sites)]
     if args.json:
-        total_ns = sum(site.exclusive_ns for site in sites)
+        total_ns, io_ns = (sum(getattr(site, name) for site in sites) for name in ("exclusive_ns", "io_ns"))
         result = {
             "run": run.path,
-            "sites": [_json(run, site, total_ns) for site in sites],
+            "sites": [_json(run, site, total_ns, io_ns) for site in sites],
             "calls_without_site": sum(site.count for site in sites if not site.number),
             "complete": run.info.has_all_events and not run.notes,
             "notes": notes,
@@ -82,7 +82,7 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
+def _json(run: Run, site: SiteTotals, total_ns: int, io_ns: int) -> dict[str, Any]:
     return {
         **run.info.sites[site.number].to_json(),
         "label": run.info.label_of_site(site.number),
@@ -92,6 +92,7 @@ def _json(run: Run, site: SiteTotals, total_ns: int) -> dict[str, Any]:
         "time_s": site.time_ns * _NS,
         "exclusive_time_s": site.exclusive_ns * _NS,
         "share": site.exclusive_ns / total_ns if total_ns else 0.0,
+        "io_share": None if site.only_waits or not io_ns else site.io_ns / io_ns,
         "max_s": site.max_ns * _NS,
         "operations": site.counts_by_operation,
         "calls": {
@@ -168,7 +169,7 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
 
     if not sites:
         return "No calls."
-    total_ns = sum(site.exclusive_ns for site in sites)
+    io_ns = sum(site.io_ns for site in sites)
     # The site comes last, because it may be long.
     headers = ["exclusive", "share", "slowest", "bytes", "calls", "site"]
 
@@ -177,7 +178,7 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
             rows = [
                 [
                     seconds_text(site.exclusive_ns * _NS),
-                    share_text(site.exclusive_ns / total_ns, 1) if total_ns else "",
+                    "" if site.only_waits or not io_ns else share_text(site.io_ns / io_ns, 1),
                     seconds_text(site.max_ns * _NS),
                     bytes_text(site.bytes) if site.bytes else "",
                     _operations(site, operations),
@@ -191,6 +192,8 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
     table = first_that_fits(tables())
     if len(sites) > limit:
         table += f"\n\n{count_text(len(sites) - limit, 'more site')}: raise --limit to see them"
+    if any(site.only_waits for site in sites[:limit]) and not all(site.only_waits for site in sites):
+        table += "\n\nshare: of the time in I/O calls; sites without it only wait for other tasks"
     return table
 
 

@@ -56,15 +56,17 @@ def tail_text(tail: Tail, unit: str = "") -> str:
     rows = [row("prediction", tail)]
     if tail.equation1 is not None:
         rows.append(row("Equation 1", tail.equation1))
+    slowest = f"Slowest of {count_text(tail.tasks, 'call')}, one per task"
+    what = "Any call of a task" if tail.tasks == 1 else slowest
     lines = [
-        f"Slowest of {count_text(tail.tasks, 'call')}, one per task; {count_text(tail.n, 'call')} observed"
+        f"{what}; {count_text(tail.n, 'call')} observed"
         + (f" in {count_text(tail.phases, 'phase')}" if tail.phases is not None else ""),
         "",
         table_text(["", "median", f"{100 * tail.level:g} % interval", "width", "mean"], rows),
         "",
     ]
     if tail.tasks == 1:
-        lines.append("The slowest of one call is any call: --tasks N asks for more.")
+        lines.append("There is one task: --tasks N predicts the slowest call of N.")
     if tail.refused is not None:
         lines.append(f"No prediction: {tail.refused}.")
     else:

@@ -88,6 +88,10 @@ class _Bar:
             self._works[-1].done += steps
             self._update(time.monotonic())
 
+    def clear(self) -> None:
+        with self._lock:
+            self._stop()
+
     def end(self) -> None:
         with self._lock:
             self._stop()
@@ -97,7 +101,7 @@ class _Bar:
     def _update(self, now: float) -> None:
         work = self._works[-1]
         if work.done >= work.total:
-            self._stop()  # before other programs write, such as the banner of a replay
+            self._stop()
         elif self._progress is None and now >= work.shown_from:
             self._progress = self._made(work)
         if self._progress is not None:

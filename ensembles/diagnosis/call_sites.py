@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from glob import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ensembles.diagnosis.calls_of_findings import INSIDE, OUTERMOST, CallsOfRows
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.model.calls import OPS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
-from ensembles.summaries.selected_sites import SelectedSites, SiteCount
+from ensembles.summaries.selected_sites import SelectedSites, Selects, SiteCount
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -36,7 +38,8 @@ LEAST_SHARE = 0.05
 def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     """Name the call sites of the calls that findings concern.
 
-    One pass over the events counts for all findings; those that concern some ordinals take a second one.
+    One pass over the events counts for all findings with rows of the shared evidence, one for others, and
+    those that concern some ordinals take another one.
 
     Parameters
     ----------
@@ -51,8 +54,17 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
     found = list(findings)
     if len(run.info.sites) < 2 or not run.info.has_all_events:
         return found
+    by_rows = [i for i, each in enumerate(findings) if each.rows is not None]
+    if by_rows:
+        places = _places_of_rows(run, [findings[i] for i in by_rows])
+        for i, counts in zip(by_rows, places, strict=True):
+            found[i] = replace(findings[i], where=replace(findings[i].where, sites=_named(run, counts)))
     for has_ordinals in (False, True):
-        numbers = [i for i, each in enumerate(findings) if bool(each.where.ordinals) is has_ordinals]
+        numbers = [
+            i
+            for i, each in enumerate(findings)
+            if each.rows is None and bool(each.where.ordinals) is has_ordinals
+        ]
         if not numbers:
             continue
         selections = tuple(_selection_of(findings[i].where).for_run(run) for i in numbers)
@@ -66,6 +78,39 @@ def with_sites(run: Run, findings: Sequence[Finding]) -> list[Finding]:
         for i, counts in zip(numbers, counted.counts, strict=True):
             where = findings[i].where
             found[i] = replace(findings[i], where=replace(where, sites=_named(run, counts)))
+    return found
+
+
+def _places_of_rows(run: Run, findings: Sequence[Finding]) -> list[dict[int, SiteCount]]:
+    """Count the calls of the rows of findings by site.
+
+    Calls inside others have the sites of these. Where a finding does not concern what happens inside some
+    functions, calls inside others count only at the other sites.
+    """
+    selections: list[Selects] = []
+    first = [0]
+    for finding in findings:
+        where = finding.where
+        base = Selection.parse(file=[escape(name) for name in where.files] if where.files else None)
+        base = base.for_run(run)
+        rows = partial(CallsOfRows, base, finding.rows, run.phases)
+        selections += [rows(OUTERMOST), rows(INSIDE)] if finding.not_inside else [rows()]
+        if finding.not_inside:
+            selections.append(Selection.parse(call=list(finding.not_inside)).for_run(run))
+        first.append(len(selections))
+    counted = run.summarize(
+        ignoring_run(partial(SelectedSites, selections)), columns=SelectedSites.columns_of(selections)
+    ).counts
+    found = []
+    for low, high in pairwise(first):
+        counts = dict(counted[low])
+        if high - low > 1:
+            others = counted[low + 2].keys() - counts.keys()
+            inside = {site: each for site, each in counted[low + 1].items() if site not in others}
+            for site, each in (inside or counted[low + 1]).items():
+                before = counts.get(site, SiteCount())
+                counts[site] = SiteCount(before.calls + each.calls, before.time_ns + each.time_ns)
+        found.append(counts)
     return found
 
 

@@ -18,6 +18,7 @@ from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.run_length import run_length_s
 from ensembles.diagnosis.with_meetings import WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
+from ensembles.model.distinct import distinct_rows
 from ensembles.structure.phases.waiting import tasks_meet
 from ensembles.summaries.keyed_sums import groups_of_rows
 
@@ -38,6 +39,9 @@ MOST_AROUND_NS = 20_000
 
 SMALL_CLASS = 18
 """Requests below 2^18 bytes: a request of a target's stripe is four times as large, or more."""
+
+MOST_RATIO = 1.25
+"""Ratio of the bytes of two tasks, or before two syncs, up to which their calls are the same."""
 
 _COLLECTIVE = ("MPI_File_close", "MPI_File_sync")
 
@@ -292,7 +296,8 @@ class Case:
         """Compute by how much the rows of each task are slower than those of others, as logarithms.
 
         A row is compared with the median over the tasks of the same phase, function and size class; what
-        larger requests would explain is taken off. Shape (windows, tasks), 0 where nothing compares.
+        larger requests, or more bytes of the task in the phase, would explain is taken off. Shape (windows,
+        tasks), 0 where nothing compares.
 
         Parameters
         ----------
@@ -305,7 +310,7 @@ class Case:
             rows["log_ns"] = rows["n"] * np.log(np.maximum(rows["time_ns"], 1) / rows["n"])
         keys = [rows[name] for name in ("phase", "call", "size", "depth")]
         at = (self._window[chosen], self.task[chosen])
-        return _residuals(rows, keys, at, self.present.shape, least_tasks)[0]
+        return _residuals(rows, keys, at, self.present.shape, least_tasks, self._heavier[at])[0]
 
     def residuals_of_quarters(
         self, chosen: np.ndarray, least_tasks: int = 4
@@ -318,16 +323,37 @@ class Case:
         Parameters
         ----------
         chosen : ndarray of bool, shape (n,)
-            Rows whose functions are compared.
+            Rows that are compared.
         """
         table = self.evidence.quarters.columns()
-        mine = np.isin(table["call"], np.unique(self.rows["call"][chosen]))
+        names = ("phase", "rank", "call", "size", "depth")
+        whole = [np.concatenate([self.rows[name][chosen], table[name]]) for name in names]
+        number = distinct_rows(*whole)[1]
+        count = len(number) - len(table["n"])
+        mine = np.isin(number[count:], number[:count])
         rows = {name: column[mine] for name, column in table.items()}
         keys = [rows[name] for name in ("phase", "call", "size", "depth", "quarter")]
         window = np.unique(4 * rows["phase"] + rows["quarter"], return_inverse=True)[1].reshape(-1)
         task = np.searchsorted(self.ranks, rows["rank"])
         shape = (int(window.max(initial=-1)) + 1, len(self.ranks))
-        return _residuals(rows, keys, (window, task), shape, least_tasks)
+        waits = len(self.windows) > 1 or bool(self.windows.any())
+        of_phase = np.searchsorted(self.windows, rows["phase"] * waits)
+        return _residuals(rows, keys, (window, task), shape, least_tasks, self._heavier[of_phase, task])
+
+    @cached_property
+    def _heavier(self) -> np.ndarray:
+        """Logarithm of how many times the bytes of the median task each task moves: shape (windows, tasks).
+
+        Below `MOST_RATIO`, it is 0. Files that are longer take longer to truncate, and a task that is busy
+        for longer loses its processor more often: all of its calls may be longer.
+        """
+        data = np.isin(self.op, ("read", "write")) & (self.rows["depth"] == 0)
+        moved = self.by_cell(np.where(data, self.rows["bytes"], 0)).astype(np.float64)
+        moved[moved == 0] = np.nan
+        usual = np.array([np.nanmedian(row) if np.isfinite(row).any() else 1.0 for row in moved])
+        ratio = np.nan_to_num(moved / usual[:, None], nan=1.0)
+        heavier: np.ndarray = np.where(ratio >= MOST_RATIO, np.log(ratio), 0.0)
+        return heavier
 
     def nodes_of_tasks(self) -> np.ndarray | None:
         """Return the number of the node of each task; None: not known, or there is one node only."""
@@ -354,6 +380,7 @@ def _residuals(
     at: tuple[np.ndarray, np.ndarray],
     shape: tuple[int, int],
     least_tasks: int,
+    heavier: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute how much slower rows are than others of equal keys; means by place, and the time in them."""
     total, weight = np.zeros(shape), np.zeros(shape)
@@ -364,7 +391,9 @@ def _residuals(
     sizes = np.log(np.maximum(rows["bytes"], 1) / rows["n"])
     values = values - _from_median(values, group)
     larger = np.maximum(sizes - _from_median(sizes, group), 0)
-    values = np.where(np.bincount(group)[group] >= least_tasks, values - larger, 0.0)
+    values = values - larger
+    values = values - np.minimum(heavier, np.maximum(values, 0))
+    values = np.where(np.bincount(group)[group] >= least_tasks, values, 0.0)
     np.add.at(total, at, values * rows["time_ns"])
     np.add.at(weight, at, rows["time_ns"])
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight

@@ -12,7 +12,15 @@ from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
-from ensembles.diagnosis.finding import LEAST_CALL_SHARE, CallTime, Diagnosis, Finding, NotExamined
+from ensembles.diagnosis.finding import (
+    LEAST_CALL_SHARE,
+    LEAST_SIZE_SHARE,
+    CallTime,
+    Diagnosis,
+    Finding,
+    NotExamined,
+    SizeTime,
+)
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
@@ -51,10 +59,12 @@ from ensembles.diagnosis.text import LEAST_UNEXPLAINED
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
+from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.summaries.collective_entries import is_meeting
+from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
 
 if TYPE_CHECKING:
@@ -97,8 +107,9 @@ RULES: tuple[Rule, ...] = (
 
 _IO = "io-by-phase"
 
+_FAILED = "failed"
 _TRAFFIC = "traffic"
-"""The name that `ensembles.run.between_layers.layer_requests` gives it too, so that a report fills one."""
+"""The names that `ensembles.run.information.sums_requests` gives them too, so that a report fills one."""
 
 NO_CALLS = (
     "no call was recorded, which does not show that there was no I/O: docs/user/troubleshooting.md lists the "
@@ -183,6 +194,8 @@ class DiagnosisPass:
             self.requests[_IO] = SummaryRequest(_io_by_phase, CriticalIo.columns)
         if SUMMARY in self.requests and any(call.layer in LIBRARIES for call in run.calls):
             self.requests[_TRAFFIC] = SummaryRequest(ignoring_run(LayerTraffic))
+        if SUMMARY in self.requests:
+            self.requests[_FAILED] = SummaryRequest(ignoring_run(FailedCalls))
 
     def evaluate(self, group: SummaryGroup | None) -> Diagnosis:
         """Evaluate the rules on filled summaries.
@@ -247,7 +260,13 @@ class DiagnosisPass:
             late_entry=late_entry,
             above_storage=above_storage(run) if has_counters_only(run) else None,
             most_time=most_time,
+            crowded=run.info.crowded_text,
+            lost_data=_lost_data(run, summaries.get(_FAILED)),
         )
+
+
+def _lost_data(run: Run, failed: FailedCalls | None) -> str:
+    return "" if failed is None else lost_data_sentence(failed_calls_json(failed, run.files), run.tasks)
 
 
 def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]:
@@ -264,9 +283,29 @@ def _most_time(case: Case, traffic: LayerTraffic | None) -> tuple[CallTime, ...]
             1e-9 * float(time_ns[at]),
             float(share[at]),
             calls[at].layer in known,
+            None if calls[at].layer in known else _size_of(case, at, float(time_ns.sum())),
         )
         for at in np.argsort(-time_ns, kind="stable").tolist()
         if share[at] >= LEAST_CALL_SHARE
+    )
+
+
+def _size_of(case: Case, call: int, whole_ns: float) -> SizeTime | None:
+    """Return the size of most of the time of a function that moves bytes."""
+    mine = (case.rows["call"] == call) & np.isin(case.op, ("read", "write")) & (case.rows["bytes"] > 0)
+    if not mine.any():
+        return None
+    time_ns = np.bincount(case.rows["size"], np.where(mine, case.rows["time_ns"], 0))
+    size = int(np.argmax(time_ns))
+    if time_ns[size] < LEAST_SIZE_SHARE * case.rows["time_ns"][case.rows["call"] == call].sum():
+        return None
+    rows = mine & (case.rows["size"] == size)
+    count = int(case.rows["n"][rows].sum())
+    return SizeTime(
+        float(case.rows["bytes"][rows].sum()) / count,
+        count,
+        float(time_ns[size]) / max(whole_ns, 1.0),
+        1e-9 * float(time_ns[size]) / count,
     )
 
 

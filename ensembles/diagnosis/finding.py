@@ -172,6 +172,10 @@ class Finding:
     of_each_call : bool
         The cause explains what single calls cost, whatever else there is: of the same calls, one such cause
         does.
+    rows : ndarray of int64, shape (5, n), or None
+        Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
+    not_inside : tuple of str
+        Functions: the finding does not concern what happens inside them.
     """
 
     id: str
@@ -190,6 +194,8 @@ class Finding:
     at_targets: bool = field(default=False, repr=False, compare=False)
     in_client: bool = field(default=False, repr=False, compare=False)
     of_each_call: bool = field(default=False, repr=False, compare=False)
+    rows: Any = field(default=None, repr=False, compare=False)
+    not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -273,6 +279,26 @@ class NotExamined:
 
 
 @dataclass(frozen=True)
+class SizeTime:
+    """Time of those calls of a function whose requests are of about one size, within a factor of two.
+
+    Attributes
+    ----------
+    mean_bytes : float
+    calls : int
+    share : float
+        Of the time of all I/O calls.
+    mean_s : float
+        Of a call, s.
+    """
+
+    mean_bytes: float
+    calls: int
+    share: float
+    mean_s: float
+
+
+@dataclass(frozen=True)
 class CallTime:
     """Time of the I/O calls of a function, without the calls inside them.
 
@@ -286,6 +312,9 @@ class CallTime:
         Of the time of all I/O calls.
     in_library : bool
         The time passed inside HDF5 or netCDF: storage calls inside were recorded, and are not in it.
+    of_size : SizeTime or None
+        The size of most of this time; None: the calls move no bytes, no size has most of it, or it
+        passed inside a library.
     """
 
     call: str
@@ -294,6 +323,11 @@ class CallTime:
     time_s: float
     share: float
     in_library: bool = False
+    of_size: SizeTime | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a dict with the names of the attributes."""
+        return {**vars(self), "of_size": self.of_size and vars(self.of_size)}
 
 
 @dataclass(frozen=True)
@@ -329,6 +363,10 @@ class Diagnosis:
     most_time : tuple of CallTime
         Functions whose I/O calls take `LEAST_CALL_SHARE` of the time of all or more, the largest
         first; empty: the calls are not known one by one.
+    crowded : str
+        Which tasks share processors, so that calls and tasks wait for one; ``""``: none, or not known.
+    lost_data : str
+        Which writes, syncs and closes failed, after which files may lack data; ``""``: none, or not known.
     """
 
     run: str
@@ -343,6 +381,8 @@ class Diagnosis:
     late_entry: LateEntry | None = None
     above_storage: AboveStorage | None = None
     most_time: tuple[CallTime, ...] = ()
+    crowded: str = ""
+    lost_data: str = ""
     SMALL_SHARE: ClassVar[float] = FROM_SHARE["warning"]
     UNDECIDED_SHARE: ClassVar[float] = FROM_SHARE["critical"]
 
@@ -377,6 +417,13 @@ class Diagnosis:
         return unexplained_text(self)
 
     @property
+    def denominator_text(self) -> str:
+        """Of which time shares and severities are; ``""`` if there are none."""
+        from ensembles.diagnosis.text import denominator_text
+
+        return denominator_text(self)
+
+    @property
     def most_time_text(self) -> str:
         """Which functions take most of the time in I/O calls; ``""`` if there is none."""
         from ensembles.diagnosis.text import most_time_text
@@ -391,10 +438,12 @@ class Diagnosis:
             "examined": list(self.examined),
             "unexplained_s": self.unexplained_s,
             "run_s": self.run_s,
+            "crowded": self.crowded,
+            "lost_data": self.lost_data,
             **({} if self.late_outside is None else {"late_outside": self.late_outside.to_json()}),
             **({} if self.late_entry is None else {"late_entry": self.late_entry.to_json()}),
             **({} if self.above_storage is None else {"above_storage": self.above_storage.to_json()}),
-            "most_time": [vars(each) for each in self.most_time],
+            "most_time": [each.to_json() for each in self.most_time],
             "not_examined": [vars(entry) for entry in self.not_examined],
             "complete": not self.notes,
             "notes": list(self.notes),
@@ -436,6 +485,9 @@ WIDE = 3.0
 
 LEAST_CALL_SHARE = 0.2
 """Share of the time in I/O calls from which a function is named."""
+
+LEAST_SIZE_SHARE = 2 / 3
+"""Share of the time of a function from which the size of its calls is named."""
 
 LEAST_LOOP = 0.05
 """Part of the upper end of a gain from which the loop around the calls is stated."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ensembles.model.units import bytes_text
 from ensembles.structure.library_time import MOST_COMPRESSED
+
+if TYPE_CHECKING:
+    from ensembles.diagnosis.case import Case
 
 LIKELY_PART = 0.5
 """Likely part of HDF5's work on bytes that it moves again: filters run for each chunk, the choice of elements
@@ -109,3 +113,22 @@ def filter_ns_per_byte(given: np.ndarray, moved: np.ndarray) -> np.ndarray:
     each = np.where(moved < COMPRESSED * given, FILTER_NS_PER_BYTE, 2 * FILTER_NS_PER_BYTE)
     found: np.ndarray = np.where(moved * MOST_COMPRESSED < given, np.inf, each)
     return found
+
+
+def other_data_calls(
+    case: Case, mine: Sequence[int] | np.ndarray = (), layer: str = "hdf5", prefix: str = "H5D"
+) -> tuple[str, ...]:
+    """Return the reads and writes of a library that a run made, without some of them.
+
+    Parameters
+    ----------
+    case : Case
+    mine : array_like of int
+        Numbers of functions that a finding concerns.
+    layer, prefix : str
+        Of the names of the library's reads and writes of data.
+    """
+    others = np.setdiff1d(case.rows["call"], np.asarray(mine, np.int64))
+    calls = [case.run.calls[number] for number in others.tolist()]
+    data = [call.name for call in calls if call.layer == layer and call.op in ("read", "write")]
+    return tuple(sorted(name for name in data if name.startswith(prefix)))

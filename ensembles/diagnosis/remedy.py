@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
     MOST_FILES,
@@ -39,6 +40,11 @@ class Remedy:
     parts : (float, float)
         Parts of the best estimate of the gain that the interval contains: the time saved in calls alone does
         not bound it, where others take over the work.
+    not_inside : tuple of str
+        Functions: the finding does not concern what happens inside them.
+    of_processors : bool
+        `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
+        differ.
     """
 
     rows: np.ndarray
@@ -53,6 +59,8 @@ class Remedy:
     at_targets: bool = False
     fewer: np.ndarray | None = None
     parts: tuple[float, float] = (1.0, 1.0)
+    not_inside: tuple[str, ...] = ()
+    of_processors: bool = False
 
 
 LEAST_SHARE = 1e-3
@@ -80,6 +88,9 @@ The bound holds in nearly all runs of several tasks whose gains were measured. A
 runs of one task or of tasks that do not meet, are stated as they are.
 """
 
+_OF_PROCESSORS = 0.5
+"""Part of the lower bound that is gained at least where it is time of shared processors."""
+
 _NOT_DRAWN = frozenset(
     ("hdf5-filters", "hdf5-refill", "lock-contention", "o-sync", "read-modify-write", "write-back")
 )
@@ -106,6 +117,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
             min(interval[0], remedy.parts[0] * gain_s),
             max(interval[1], min(remedy.parts[1] * gain_s, case.span_s)),
         )
+    if remedy.of_processors:
+        interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
     if interval[1] < LEAST_SHARE * case.run_s:
         return []
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
@@ -146,6 +159,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
             loop_s=loop_s,
             at_targets=remedy.at_targets,
             of_each_call=of_each_call,
+            rows=np.stack([rows[name] for name in ROW]),
+            not_inside=remedy.not_inside,
         )
     ]
 

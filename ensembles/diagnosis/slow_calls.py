@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.diagnosis.bytes_to_flush import flushes_alike
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
@@ -28,7 +30,7 @@ from ensembles.summaries.keyed_sums import groups_of_rows
 _MOST_Z = 100
 
 
-def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
+def find_slow(case: Case, uses: FileUses, by_node: bool, advice: str) -> Remedy | None:
     """Find a task, or a node, that is slower than the others, and what its calls save at their speed.
 
     Raises
@@ -38,7 +40,8 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     """
     if len(case.ranks) < LEAST_TASKS:
         raise NotApplicable(f"a slow task needs {LEAST_TASKS} tasks to compare with: run more tasks")
-    views = views_of(case)
+    views = views_of(case, uses)
+    alike = flushes_alike(case, uses)
     if not views:
         raise NotApplicable(
             f"tasks can be compared in less than {LEAST_PHASES} phases: record a run with more steps, and "
@@ -51,7 +54,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     if not found and by_node and few:
         raise NotApplicable(f"a slow node needs {FEW_NODES} nodes to compare with: run on more nodes")
     if not found:
-        _refuse_if_undecided(case, views, node, by_node)
+        _refuse_if_undecided(case, views, alike, node, by_node)
         return None
     best = max(found, key=lambda each: each.z)
     # What a task loses is the time of its calls, whichever statistic shows it best.
@@ -59,7 +62,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
     worst, effect, p, same = best.worst, best.effect, best.p, best.same
     by_quarters, windows, factor = best.by_quarters, len(best.slower), float(np.exp(effect))
     members = _members(case, node if by_node else None, worst)
-    rows = members[case.task] & (case.op != "seek")
+    rows = members[case.task] & (case.op != "seek") & alike
     own = np.zeros(case.present.shape)
     own[:, members] = effect
     saved = np.where(rows, case.rows["time_ns"] * -np.expm1(-case.of_cells(own)), 0.0)
@@ -85,7 +88,8 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         Check(
             "per-size",
             True,
-            "calls of the same function and size class are compared, so more bytes do not count",
+            "calls of the same function and size class are compared, and syncs after the same bytes, so more "
+            "bytes do not count",
         ),
     )
     if by_node and few:
@@ -95,7 +99,7 @@ def find_slow(case: Case, by_node: bool, advice: str) -> Remedy | None:
         checks += (Check("not-the-task", None, text),)
     evidence: dict[str, Any] = {"slowdown": factor, "phases_compared": windows, "p": p, "host": host}
     title = f"calls of {who} take {factor:.2f} times as long as the same calls of others, phase by phase"
-    time_s, others_s = _times_s(case, members)
+    time_s, others_s = _times_s(case, members, alike)
     if time_s >= LEAST_FACTOR * others_s > 0:
         evidence |= {"time_s": time_s, "others_s": others_s, "time_ratio": time_s / others_s}
         title = (
@@ -122,22 +126,25 @@ def _find_in(case: Case, view: View, node: np.ndarray | None, by_node: bool, few
     return find_outlier(case, view, node, by_node)
 
 
-def _times_s(case: Case, members: np.ndarray) -> tuple[float, float]:
+def _times_s(case: Case, members: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
     """Compute how long calls of some tasks take, and as many calls of the other tasks.
 
     Calls of a phase, function and size class take the others the median of their tasks' mean durations. Those
-    of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls and calls inside others.
+    of fewer than `LEAST_TASKS` tasks are left out, and so are collective calls, calls inside others, and
+    syncs after other bytes.
 
     Parameters
     ----------
     case : Case
     members : ndarray of bool, shape (tasks,)
+    alike : ndarray of bool, shape (n,)
+        Rows that compare (`flushes_alike`).
 
     Returns
     -------
     time_s, others_s : float
     """
-    alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek")
+    alone = (np.char.find(case.name, "_all") < 0) & (case.op != "seek") & alike
     outermost = alone & (case.rows["depth"] == 0)
     chosen = np.flatnonzero(outermost if (outermost & members[case.task]).any() else alone)
     if not len(chosen):
@@ -166,13 +173,16 @@ def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
     return members
 
 
-def _refuse_if_undecided(case: Case, views: list[View], node: np.ndarray | None, by_node: bool) -> None:
+def _refuse_if_undecided(
+    case: Case, views: list[View], alike: np.ndarray, node: np.ndarray | None, by_node: bool
+) -> None:
     """Refuse a run in which a task or node looks slow, would cost a notable part, but is not significant."""
     for view in views:
         found = find_outlier(case, view, node, by_node, certain=False)
         if found is None:
             continue
         mine = _members(case, node if by_node else None, found.worst)[case.task] & (case.op != "seek")
+        mine &= alike
         gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
         if gain_s >= FROM_SHARE["warning"] * case.run_s:
             unit = "a node" if by_node else "a task"

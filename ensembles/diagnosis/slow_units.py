@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.diagnosis.bytes_to_flush import flushes_alike
 from ensembles.diagnosis.case import Case, p_of_largest
+from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.target_load import load_of_targets
 
 LEVEL = 0.004
@@ -76,17 +78,17 @@ class Outlier(NamedTuple):
     by_time: bool = False
 
 
-def views_of(case: Case) -> list[View]:
+def views_of(case: Case, uses: FileUses) -> list[View]:
     """Return the residuals of tasks by phases, by their quarters, and by time; none: too few compare."""
     if views_of not in case.shared:
         kinds = ((False, False), (True, False), (False, True))
-        case.shared[views_of] = [view for kind in kinds if (view := _view(case, *kind)) is not None]
+        case.shared[views_of] = [view for kind in kinds if (view := _view(case, uses, *kind)) is not None]
     found: list[View] = case.shared[views_of]
     return found
 
 
-def _view(case: Case, by_quarters: bool, by_time: bool) -> View | None:
-    alone = np.char.find(case.name, "_all") < 0
+def _view(case: Case, uses: FileUses, by_quarters: bool, by_time: bool) -> View | None:
+    alone = (np.char.find(case.name, "_all") < 0) & flushes_alike(case, uses)
     if by_quarters:
         # A slow task begins its later calls when others have left the servers: only quarters show it then.
         if not len(case.evidence.quarters.columns()["n"]):

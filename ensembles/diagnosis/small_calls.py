@@ -17,6 +17,7 @@ from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import COPIED_BYTES, JOINED_BYTES, fixed_costs_ns
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.diagnosis.shared_processors import usual_where_shared_ns, with_shared_processors
 from ensembles.diagnosis.target_load import TARGET_BYTES_PER_NS, within_targets
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.units import bytes_text, seconds_text
@@ -107,17 +108,25 @@ def join_calls(
         return None
     mean_bytes, mean_ns = rows_of["bytes"] / rows_of["n"], rows_of["time_ns"] / rows_of["n"]
     middle_ns = np.where(mean_bytes < COPIED_BYTES, case.usual_ns(), case.quartile_ns(0.5))
+    usual_ns, middle_ns = middle_ns, usual_where_shared_ns(case, rows, middle_ns)
     floors = [case.quartile_ns(0.25), middle_ns, mean_ns]
+    # Which call loses the processor is random: the mean of all of them holds for each row.
+    caps = [mean_ns, np.where(middle_ns > usual_ns, middle_ns, mean_ns), mean_ns]
     if cause == "stdio-buffer":
         floors = [_FILLING * mean_ns, mean_ns, mean_ns]
-    fixed = fixed_costs_ns(mean_bytes, [np.minimum(floor, mean_ns) for floor in floors])
+    fixed = fixed_costs_ns(
+        mean_bytes, [np.minimum(floor, most) for floor, most in zip(floors, caps, strict=True)]
+    )
+    each_ns = fixed_costs_ns(mean_bytes, [np.minimum(usual_ns, mean_ns)] * 3)[1]
     if exchanged is not None:
         fixed = [np.maximum(each - exchanged * ns, 0) for each, ns in zip(fixed, EXCHANGE_NS, strict=True)]
+        each_ns = np.maximum(each_ns - exchanged * EXCHANGE_NS[1], 0)
     joined = np.ceil(case.by_cell(np.where(chosen, rows_of["bytes"], 0)) / JOINED_BYTES)
     kept = np.divide(np.minimum(joined, calls), calls, out=np.ones_like(calls), where=calls >= LEAST_CALLS)
     low, saved, high = (
         np.where(rows, rows_of["n"] * each * (1 - case.of_cells(kept)), 0.0) for each in fixed
     )
+    low, saved = (with_shared_processors(case, each) for each in (low, saved))
     if cause != "serialised-metadata":
         low, saved = (
             within_targets(case, each, rate)
@@ -132,7 +141,7 @@ def join_calls(
         )
     size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
     calls_text = _calls_by_size(rows_of, rows)
-    each_s = float(np.average(fixed[1][rows], weights=rows_of["n"][rows])) * 1e-9
+    each_s = float(np.average(each_ns[rows], weights=rows_of["n"][rows])) * 1e-9
     if likely_s <= _NO_ANSWER * most_s and likely_s < FROM_SHARE["warning"] * case.run_s <= most_s:
         usual_s = float(np.average(mean_ns[rows], weights=rows_of["n"][rows])) * 1e-9
         raise NotApplicable(
@@ -161,6 +170,7 @@ def join_calls(
         low,
         high,
         fewer=np.where(rows, rows_of["n"] * (1 - case.of_cells(kept)), 0.0),
+        of_processors=bool((middle_ns > usual_ns).any()),
     )
 
 

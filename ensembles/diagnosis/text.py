@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.finding import Diagnosis, Finding
+    from ensembles.diagnosis.finding import CallTime, Diagnosis, Finding
 
 MOST_SHORT = 5
 """Findings that one screen shows."""
@@ -24,11 +24,13 @@ def diagnosis_text(found: Diagnosis) -> str:
     parts = [str(finding) for finding in found.findings] or [_nothing(found)]
     if found.findings and (clean := _clean(found)):
         parts.append(f"looked for and not found: {', '.join(clean)}")
+    if found.lost_data:
+        parts.append(sanitize_text(found.lost_data))
     if waiting := unexplained_text(found):
         parts.append(waiting)
     if most := most_time_text(found):
         parts.append(most)
-    if named := _denominator(found):
+    if named := denominator_text(found):
         parts.append(named)
     causes: dict[str, list[str]] = {}
     for entry in found.not_examined:
@@ -45,6 +47,8 @@ def screen_text(found: Diagnosis) -> str:
     if (more := len(large) - MOST_SHORT) > 0:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
     lines: list[str] = []
+    if found.lost_data:
+        lines.append(_wrapped(sanitize_text(found.lost_data)))
     lines += map(_wrapped, undecided_text(found))
     if small:
         lines.append(_wrapped(f"too small to matter (--verbose): {', '.join(small)}"))
@@ -52,7 +56,7 @@ def screen_text(found: Diagnosis) -> str:
         lines.append(_wrapped(waiting))
     if most := most_time_text(found):
         lines.append(_wrapped(most))
-    if named := _denominator(found):
+    if named := denominator_text(found):
         lines.append(_wrapped(named))
     if found.findings:
         lines.append(
@@ -81,12 +85,21 @@ def undecided_text(found: Diagnosis) -> list[str]:
 
 
 def unexplained_text(found: Diagnosis) -> str:
-    """Return what tasks wait beyond what findings explain, or ``""`` if next to nothing is left.
+    """Return what tasks wait beyond what findings explain, and which share processors; ``""``: neither.
 
     Commands and reports say the same of the task that is late.
     """
     if found.above_storage is not None:
         return str(found.above_storage)
+    said = _waiting_text(found)
+    if not found.crowded:
+        return said
+    if not said:
+        return f"{found.crowded}: calls, and tasks between calls, also wait for a processor"
+    return f"{said}; {found.crowded}, so that tasks are also late because they wait for a processor"
+
+
+def _waiting_text(found: Diagnosis) -> str:
     late, entry = found.late_outside, found.late_entry
     is_told = late is not None and entry is not None and late.rank == entry.rank
     enters = "" if entry is None or is_told else str(entry)
@@ -108,10 +121,7 @@ def most_time_text(found: Diagnosis) -> str:
 
     Commands, reports and explorer say the same.
     """
-    calls = ", ".join(
-        f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
-        for each in found.most_time
-    )
+    calls = ", ".join(map(_time_of_call, found.most_time))
     inside = [each for each in found.most_time if each.in_library]
     if inside:
         whose = f"the time in {_joined([each.call for each in inside])}"
@@ -121,11 +131,22 @@ def most_time_text(found: Diagnosis) -> str:
     return f"time in I/O calls: {calls}" if calls else ""
 
 
+def _time_of_call(each: CallTime) -> str:
+    text = f"{share_text(each.share)} in {count_text(each.calls, 'call')} of {each.call}"
+    size = each.of_size
+    if size is None:
+        return text
+    long = f"of {bytes_text(round(size.mean_bytes))}, {seconds_text(size.mean_s)} each"
+    if size.calls == each.calls:
+        return f"{text} {long}"
+    return f"{text} ({share_text(size.share)} in {size.calls:,} {long})"
+
+
 def _joined(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
-def _denominator(found: Diagnosis) -> str:
+def denominator_text(found: Diagnosis) -> str:
     """Say of which time all shares and severities are; ``""`` if there are none."""
     if found.run_s is None or not any(each.gain_s for each in found.findings):
         return ""

@@ -111,14 +111,11 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
     usual = np.array([np.median(row[mine]) if mine.any() else np.nan for row, mine in pairs])
     faster = np.divide(per_byte, usual[:, None], out=np.ones_like(moved), where=heavy & (usual[:, None] > 0))
     alike = float(np.median(faster[heavy]))
-    if alike > _MOST_PER_BYTE:
-        return None  # something else than the bytes makes these tasks slow
+    # Where something else than the bytes slows these tasks, too, they gain what the bytes take the others.
+    by_bytes = np.maximum(faster, 1) if alike > _MOST_PER_BYTE else 1.0
     left = 1 / np.maximum(ratio, 1)
-    bounds = [left / np.minimum(faster, 1)] * 2 + [left]
-    low, saved, high = (
-        np.where(rows, case.rows["time_ns"] * np.maximum(1 - case.of_cells(bound), 0), 0.0)
-        for bound in bounds
-    )
+    bounds = [np.maximum(1 - left / np.minimum(faster, 1), 0) / by_bytes] * 2 + [1 - left]
+    low, saved, high = (np.where(rows, case.rows["time_ns"] * case.of_cells(bound), 0.0) for bound in bounds)
     late = later_flushes_ns(case, heavy)
     move = "moves" if len(tasks) == 1 else "move"
     checks = (
@@ -130,15 +127,16 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         ),
         Check(
             "same-time-per-byte",
-            True,
-            f"their time per byte is {alike:.2g} times that of the others",
+            None if alike > _MOST_PER_BYTE else True,
+            f"their time per byte is {alike:.2g} times that of the others"
+            + (": other things slow them, too" if alike > _MOST_PER_BYTE else ""),
         ),
     )
     return Remedy(
         rows,
         saved + late,
         f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean, and the "
-        "others wait for them",
+        f"others wait for {'it' if len(tasks) == 1 else 'them'}",
         ADVICE,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ensembles.model.calls import OPS
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ensembles.model.events import Events
+    from ensembles.statistics.modes.modes import Modes
 
 MIB = float(1 << 20)
 
@@ -43,6 +45,58 @@ def step_of(clock_step_s: float | None, per: str, moved: float = 0.0) -> float |
     if clock_step_s is None or per == "call":
         return clock_step_s
     return clock_step_s * MIB / moved if moved else 0.0
+
+
+def moves_bytes(op: str, bytes_: npt.NDArray[np.int64] | None) -> bool:
+    """Whether calls move bytes, as far as their operation or their sizes say.
+
+    Parameters
+    ----------
+    op : str
+        One of `ensembles.model.calls.OPS`; ``""``: several or unknown.
+    bytes_ : ndarray of int64, shape (n,), or None
+        Bytes that each call moved; None: unknown.
+
+    Examples
+    --------
+    >>> from ensembles.ensemble.call_scale import moves_bytes
+    >>> moves_bytes("sync", None), moves_bytes("", np.array([0, 0])), moves_bytes("write", None)
+    (False, False, True)
+    """
+    if op in OPS and op not in ("read", "write"):
+        return False
+    return bytes_ is None or not len(bytes_) or bool(bytes_.any())
+
+
+def of_scale(
+    modes: Modes,
+    per: str,
+    op: str,
+    bytes_: npt.NDArray[np.int64] | None,
+    durations_s: npt.NDArray[np.float64] | None,
+    crowded: str,
+) -> Modes:
+    """Complete the modes of durations by time slices, and those of durations per MiB by sizes.
+
+    Parameters
+    ----------
+    modes : Modes
+    per : {"call", "MiB"}
+    op : str
+    bytes_, durations_s : ndarray, shape (n,), or None
+        Of each call; None: unknown.
+    crowded : str
+        Which tasks share processors; ``""``: none, or not known.
+    """
+    if per == "call":
+        return modes.with_time_slices(moves_bytes(op, bytes_), crowded)
+    modes = modes.without_times()
+    if durations_s is None or bytes_ is None or not modes.modes:
+        return modes
+    some = bytes_ > 0
+    if not some.any() or not np.ptp(bytes_[some]):
+        return modes
+    return modes.with_sizes(bytes_[some], durations_s[some])
 
 
 def step_of_events(events: Events, per: str) -> float | None:

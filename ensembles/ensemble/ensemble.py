@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ensembles.ensemble.call_scale import bytes_of_each, step_of_events, with_step
+from ensembles.ensemble.call_scale import bytes_of_each, of_scale, step_of_events, with_step
 from ensembles.ensemble.consecutive import ConsecutiveCalls, dependence_of, tasks_of
 from ensembles.ensemble.display import ensemble_html, ensemble_text, noting
 from ensembles.ensemble.inputs import as_column, as_integers, checked_per
@@ -110,6 +110,8 @@ class Ensemble:
     """Durations counted by phase and bin, without the step of the clock (see `sample`)."""
     node: npt.NDArray[np.int64] | None
     """Number of the node of the task of each call. Shape (n,). None: unknown."""
+    crowded: str = ""
+    """Which tasks of the run share processors; ``""``: none, or not known."""
     left_out: tuple[str, ...] = ()
     """Notes on the selected calls that are not in the ensemble; results and pictures of it repeat them."""
     _events: Events | None = None
@@ -387,7 +389,7 @@ class Ensemble:
         resolution_s: float | None = None,
         size: int = 200,
     ) -> Modes:
-        """Estimate the modes of log duration, with intervals, and their harmonics.
+        """Estimate the modes of log duration, with intervals, and their harmonics or time slices.
 
         Parameters
         ----------
@@ -428,12 +430,7 @@ class Ensemble:
 
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
         modes = fit_modes(self.sample, level, seed, step_s, size)
-        if self.per == "MiB":
-            modes = modes.without_times()
-        if self.per == "MiB" and self.durations_s is not None and self.bytes is not None and modes.modes:
-            some = self.bytes > 0
-            if some.any() and np.ptp(self.bytes[some]):
-                modes = modes.with_sizes(self.bytes[some], self.durations_s[some])
+        modes = of_scale(modes, self.per, self.op, self.bytes, self.durations_s, self.crowded)
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, bytes_of_each(self.per, self.bytes))

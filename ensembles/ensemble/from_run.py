@@ -76,6 +76,12 @@ def ensemble_from_run(run: Run, selection: Selection, per: Per = "call") -> Ense
     EnsioError
         The run does not record what the selection asks for.
     """
+    ensemble = _of_selection(run, selection, per)
+    ensemble.crowded = run.info.crowded_text
+    return ensemble
+
+
+def _of_selection(run: Run, selection: Selection, per: Per) -> Ensemble:
     if run.info.keeps_all_calls:
         if not is_long(run):
             events = run.reading.chosen_by(selection, _COLUMNS)
@@ -141,6 +147,15 @@ def ensembles_from_run(
     EnsioError
         The run does not record what one of the selections asks for.
     """
+    found = _of_selections(run, selections, per, counts)
+    for ensemble in found:
+        ensemble.crowded = run.info.crowded_text
+    return found
+
+
+def _of_selections(
+    run: Run, selections: Sequence[Selection], per: Per, counts: CountsOfSeveral | None
+) -> list[Ensemble]:
     if run.info.keeps_all_calls and len(selections) > 1 and not is_long(run):
         # One after the other, in the columns that are needed: all events would be several times as large.
         chosen = ((run.reading.chosen_by(each, _COLUMNS), each.quantity) for each in selections)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.ensemble.from_run import is_long
 from ensembles.ensemble.main_group import call_groups
-from ensembles.ensemble.splitting import too_small
+from ensembles.ensemble.splitting import too_small, without_bytes
 from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def why_not_split(run: Run, selection: Selection) -> str | None:
     found = call_groups(run, selection)
     groups = [group for group in found if group.op != "wait"] or found
     calls, moved = sum(group.calls for group in groups), sum(group.bytes for group in groups)
+    if calls and not moved:
+        return without_bytes({group.op for group in groups})
     small = too_small(calls, moved)
     if small is not None:
         return small

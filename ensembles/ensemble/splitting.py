@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ensembles.model.units import bytes_text
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 8192
 """Smaller calls cost their entry into the kernel or library and the work on their pages, not their bytes."""
+
+_TRANSFERS = ("read", "write")
 
 
 def split_of(ensemble: Ensemble, calls: Sequence[int], tasks: int, level: float) -> Split:
@@ -45,9 +47,27 @@ def _reason_against(ensemble: Ensemble, calls: Sequence[int]) -> str | None:
         return None
     if ensemble._why_not_split is not None:
         return ensemble._why_not_split()
-    if ensemble.durations_s is None or ensemble.bytes is None or ensemble.op not in ("read", "write"):
+    if ensemble.op not in (*_TRANSFERS, ""):
+        return without_bytes([ensemble.op])
+    if ensemble.durations_s is None or ensemble.bytes is None or not ensemble.op:
         return None
+    if ensemble.n and not ensemble.bytes.any():
+        return without_bytes([ensemble.op])
     return too_small(ensemble.n, int(ensemble.bytes.sum()))
+
+
+def without_bytes(ops: Iterable[str]) -> str:
+    """Say why calls that move no bytes cannot be split.
+
+    Parameters
+    ----------
+    ops : iterable of str
+        Their kinds of operations.
+    """
+    return (
+        f"these calls ({', '.join(sorted(ops))}) move no bytes that smaller calls could share: splitting is "
+        "predicted for reads and writes"
+    )
 
 
 def too_small(calls: int, moved: int) -> str | None:

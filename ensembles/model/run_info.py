@@ -62,6 +62,23 @@ def crowded_text(oversubscribed: Mapping[str, int], processors: Mapping[str, int
     return f"{tasks} tasks share the {count_text(processors[host], 'processor')} of {host}{others}"
 
 
+def idle_while_crowded(crowded: str) -> str:
+    """Say that idle time is also that of tasks that wait for a processor.
+
+    Parameters
+    ----------
+    crowded : str
+        From `crowded_text`, not empty.
+
+    Examples
+    --------
+    >>> from ensembles.model.run_info import idle_while_crowded
+    >>> idle_while_crowded("8 tasks share the 2 processors of n1")
+    '8 tasks share the 2 processors of n1: a part of this is waiting for a processor.'
+    """
+    return f"{crowded[0].upper()}{crowded[1:]}: a part of this is waiting for a processor."
+
+
 class RunInfo:
     """A job: where and how it ran, what was recorded, and what may be missing.
 

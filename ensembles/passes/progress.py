@@ -22,6 +22,9 @@ class Listener(Protocol):
     def advance(self, steps: int) -> None:
         """So many further steps are done."""
 
+    def clear(self) -> None:
+        """Something else writes to the terminal now; the work goes on."""
+
     def end(self) -> None:
         """The work has ended."""
 
@@ -55,6 +58,12 @@ def advance(steps: int) -> None:
     """Tell the listener of further steps of the work that was announced last."""
     for listener in _listeners:
         listener.advance(steps)
+
+
+def clear() -> None:
+    """Take away what the listener shows, before something else writes to the terminal."""
+    for listener in _listeners:
+        listener.clear()
 
 
 def counted(chunks: Iterator[Events]) -> Iterator[Events]:

@@ -11,6 +11,9 @@ from ensembles.summaries.failed_calls import FailedCalls
 
 _NS_PER_S = 1e9
 _NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
+_READS_OF_LINKS = ("readlink", "readlinkat")
+_OPS_WITH_DATA = ("write", "sync", "close")
+_TRIED_AGAIN = ("EAGAIN", "EINTR")
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
 _MOST_LINES = 4
 _MOST_PROBES = 3
@@ -32,7 +35,7 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     -------
     list of dict
         ``error`` is None if the trace has no errno, ``is_search`` is true of calls that only found that a
-        file does not exist. Times are in seconds since the origin of the run.
+        file does not exist, or is not a link. Times are in seconds since the origin of the run.
     """
     rows = [
         {
@@ -54,7 +57,8 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
     ]
     for row in rows:
         looks = row["layer"] in ("posix", "stdio") and row["op"] in ("open", "meta")
-        row["is_search"] = looks and row["error"] in _NO_SUCH_FILE
+        is_no_link = row["call"] in _READS_OF_LINKS and row["error"] == "EINVAL"
+        row["is_search"] = looks and (row["error"] in _NO_SUCH_FILE or is_no_link)
     return sorted(rows, key=lambda row: (row["is_search"], _RANKS_OF_OPS.get(row["op"], 0)))
 
 
@@ -92,8 +96,31 @@ def failure_sentences(rows: Sequence[Mapping[str, Any]], tasks: int) -> list[str
     ]
     if found:
         more = "; and others" if len(found) > _MOST_PROBES else ""
-        sentences.append(f"no such file: {'; '.join(found[:_MOST_PROBES])}{more}")
+        sentences.append(f"no such file or link: {'; '.join(found[:_MOST_PROBES])}{more}")
     return sentences
+
+
+def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
+    """Say which writes, syncs and closes failed, after which files may lack data.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        From `failed_calls_json`.
+    tasks : int
+        Number of tasks of the run. One task is not named.
+
+    Returns
+    -------
+    str
+        ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR).
+    """
+    lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
+    if not lost:
+        return ""
+    text = "; ".join(_sentence(row, tasks) for row in lost[:_MOST_LINES])
+    more = "; and others" if len(lost) > _MOST_LINES else ""
+    return f"failed, so that files may lack data: {text}{more} (ensio events RUN --failed)"
 
 
 def _sentence(row: Mapping[str, Any], tasks: int) -> str:

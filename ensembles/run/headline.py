@@ -47,7 +47,8 @@ class Transfer:
     open_bytes_per_s : float or None
         Rate from open to close: `open_bytes` by `open_s`.
     slowest_task : int or None
-        Task that spent most time in calls of this direction.
+        Task that spent most time in calls of this direction; for writes, in syncs too, which write what these
+        left in memory.
     slowest_task_s : float or None
         That time, without inner calls of other kinds.
     slowest_task_bytes_per_s : float or None
@@ -252,7 +253,8 @@ def _by_time(moved: int, direction: str, found: Mapping[str, Any]) -> dict[str, 
 def _by_task(moved: int, direction: str, ranks: RankTable, tasks: int) -> dict[str, Any]:
     if not moved:
         return {}
-    chosen = op_of_calls(ranks.calls)[ranks.call] == OPS.index(direction)
+    ops = ("write", "sync") if direction == "write" else ("read",)
+    chosen = np.isin(op_of_calls(ranks.calls)[ranks.call], [OPS.index(op) for op in ops])
     time_ns = ranks.exclusive_ns(tasks, chosen)
     slowest = int(time_ns.argmax())
     slowest_s = int(time_ns[slowest]) * _NS

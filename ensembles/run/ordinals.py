@@ -123,7 +123,6 @@ def durations_by_ordinal(
     run: Run,
     selection: Selection,
     within: Literal["file", "phase"] = "file",
-    by: Literal["bytes", "time"] = "bytes",
 ) -> RunOrdinals:
     """Order the durations of one kind of calls by call index.
 
@@ -132,12 +131,10 @@ def durations_by_ordinal(
     run : Run
     selection : Selection
         Without an operation: of reads and writes, the one that took the most time. Without sizes, and if
-        calls of one index have several: the size class of this operation that `main_group` takes, as for
-        modes. Calls are numbered among those of all sizes.
+        calls of one index have several: the size class of this operation with most time (`main_group`).
+        Calls are numbered among those of all sizes.
     within : {"file", "phase"}
         Count the calls of a task on each file, or in each phase.
-    by : {"bytes", "time"}
-        As for `main_group`: take the size that moved most bytes, or that with most time.
 
     Returns
     -------
@@ -149,9 +146,9 @@ def durations_by_ordinal(
         Nothing is selected, or the run keeps sums that do not know what is asked.
     """
     if run.info.has_all_events or run.info.keeps_all_calls:
-        found = _from_events(run, selection, within, by)
+        found = _from_events(run, selection, within)
     else:
-        found = _from_summary(run, selection, within, by)
+        found = _from_summary(run, selection, within)
     per = "MiB" if selection.per_byte else "call"
     ordinals = RunOrdinals(
         run.path, found.op, within, per, found.ensembles, found.notes, found.size, found.layers
@@ -160,7 +157,7 @@ def durations_by_ordinal(
     return ordinals
 
 
-def _from_events(run: Run, selection: Selection, within: str, by: Literal["bytes", "time"]) -> _Found:
+def _from_events(run: Run, selection: Selection, within: str) -> _Found:
     in_phases = within == "phase" or selection.phases is not None
     phases = detect_phases(run) if in_phases else None
     chosen = replace(selection, phases=None, ordinals=None).for_run(run)
@@ -175,7 +172,7 @@ def _from_events(run: Run, selection: Selection, within: str, by: Literal["bytes
     counted = (nested, phases, within == "phase")
     columns = {*ORDINAL_COLUMNS, *chosen.columns, *selection.columns, "duration"}
     columns |= {"moved"} if selection.per_byte else set()
-    sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested), by)
+    sizes, left_out = _main_size(run, replace(chosen, ops=(op,), outermost=chosen.outermost or nested))
     if sizes is not None:
         of_sizes = partial(SizesOfOrdinals, op, chosen, selection, *counted)
         if run.summarize(of_sizes, {*columns, "requested"}, of_ranks).mixed_share > _MIXED:
@@ -263,13 +260,13 @@ def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] |
 
 
 def _main_size(
-    run: Run, chosen: Selection, by: Literal["bytes", "time"]
+    run: Run, chosen: Selection
 ) -> tuple[tuple[tuple[int, int], ...] | None, list[str]]:
     """Return the sizes of the class that is taken, and a note on the others; None: calls have no other.
 
     A median of calls of two sizes would be a duration that none of them has.
     """
-    found, notes = main_group(run, chosen, by)
+    found, notes = main_group(run, chosen, by="time")
     return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
 
 
@@ -302,7 +299,7 @@ def _chosen_op(selection: Selection, time: Counter[str]) -> str:
     return max(transfers, key=lambda op: transfers[op])
 
 
-def _from_summary(run: Run, selection: Selection, within: str, by: Literal["bytes", "time"]) -> _Found:
+def _from_summary(run: Run, selection: Selection, within: str) -> _Found:
     refuse_sums(run)
     asked = {
         "--file": selection.file_globs,
@@ -341,7 +338,7 @@ def _from_summary(run: Run, selection: Selection, within: str, by: Literal["byte
     wanted &= np.array([layers is None or call.layer in layers for call in summary.calls], bool)
     of_op = np.array([call.op == op for call in summary.calls], bool)
     taken = (wanted & of_op)[summary.cells["call"]]
-    sizes, left_out = _main_size(run, replace(selection, ops=(op,), layers=layers), by)
+    sizes, left_out = _main_size(run, replace(selection, ops=(op,), layers=layers))
     if sizes is not None and _mixed_share_of_cells(summary.cells, taken) <= _MIXED:
         sizes, left_out = None, [_ONE_SIZE_EACH]
     for low, high in sizes or ():

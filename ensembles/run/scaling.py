@@ -59,8 +59,10 @@ class RunRate:
         Outermost layer that moved most bytes.
     files : str
         ``shared``: one file that several tasks used; ``per task``: a file for each task; ``one``: a file that
-        one task of several used; or the number of files. Of the files that have 90 % of the bytes; the
-        file of a run with a single task counts as shared, and fits a file for each task too.
+        one task of several used; or the number of each kind, such as ``1 shared, 16 private``: a file is
+        shared if more than one task transfers to it in this direction. Of the files that have 90 % of the
+        bytes, and those of like size (half of the smallest of these or more); the file of a run with a single
+        task counts as shared, and fits a file for each task too.
     bytes : int
         Bytes moved.
     bytes_per_s : float
@@ -297,7 +299,7 @@ def scaling(
 def runs_in_series(rates: Sequence[RunRate]) -> list[RunRate]:
     """Put runs of a single task into the series of runs with several tasks that there are.
 
-    One file that one task uses is both a shared file and a file for each task.
+    Files that one task uses are both shared files and files for each task.
 
     Parameters
     ----------
@@ -306,7 +308,7 @@ def runs_in_series(rates: Sequence[RunRate]) -> list[RunRate]:
     Returns
     -------
     list of RunRate
-        A run of one task and one file is there once for each series of its layer; without any, as it was.
+        A run of one task is there once for each series of its layer; without any, as it was.
 
     Examples
     --------
@@ -319,9 +321,10 @@ def runs_in_series(rates: Sequence[RunRate]) -> list[RunRate]:
     found = []
     for rate in rates:
         series = [rate.files]
-        if rate.tasks == 1 and rate.files == SHARED:
+        if rate.tasks == 1:
             others = {one.files for one in rates if one.tasks > 1 and one.layer == rate.layer}
-            series = sorted(others & {SHARED, PER_TASK}) or series
+            fits = {SHARED, PER_TASK} if rate.files == SHARED else {rate.files.replace("private", SHARED)}
+            series = sorted(others & fits) or series
         found += [replace(rate, files=files) for files in series]
     return found
 
@@ -360,22 +363,21 @@ def _outermost(run: Run, direction: Direction, selection: Selection) -> dict[str
 def _files(run: Run, direction: Direction, filters: Filters) -> str:
     chosen_calls: Filters = {**filters, "op": direction}
     rows = [row for row in totals_by_file(run, "bytes", **chosen_calls) if _bytes_of(row, direction) > 0]
-    whole, seen, chosen = sum(_bytes_of(row, direction) for row in rows), 0, []
+    whole, seen, least = sum(_bytes_of(row, direction) for row in rows), 0, 0.0
     for row in sorted(rows, key=lambda row: -_bytes_of(row, direction)):
         if seen >= _MOST_OF_BYTES * whole:
             break
-        chosen.append(row)
         seen += _bytes_of(row, direction)
+        least = _bytes_of(row, direction) / 2
+    chosen = [row for row in rows if _bytes_of(row, direction) >= least]
+    shared = sum(row.tasks > 1 for row in chosen)
+    private = len(chosen) - shared
     if len(chosen) == 1:
-        return SHARED if chosen[0].tasks > 1 or run.tasks == 1 else "one"
-    if (
-        run.tasks > 1
-        and all(row.tasks == 1 for row in chosen)
-        and _MOST_OF_BYTES * run.tasks <= len(chosen) <= run.tasks
-    ):
+        return SHARED if shared or run.tasks == 1 else "one"
+    if run.tasks > 1 and not shared and _MOST_OF_BYTES * run.tasks <= private <= run.tasks:
         return PER_TASK
-    is_shared = run.tasks == 1 or any(row.tasks > 1 for row in chosen)
-    return f"{len(chosen):,}{' shared' if is_shared else ''}"
+    kinds = {SHARED: shared, "private": private}
+    return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number)
 
 
 def _bytes_of(row: Any, direction: Direction) -> int:

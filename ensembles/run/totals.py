@@ -10,6 +10,7 @@ from ensembles.model import extensions
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.selection import Filters, Selection
+from ensembles.run.shown_totals import file_rows, rank_rows, site_rows
 from ensembles.summaries.bysite import BySite, SiteTotals
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
@@ -50,7 +51,8 @@ class RunWithTotals:
         Returns
         -------
         list of SiteTotals
-            The site with the longest exclusive time first; those of one source line are added up.
+            The site with the longest exclusive time first; those of one source line are added up. Notebooks
+            show a table.
 
         Raises
         ------
@@ -63,9 +65,11 @@ class RunWithTotals:
         [160]
         """
         selection = Selection.parse(**filters).for_run(self._run)
-        return self._run.summarize(ignoring_run(BySite), selection=selection).grouped(
-            self._run.info.label_of_site
-        )
+        label = self._run.info.label_of_site
+        sites = self._run.summarize(ignoring_run(BySite), selection=selection).grouped(label)
+        for site in sites:
+            site.place = label(site.number)
+        return site_rows(sites)
 
     @with_filters
     def by_file(self, by: Order = "time", **filters: Unpack[Filters]) -> list[FileTotals]:
@@ -81,6 +85,7 @@ class RunWithTotals:
         Returns
         -------
         list of FileTotals
+            Notebooks show a table.
 
         Raises
         ------
@@ -94,7 +99,7 @@ class RunWithTotals:
         """
         from ensembles.run.tables import totals_by_file
 
-        return totals_by_file(self._run, by, **filters)
+        return file_rows(totals_by_file(self._run, by, **filters))
 
     @with_filters
     def by_rank(self, by: Order = "time", **filters: Unpack[Filters]) -> list[RankTotals]:
@@ -110,6 +115,7 @@ class RunWithTotals:
         Returns
         -------
         list of RankTotals
+            Notebooks show a table.
 
         Raises
         ------
@@ -125,7 +131,7 @@ class RunWithTotals:
         """
         from ensembles.run.tables import totals_by_rank
 
-        return totals_by_rank(self._run, by, **filters)
+        return rank_rows(totals_by_rank(self._run, by, **filters))
 
     @with_filters
     def rate(self, **filters: Unpack[Filters]) -> RunRates:

@@ -36,9 +36,14 @@ class Burst:
     calls: int
     bytes_per_s: float
 
+    @property
+    def time_s(self) -> float:
+        """Length in s."""
+        return self.to_s - self.from_s
+
     def to_json(self) -> dict[str, Any]:
-        """A dict with the names of the attributes."""
-        return asdict(self)
+        """A dict with the names of the attributes, and `time_s`."""
+        return asdict(self) | {"time_s": self.time_s}
 
 
 class MovedSpans(Summary):

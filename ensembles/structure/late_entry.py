@@ -52,7 +52,9 @@ class LateEntry:
     call_late_s : float
         The part of `late_s` at that function, s.
     io_s : float
-        By how much longer than the other tasks in the median it is in I/O calls, without collective ones, s.
+        By how much longer than the other tasks in the median it is in I/O calls, s; in collective ones, by
+        how much later it leaves them than it enters them (it makes requests for the others), if it meets the
+        others after that.
     """
 
     rank: int
@@ -77,7 +79,7 @@ class LateEntry:
             most = ", in "
         why = "look at what it does before (computation, messages, other I/O)"
         if self.is_of_io:
-            why = f"it is {seconds_text(self.io_s)} longer in other I/O calls, which ensio diagnose examines"
+            why = f"it is {seconds_text(self.io_s)} longer in I/O calls, which ensio diagnose examines"
         return (
             f"rank {self.rank} enters collective calls later than the others, by "
             f"{seconds_text(self.late_s)} in all{most}{count_text(self.calls, 'call')} of {self.call}; they "
@@ -223,7 +225,44 @@ def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: flo
         )
     )
     own = busy - waits
-    return replace(found, io_s=max(1e-9 * float(own[mine].sum() - np.median(own[~mine])), 0.0))
+    io_s = max(1e-9 * float(own[mine].sum() - np.median(own[~mine])), 0.0)
+    return _before_meeting(replace(found, io_s=io_s), entries, run)
+
+
+def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: Run) -> LateEntry:
+    """Say what makes a task late for a meeting that follows collective I/O calls.
+
+    A task that leaves these later than the others also entered them later, or it is longer inside, as it
+    makes requests for the others.
+    """
+    rows = entries.table.columns()
+    layers = {(call.name, call.layer) for call in run.calls}
+    if (found.call, "mpiio") in layers or 2 * found.call_late_s < found.late_s:
+        return found
+    entered: list[tuple[float, str, int]] = []
+    left_s = 0.0
+    for call in np.unique(rows["call"]).tolist():
+        if run.calls[call].layer != "mpiio":
+            continue
+        mine = rows["call"] == call
+        ranks, at = np.unique(rows["rank"][mine], return_inverse=True)
+        count = np.bincount(at, rows["n"][mine])
+        if len(ranks) < run.tasks or (count != count[0]).any():
+            continue
+        start_ns, time_ns = (np.bincount(at, rows[name][mine]) for name in ("start_ns", "time_ns"))
+        of_rank = int(np.searchsorted(ranks, found.rank))
+        enters_ns, leaves_ns = (
+            float(_beyond_others(ns)[of_rank]) for ns in (start_ns, start_ns + time_ns)
+        )
+        entered.append((1e-9 * max(enters_ns, 0.0), run.calls[call].name, int(count[0])))
+        left_s += 1e-9 * max(leaves_ns, 0.0)
+    if left_s < LEAST_PART * found.call_late_s:
+        return found
+    entered_s = sum(late_s for late_s, _, _ in entered)
+    if entered_s < LEAST_PART * left_s:
+        return replace(found, io_s=found.io_s + left_s - entered_s)
+    late_s, call, calls = max(entered)
+    return replace(found, late_s=entered_s, call=call, calls=calls, call_late_s=late_s)
 
 
 def _late_ns(rows: dict[str, np.ndarray], error_ns: int) -> np.ndarray:

@@ -60,15 +60,23 @@ class SiteTotals(SiteCalls):
         Number of the site; 0: unknown.
     calls : dict of Call to SiteCalls
         Totals by function.
+    place : str
+        Function and source line, as of `Run.by_site`; ``""``: not looked up.
     """
 
     number: int = 0
     calls: dict[Call, SiteCalls] = field(default_factory=dict)
+    place: str = ""
 
     @property
     def only_waits(self) -> bool:
         """Whether all calls wait for other tasks, or exchange messages."""
         return not is_io_of_calls(tuple(self.calls)).any()
+
+    @property
+    def io_ns(self) -> int:
+        """Exclusive time of the calls that are I/O."""
+        return sum(totals.exclusive_ns for call, totals in self.calls.items() if not call.waits_for_tasks)
 
     @property
     def counts_by_operation(self) -> dict[str, int]:

@@ -10,6 +10,9 @@ from ensembles.model.events import Call, Events
 from ensembles.passes.summary import Summary
 from ensembles.summaries.callsums import SUM_COLUMNS, central_sums, compute_call_sums
 
+LEAST_FOR_SKEWNESS, LEAST_FOR_KURTOSIS = 3, 4
+"""Fewest durations that have a skewness and a kurtosis: with fewer, these are the same for all."""
+
 
 @dataclass(frozen=True)
 class CentralMoments:
@@ -103,19 +106,21 @@ class CentralMoments:
     def skewness(self) -> float:
         """Third standardised moment, ``m3 / m2**1.5`` with divisor n.
 
-        NaN if all durations are equal.
+        NaN if all durations are equal, or there are fewer than three: that of two is always 0.
         """
         second, third, _ = self.sums
-        return float(np.sqrt(self.n) * third / second**1.5) if self._varies else float("nan")
+        known = self._varies and self.n >= LEAST_FOR_SKEWNESS
+        return float(np.sqrt(self.n) * third / second**1.5) if known else float("nan")
 
     @property
     def excess_kurtosis(self) -> float:
         """Fourth standardised moment less 3, ``m4 / m2**2 - 3`` with divisor n.
 
-        NaN if all durations are equal.
+        NaN if all durations are equal, or there are fewer than four: that of two is always -2, of three -1.5.
         """
         second, _, fourth = self.sums
-        return self.n * fourth / second**2 - 3.0 if self._varies else float("nan")
+        known = self._varies and self.n >= LEAST_FOR_KURTOSIS
+        return self.n * fourth / second**2 - 3.0 if known else float("nan")
 
     @property
     def _varies(self) -> bool:

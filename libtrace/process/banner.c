@@ -107,6 +107,14 @@ static void add_transfer(const char *label, const char *calls, uint64_t bytes, u
     add("\n");
 }
 
+static int has_syncs(const struct ensio_totals *totals)
+{
+    for (int call = 0; call < ENSIO_CALL_COUNT; call++)
+        if (totals->sum.calls[call].count && ensio_call_ops[ensio_call_numbers[call]] == ENSIO_OP_SYNC)
+            return 1;
+    return 0;
+}
+
 static void add_flights(const struct ensio_totals *totals)
 {
     const uint64_t flight_ns = totals->sum.flight_ns;
@@ -200,7 +208,8 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     add("\n");
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
     add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns, totals->sum.tasks > 1);
-    add_transfer("written", "writes", totals->sum.bytes_written, totals->most.write_ns, totals->sum.tasks > 1);
+    add_transfer("written", has_syncs(totals) ? "writes and syncs" : "writes", totals->sum.bytes_written,
+                 totals->most.write_ns, totals->sum.tasks > 1);
     add_flights(totals);
     add_slowest(totals);
     add("# recorded  : %s\n", ensio_run_directory);

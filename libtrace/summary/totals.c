@@ -41,6 +41,8 @@ static void add_cell(const struct ensio_cell *cell, void *state)
         *(reads ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
         *(reads ? &pass->totals->most.read_ns : &pass->totals->most.write_ns) += cell->time_ns - cell->inner_ns;
     }
+    if (op == ENSIO_OP_SYNC) /* what a write leaves in memory, a sync writes */
+        pass->totals->most.write_ns += cell->time_ns - cell->inner_ns;
     if (cell->max_ns > pass->totals->most.call_ns[index])
         pass->totals->most.call_ns[index] = cell->max_ns;
     for (int i = 0; i < ENSIO_LARGEST && is_io; i++)

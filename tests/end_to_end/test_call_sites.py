@@ -185,7 +185,8 @@ def test_the_command(preload, capsys):
     (loop,) = (place for place, calls in lines.items() if "write" in calls)
     assert by_place[f"write_some, {loop}"]["count"] == 10
     assert by_place[f"write_some, {loop}"]["bytes"] == 30
-    assert sum(site["share"] for site in answer["sites"]) == pytest.approx(1)
+    for share in ("share", "io_share"):
+        assert sum(site[share] for site in answer["sites"]) == pytest.approx(1)
     run = ensembles.open(path)
     assert sum(site["count"] for site in answer["sites"]) == len(run.select(op="write", file="*/data/data"))
     assert main(["sites", str(path), "--site", loop, "--limit", "1"]) == 0

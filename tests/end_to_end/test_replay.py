@@ -268,6 +268,8 @@ class Heard:
         self.done = 0
     def advance(self, steps):
         self.done += steps
+    def clear(self):
+        print("cleared", file=sys.stderr, flush=True)
     def end(self):
         print(f"{self.done} done", file=sys.stderr)
 
@@ -284,5 +286,6 @@ sys.exit(main(sys.argv[1:]))
     assert steps
     told = re.search(r"replaying ior: 0 of (\d+) steps", done.stderr)
     assert f"\n{told[1]} done\n" in done.stderr
+    assert "cleared\n##ensio" in done.stderr  # a bar would be on the line of the banner
     calls = [len(ensembles.open(tmp_path / name).events) for name in ("plain", "told")]
     assert calls[0] == calls[1]

@@ -32,6 +32,8 @@ CONTINUED = re.compile(r" {11}\S")
 NUMBER = re.compile(
     r"(?<![\w-])[<±×]?\s*[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:%|(?:[KMGTP]i?B/s|[KMGTP]i?B|[KMG]?iB|B/s|min|ns|µs|ms|s)\b)?"
 )
+LAST_CALL = re.compile(r"^((?:# )+)[a-z]\w*$")
+"""A row that ends with the call of the last rank, which may be another one in each run."""
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -86,7 +88,8 @@ def masked(lines: list[str]) -> list[str]:
         of_machine = bool(MACHINE.match(line)) or (of_machine and bool(CONTINUED.match(line)))
         if not line.strip() or of_machine or set(line) <= set("- #"):
             continue
-        kept.append(" ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line)).split()))
+        text = " ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line)).split())
+        kept.append(LAST_CALL.sub(r"\1call", text))
     return sorted(kept)
 
 

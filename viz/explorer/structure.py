@@ -74,7 +74,7 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     phases = with_late_calls(run, run.phases, with_known_idle(run, run.phases, phases), some)
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.
-        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False), by="time"))
+        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
     except EnsioError as error:
         return Structure(phases, None, [f"No call indices: {error}."])
 
@@ -128,7 +128,12 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
     sentences = [f"Findings, phases and call indices are those of {of_run}."] if of_run else []
     if not diagnosis.findings:
         sentences.append(f"No finding: {len(diagnosis.examined)} causes were examined.")
-    said = [*diagnosis.undecided_sentences, diagnosis.left_text, diagnosis.most_time_text]
+    said = [
+        diagnosis.lost_data,
+        *diagnosis.undecided_sentences,
+        diagnosis.left_text,
+        diagnosis.most_time_text,
+    ]
     sentences += [f"{each[:1].upper()}{each[1:]}." for each in said if each]
     if structure is None:
         sentences.append("Phases and call indices of the calls that the filters select are being read.")

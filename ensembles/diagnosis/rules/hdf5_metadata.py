@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import CACHED, METADATA, FileUses, chunks_from_cache, share_of_rows
 from ensembles.diagnosis.finding import FROM_SHARE, Check
 from ensembles.diagnosis.fixed_cost import JOINED_BYTES, fixed_costs_ns
+from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
@@ -92,6 +93,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         high,
         names,
         parts=_PARTS,
+        not_inside=other_data_calls(case),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.hdf5_work import bytes_again_text, bytes_of_files, parts_of_work
+from ensembles.diagnosis.hdf5_work import bytes_again_text, bytes_of_files, other_data_calls, parts_of_work
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
@@ -92,6 +92,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         0.1 * saved + least * again,
         1.5 * saved + np.where(again > 0, case.rows["time_ns"] - saved, 0.0),
         tuple(case.run.files[number] for number in np.argsort(-cost).tolist() if found[number]),
+        not_inside=other_data_calls(case, table["call"][work > 0]),
     )
 
 

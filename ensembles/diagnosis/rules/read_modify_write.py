@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.sieving import ADVICE, COLLECTIVE_ADVICE, WHOLE_ADVICE, find_counted
 from ensembles.diagnosis.file_uses import SIEVED, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
@@ -79,6 +80,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         reads,
         reads + writes + waits,
         names,
+        not_inside=other_data_calls(case, table["call"][mine & asks], "mpiio", "MPI_File_"),
     )
 
 

@@ -140,7 +140,7 @@ class Tail(Printed):
         return found
 
     def __str__(self) -> str:
-        what = f"the slowest of {count_text(self.tasks, 'call')}"
+        what = "any call" if self.tasks == 1 else f"the slowest of {count_text(self.tasks, 'call')}"
         if self.refused or self.low_s is None or self.high_s is None or self.median_s is None:
             lines = [f"{what}: no prediction, {self.refused}"]
         else:

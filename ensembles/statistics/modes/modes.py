@@ -27,6 +27,7 @@ from ensembles.statistics.modes.kinds import (
 from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
 from ensembles.statistics.modes.sizes import SizeShares, shares_by_size
+from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.level import check_level
@@ -98,7 +99,10 @@ class Modes(Printed):
         Upper bound of the p-value of the deepest antimode if there were one mode; 1.0 if every further mode
         was rejected as a bump.
     harmonics : Harmonics or None
-        Modes at whole fractions of the duration of another; None: none, or not significant.
+        Modes at whole fractions of the duration of another; None: none, or not significant, or of calls
+        without bytes, or `time_slices` explain them.
+    time_slices : TimeSlices or None
+        Modes at multiples of a tick of the scheduler; None: none, or not significant.
     resolution_s : float
         Step of the clock that was assumed, in seconds; 0.0: finer than the bins.
     bumps : tuple of Bump
@@ -124,6 +128,7 @@ class Modes(Printed):
     level: float = 0.9
     p_one_mode: float = 1.0
     harmonics: Harmonics | None = None
+    time_slices: TimeSlices | None = None
     resolution_s: float = 0.0
     bumps: tuple[Bump, ...] = ()
     spread: tuple[Spread, ...] = ()
@@ -144,6 +149,7 @@ class Modes(Printed):
             "phases": self.phases,
             "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
             "harmonics": self.harmonics and self.harmonics.to_json(),
+            "time_slices": self.time_slices and self.time_slices.to_json(),
             "level": self.level,
             "p_one_mode": self.p_one_mode,
             "least_share": self.least_share,
@@ -203,6 +209,30 @@ class Modes(Printed):
         places = [mode.t_s for mode in self.modes]
         return replace(self, fair_share=find_fair_share(places, limit_bytes_per_s, tasks, bytes_per_call))
 
+    def with_time_slices(self, moves_bytes: bool, crowded: str) -> Modes:
+        """Return the same modes, with multiples of a time slice where these explain them.
+
+        Parameters
+        ----------
+        moves_bytes : bool
+            False: the calls move no bytes, so that no share of a rate makes harmonics.
+        crowded : str
+            Which tasks share processors; ``""``: none, or not known.
+
+        Returns
+        -------
+        Modes
+        """
+        harmonics = self.harmonics if moves_bytes else None
+        low_s = [mode.low_s for mode in self.modes]
+        high_s = [mode.high_s for mode in self.modes]
+        slices = find_time_slices(low_s, [mode.t_s for mode in self.modes], high_s, crowded)
+        if slices is not None and harmonics is not None:
+            # Harmonics of 4, 2 and 1 slices are multiples too: what explains more modes is stated.
+            slices_win = bool(crowded) or len(slices.modes) > len(harmonics.modes)
+            slices, harmonics = (slices, None) if slices_win else (None, harmonics)
+        return replace(self, harmonics=harmonics, time_slices=slices)
+
     def without_times(self) -> Modes:
         """Return the same modes without shares of the time, as of times per MiB, whose sums are not times."""
         return replace(
@@ -228,6 +258,7 @@ class Modes(Printed):
             *self.shoulders,
             self.far_calls,
             self.harmonics,
+            self.time_slices,
             self.fair_share,
         )
         lines += [f"  {what}" for what in further if what is not None]

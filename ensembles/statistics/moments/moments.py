@@ -18,6 +18,7 @@ from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import WeightedValues
 from ensembles.statistics.samples.estimate import MOST_WIDTH, Estimate, estimates_lines, finite
 from ensembles.statistics.samples.level import check_level
+from ensembles.summaries.moments import LEAST_FOR_KURTOSIS, LEAST_FOR_SKEWNESS
 
 L_MOMENTS = ("l_location_s", "l_scale_s", "l_cv", "l_skewness", "l_kurtosis")
 
@@ -109,7 +110,8 @@ class Moments(Printed):
     mean_s, sd_s, cv : Estimate
         Mean and standard deviation (divisor n - 1) in seconds, and their ratio, the coefficient of variation.
     skewness, excess_kurtosis : Estimate
-        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n. An infinite end: one unit dominates, so that
+        ``m3 / m2**1.5`` and ``m4 / m2**2 - 3`` with divisor n; NaN of fewer than 3 and 4 calls, of which they
+        do not depend. An infinite end: one unit dominates, so that
         the data give no bound on that side.
     log_mean, log_sd, log_skewness, log_excess_kurtosis : Estimate
         The same of the natural logarithm of the durations in seconds.
@@ -313,4 +315,9 @@ def _estimates(
     for array in (values, low, high):
         array[1:3] *= np.sqrt(n / (n - 1))
     rows = zip(NAMES, values, low, high, strict=True)
-    return {name: Estimate(float(v), float(a), float(b)) for name, v, a, b in rows}, one_sided
+    found = {name: Estimate(float(v), float(a), float(b)) for name, v, a, b in rows}
+    for name, least in (("skewness", LEAST_FOR_SKEWNESS), ("excess_kurtosis", LEAST_FOR_KURTOSIS)):
+        if n < least:
+            found[name] = Estimate(np.nan)
+            one_sided = [each for each in one_sided if each != name]
+    return found, one_sided

@@ -30,7 +30,7 @@ class LoopPattern:
     Attributes
     ----------
     times : int
-        How often its body comes; 1 and no `steps`: calls without repetition.
+        How often its body comes, each time; 1 and no `steps`: calls without repetition.
     steps : tuple of (str, int, int, int)
         Operation, smallest and largest size in bytes, and how often in a row.
     order : str
@@ -46,6 +46,8 @@ class LoopPattern:
         ``shared`` (files that several tasks use), ``private``, ``mixed``, or ``""`` without transfers.
     most_files : int
         Largest number of files of a task.
+    block, block_times : int
+        Number of the block of loops that it belongs to, and how often that comes.
     """
 
     times: int
@@ -56,20 +58,27 @@ class LoopPattern:
     bytes: int
     access: str
     most_files: int
+    block: int = 0
+    block_times: int = 1
 
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """Tasks that make the same loops.
+    """Tasks that make the same loops: sizes that are printed in the same way are the same.
 
     Attributes
     ----------
     ranks : tuple of int
     loops : tuple of LoopPattern
+        Those with a considerable part of the bytes (`ensembles.structure.access.summary.LEAST_SHARE`).
+    smaller_loops, smaller_bytes : int
+        Most other loops of a task that move bytes, and what these move in all tasks.
     """
 
     ranks: tuple[int, ...]
     loops: tuple[LoopPattern, ...]
+    smaller_loops: int = 0
+    smaller_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -173,7 +182,12 @@ def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
     users = np.bincount(pairs[0], minlength=len(paths)) if pairs.size else np.zeros(len(paths), np.int64)
     groups = sorted(
         (
-            TaskGroup(tuple(sorted(found.ranks)), tuple(_loops(shape, found.uses, users)))
+            TaskGroup(
+                tuple(sorted(found.ranks)),
+                tuple(_loops(shape, found.uses, users)),
+                found.smaller_loops,
+                found.smaller_bytes,
+            )
             for shape, found in summary.patterns.items()
         ),
         key=lambda group: (-len(group.ranks), group.ranks),
@@ -182,20 +196,22 @@ def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
 
 
 def _loops(shape: Shape, uses: list[LoopUse], users: np.ndarray) -> Iterable[LoopPattern]:
-    for (times, body), use in zip(shape, uses, strict=True):
+    for (times, _, block, block_times), use in zip(shape, uses, strict=True):
         kinds = {"shared" if users[file] > 1 else "private" for file in use.files}
         heads = int(use.orders.sum() - use.orders[ORDERS.index("sequential")])
         order = main_order(use.orders)
         strided = order == "strided" and use.orders[0] > 0 and heads > 0
         yield LoopPattern(
             times,
-            tuple(_named(step) for step in body),
+            tuple(_named(step) for step in use.steps),
             order,
             tuple(stride for stride, _ in use.strides.most_common()) if order == "strided" else (),
             float(use.orders.sum()) / heads if strided else None,
             use.bytes,
             "mixed" if len(kinds) > 1 else next(iter(kinds), ""),
             use.most_files,
+            block,
+            block_times,
         )
 
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, of_calls
+from ensembles.model.units import bytes_text
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
-from ensembles.structure.access.loops import Loop, find_loops
-from ensembles.structure.access.streams import ORDERS, follow, join_ranges
+from ensembles.structure.access.segments import Part, find_parts
+from ensembles.structure.access.streams import FIRST, ORDERS, STRIDED, follow, join_ranges
 from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows
 
 READ, WRITE, SEEK, SYNC = (OPS.index(op) for op in ("read", "write", "seek", "sync"))
@@ -34,8 +35,12 @@ _MOST_BYTES = 1 << 62
 Step = tuple[int, int, int, int]
 """Operation, smallest and largest size in bytes, how often in a row."""
 
-Shape = tuple[tuple[int, tuple[Step, ...]], ...]
-"""The loops of a task: how often, and their bodies."""
+LEAST_SHARE = 0.02
+"""Loops with less of the bytes of their task are counted only."""
+
+Shape = tuple[tuple[int, tuple[tuple[int, str, str, int], ...], int, int], ...]
+"""The main loops of a task: how often, their bodies with sizes as they are printed, number of their block and
+how often it comes."""
 
 
 @dataclass
@@ -44,6 +49,8 @@ class LoopUse:
 
     Attributes
     ----------
+    steps : tuple of Step
+        Its body, with the smallest and largest sizes of all tasks.
     orders : ndarray of int64, shape (len(ORDERS),)
         Transfers by order.
     strides : Counter of int
@@ -56,6 +63,7 @@ class LoopUse:
         Largest number of files of a task.
     """
 
+    steps: tuple[Step, ...] = ()
     orders: np.ndarray = field(default_factory=lambda: np.zeros(len(ORDERS), np.int64))
     strides: Counter[int] = field(default_factory=Counter)
     bytes: int = 0
@@ -64,6 +72,10 @@ class LoopUse:
 
     def add(self, other: LoopUse) -> None:
         """Add the use by other tasks."""
+        self.steps = tuple(
+            (op, min(low, low_), max(high, high_), count)
+            for (op, low, high, count), (_, low_, high_, _) in zip(self.steps, other.steps, strict=True)
+        )
         self.orders = self.orders + other.orders
         self.strides = Counter(dict((self.strides + other.strides).most_common(16)))
         self.bytes += other.bytes
@@ -73,17 +85,21 @@ class LoopUse:
 
 @dataclass
 class TaskPattern:
-    """The tasks that make the same loops.
+    """The tasks that make the same main loops.
 
     Attributes
     ----------
     ranks : list of int
     uses : list of LoopUse
-        One for each loop.
+        One for each main loop.
+    smaller_loops, smaller_bytes : int
+        Most other loops of a task that move bytes, and what these move in all tasks.
     """
 
     ranks: list[int]
     uses: list[LoopUse]
+    smaller_loops: int = 0
+    smaller_bytes: int = 0
 
 
 class AccessSummary(Summary):
@@ -202,17 +218,33 @@ class AccessSummary(Summary):
 
     def _add_task(self, rows: dict[str, np.ndarray]) -> None:
         token, steps = _tokens(rows["op"], rows["requested"])
-        loops = find_loops(token)
+        moves = np.array([step[0] in (READ, WRITE) for step in steps])
+        parts = find_parts(token, rows["file"], rows["order"], moves)
+        uses = [_use(rows, part, tuple((*steps[each], count) for each, count in part.body)) for part in parts]
+        least = LEAST_SHARE * sum(use.bytes for use in uses)
+        main = [number for number, use in enumerate(uses) if use.bytes and use.bytes >= least]
+        small = [use.bytes for use in uses if 0 < use.bytes < least]
         shape = tuple(
-            (loop.times, tuple((*steps[each], count) for each, count in loop.body)) for loop in loops
+            (
+                parts[number].times,
+                tuple(
+                    (op, bytes_text(low), bytes_text(high), count)
+                    for op, low, high, count in uses[number].steps
+                ),
+                parts[number].block,
+                parts[number].block_times,
+            )
+            for number in main
         )
-        uses = [_use(rows, loop) for loop in loops]
-        self._add_pattern(shape, TaskPattern([int(rows["rank"][0])], uses))
+        found = [uses[number] for number in main]
+        self._add_pattern(shape, TaskPattern([int(rows["rank"][0])], found, len(small), sum(small)))
 
     def _add_pattern(self, shape: Shape, found: TaskPattern) -> None:
         mine = self.patterns.get(shape)
         if mine is not None:
             mine.ranks += found.ranks
+            mine.smaller_loops = max(mine.smaller_loops, found.smaller_loops)
+            mine.smaller_bytes += found.smaller_bytes
             for use, other in zip(mine.uses, found.uses, strict=True):
                 use.add(other)
         elif len(self.patterns) < MOST_PATTERNS:
@@ -265,24 +297,28 @@ def _tokens(op: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, list[tuple[in
     return token, list(zip(op[first].tolist(), low[first].tolist(), high[first].tolist(), strict=True))
 
 
-def _use(rows: dict[str, np.ndarray], loop: Loop) -> LoopUse:
-    part = slice(loop.begin, loop.end)
-    order, delta = rows["order"][part], rows["delta"][part]
+def _use(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> LoopUse:
+    at = np.concatenate([np.arange(low, high) for low, high in part.ranges])
+    turn = np.repeat(np.arange(len(part.ranges)), [high - low for low, high in part.ranges])
+    order, delta = rows["order"][at], rows["delta"][at]
     data = order >= 0
     if not data.any():
-        return LoopUse()
-    file = rows["file"][part][data]
+        return LoopUse(steps)
+    at, order, delta, turn = at[data], order[data].copy(), delta[data], turn[data]
+    file, op = rows["file"][at], rows["op"][at]
     files = file[_numbered([file])[1]]
     # Where a loop begins in a file says nothing about its order.
-    order = order.copy()
-    order[np.flatnonzero(data)[_numbered([file, rows["op"][part][data]])[1]]] = ORDERS.index("first")
-    strided = delta[order == ORDERS.index("strided")]
+    order[_numbered([file, op])[1]] = FIRST
+    each, first = _numbered([turn, file, op])
+    order[first[np.bincount(each) > 2]] = FIRST
+    strided = delta[order == STRIDED]
     number, first = _numbered([strided])
     strides, counts = strided[first], np.bincount(number)
     return LoopUse(
-        np.bincount(order[data], minlength=len(ORDERS)),
+        steps,
+        np.bincount(order, minlength=len(ORDERS)),
         Counter({int(strides[np.argmax(counts)]): 1} if len(strides) else {}),
-        int(np.maximum(rows["moved"][part][data], 0).sum()),
+        int(np.maximum(rows["moved"][at], 0).sum()),
         set(files[:16].tolist()),
         len(files),
     )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from ensembles.model.units import bytes_text, count_text, size_text
 from ensembles.structure.access.pattern import LoopPattern, Pattern, TaskGroup
-
-LEAST_SHARE = 0.02
-"""Loops with less of the bytes of their tasks are left out of the text."""
 
 _MOST_IN_LINE = 4
 
@@ -33,26 +31,40 @@ def line_of(pattern: Pattern) -> str:
     >>> line_of(find_pattern(en.open("ensio-ior")))[:61]
     '20 x write 1 MiB, in pieces of 4 calls strided by 32 MiB; 20 '
     """
-    moving = [group for group in pattern.groups if main_loops(group)]
+    moving = [group for group in pattern.groups if group.loops]
     if not moving:
         return "no reads or writes"
     group = max(moving, key=lambda each: sum(loop.bytes for loop in each.loops))
-    loops = main_loops(group)
+    loops, users = group.loops, len(group.ranks)
     whole = sum(len(each.ranks) for each in pattern.groups) + pattern.other_tasks
-    parts = [loop_text(loop) for loop in loops[:_MOST_IN_LINE]]
+    places = {files_text(loop, whole, users) for loop in loops}
+    parts = _block_texts(loops[:_MOST_IN_LINE], whole, users, len(places) > 1)
     if len(loops) > _MOST_IN_LINE:
         parts.append(f"and {count_text(len(loops) - _MOST_IN_LINE, 'more loop')}")
-    places = {files_text(loop, whole, len(group.ranks)) for loop in loops}
     if len(places) == 1:
         parts.append(places.pop())
-    else:
-        parts = [
-            f"{part}, {files_text(loop, whole, len(group.ranks))}"
-            for part, loop in zip(parts, loops, strict=False)
-        ]
     parts += _besides(pattern, loops)
-    head = f"{len(group.ranks):,} of {whole:,} tasks: " if len(group.ranks) < whole else ""
+    head = f"{users:,} of {whole:,} tasks: " if users < whole else ""
     return head + "; ".join(parts)
+
+
+def group_texts(group: TaskGroup, tasks: int) -> list[str]:
+    """Return the loops of a group with the files that they use, a text for each block of loops.
+
+    `tasks` is the number of all tasks.
+    """
+    return _block_texts(group.loops, tasks, len(group.ranks), True)
+
+
+def _block_texts(loops: Sequence[LoopPattern], tasks: int, users: int, with_files: bool) -> list[str]:
+    texts = []
+    for (_, times), block in groupby(loops, key=lambda loop: (loop.block, loop.block_times)):
+        each = [
+            f"{loop_text(loop)}, {files_text(loop, tasks, users)}" if with_files else loop_text(loop)
+            for loop in block
+        ]
+        texts += [f"{times:,} x ({'; '.join(each)})"] if times > 1 else each
+    return texts
 
 
 def _besides(pattern: Pattern, loops: Sequence[LoopPattern]) -> list[str]:
@@ -67,18 +79,6 @@ def _besides(pattern: Pattern, loops: Sequence[LoopPattern]) -> list[str]:
             calls, moved = (sum(getattr(group, name) for group in files) for name in ("calls", "bytes"))
             found.append(f"besides {count_text(calls, op)} of {bytes_text(moved)} in all")
     return found
-
-
-def main_loops(group: TaskGroup) -> list[LoopPattern]:
-    """Return the loops that move a considerable part of the bytes of a group of tasks."""
-    whole = sum(loop.bytes for loop in group.loops)
-    return [loop for loop in group.loops if loop.bytes and loop.bytes >= LEAST_SHARE * whole]
-
-
-def smaller_loops(group: TaskGroup) -> list[LoopPattern]:
-    """Return the other loops that move bytes."""
-    whole = sum(loop.bytes for loop in group.loops)
-    return [loop for loop in group.loops if 0 < loop.bytes < LEAST_SHARE * whole]
 
 
 def loop_text(loop: LoopPattern) -> str:
@@ -106,7 +106,7 @@ def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
 
 
 def _step(op: str, low: int, high: int, count: int) -> str:
-    size = "" if op not in ("read", "write") else f" {_size(low)}" if low == high else f" {_range(low, high)}"
+    size = "" if op not in ("read", "write") else f" {_range(low, high)}"
     return f"{count:,} x {op}{size}" if count > 1 else f"{op}{size}"
 
 
@@ -116,6 +116,8 @@ def _size(size: int) -> str:
 
 
 def _range(low: int, high: int) -> str:
+    if _size(low) == _size(high) or bytes_text(low) == bytes_text(high):
+        return bytes_text(low) if low < high else _size(low)
     return f"{_size(low)} to {_size(high + 1)}"
 
 

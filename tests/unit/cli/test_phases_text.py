@@ -17,6 +17,7 @@ from ensembles.cli.main import main
 from ensembles.cli.phases_text import phases_text, without_data
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
+from ensembles.viz.report_phases import phases_table
 
 NO_STEPS = {"collective_steps": None, "without_io": None, "phases_without_all_tasks": 0}
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -58,6 +59,11 @@ def test_successive_phases_without_data_are_one_row(phases: Phases) -> None:
     assert lines[first + 1].endswith("no data")
     assert "6 more phases not shown" not in "\n".join(lines)
     assert "2 more phases not shown" in phases_text(phases, MADBENCH, 2, result)
+    crowded = "8 tasks share the 2 processors of n1"
+    idle = f"{crowded}: a part of this is waiting for a processor."
+    assert idle not in "\n".join(lines)
+    assert idle in phases_text(phases, MADBENCH, 50, result | {"crowded": crowded})
+    assert idle in phases_table(phases, MADBENCH, crowded).note
 
 
 def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
@@ -213,3 +219,5 @@ def test_the_calls_of_ranks_include_waiting(
     for path, waits in ((btio, True), (alone.path, False)):
         assert main(["ranks", str(path)]) == 0
         assert ("Calls that wait for other tasks are among" in capsys.readouterr().out) == waits
+        assert main(["phases", str(path)]) == 0
+        assert ("dle" in capsys.readouterr().out) == waits  # a single task waits for none

@@ -56,6 +56,9 @@ def test_text_names_what_the_answer_stands_on_or_why_there_is_none(folder: Path)
     assert "Slowest of 16 calls, one per task" in done.stdout
     assert "Method: " in done.stdout or "No prediction: " in done.stdout
     assert "Equation 1" in done.stdout
+    alone = ensio("tail", folder, "--tasks", "1").stdout
+    assert alone.startswith("Any call of a task; ")
+    assert "There is one task: --tasks N predicts the slowest call of N." in alone
 
 
 def test_the_number_of_tasks_is_that_of_the_run_unless_told(folder: Path) -> None:

@@ -120,6 +120,10 @@ def test_work_inside_other_work_and_after_it_has_the_bar_at_once(monkeypatch: py
     bar.end()
     bar.advance(1)
     assert shown == ["reading run: 2", "", "drawing run: 2"]
+    bar.clear()
+    assert shown[-1] == ""
+    bar.advance(0)
+    assert shown[-1] == "drawing run: 2"
     bar.end()
     bar.begin("writing", "report", 2, "pictures")
     assert shown[-2:] == ["", "writing report: 0"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis, NotExamined
 from ensembles.diagnosis.text import diagnosis_text, screen_text
+from ensembles.structure.phases.outside import LateOutside
 
 
 def words(text: str) -> str:
@@ -83,6 +85,16 @@ def test_the_functions_of_most_time_are_named(tmp_path: Path) -> None:
     assert most.share == pytest.approx(4.2 / 5.0)
     for text in (screen_text(found), diagnosis_text(found)):
         assert "time in I/O calls: 84 % in 3 calls of fsync" in words(text)
+    # Of different sizes, the one that has most of the time is named: 40 of 48 ms.
+    calls = [Made("pwrite", 5_000, 54 * KIB, 0)] * 8 + [Made("pwrite", 100, MIB, 0)] * 80
+    different = en.diagnose(io_run(tmp_path / "b", [calls]))
+    (most,) = different.most_time
+    size = most.to_json()["of_size"]
+    assert (size["calls"], size["mean_bytes"], size["mean_s"]) == (8, 54 * KIB, pytest.approx(0.005))
+    said = "100 % in 88 calls of pwrite (83 % in 8 of 54.0 KiB, 5.00 ms each)"
+    assert said in words(screen_text(different))
+    equal = en.diagnose(io_run(tmp_path / "c", [calls[:8]]))
+    assert "100 % in 8 calls of pwrite of 54.0 KiB, 5.00 ms each" in words(screen_text(equal))
 
 
 def test_files_that_are_read_once_from_their_start_are_no_jumps(tmp_path: Path) -> None:
@@ -155,6 +167,11 @@ def test_messages_that_wait_for_a_processor_are_named_on_the_first_screen_and_be
     few = words(capsys.readouterr().out)
     assert "not decided: collective-coordination: collective calls take up to " in few
     assert "4 tasks share the 2 processors of node0000, so that messages wait for a processor" in few
+    waiting = "4 tasks share the 2 processors of node0000: calls, and tasks between calls, also wait for a"
+    assert waiting in few
+    late = Diagnosis("run", (), ("imbalance",), (), 1.0, run_s=2.0, late_outside=LateOutside(3, 0.3, 0.1))
+    assert "messages; 2 tasks share" in replace(late, crowded="2 tasks share the 1 processor of n1").left_text
+    assert late.left_text.endswith("look at its computation and messages")
     main(["phases", str(tmp_path / "few")])
     below = "4 tasks share the 2 processors of node0000: communication and waits here are also those for"
     assert below in words(capsys.readouterr().out)

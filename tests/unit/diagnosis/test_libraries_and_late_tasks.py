@@ -196,7 +196,36 @@ def test_a_task_that_is_late_because_of_its_io_is_left_to_findings(
     assert main(["phases", run.path]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Rank 2 enters collective calls later" in told
-    assert "it is 160 ms longer in other I/O calls, which ensio diagnose examines" in told
+    assert "it is 160 ms longer in I/O calls, which ensio diagnose examines" in told
+
+
+@pytest.mark.parametrize("computes", [False, True])
+def test_late_for_a_barrier_because_of_the_collective_call_before_it(
+    computes: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An aggregator leaves collective writes later; or it has entered them later, and is named for that."""
+
+    def writes(rank: int) -> list[Made]:
+        calls = [Made("pwrite", 10, KIB, rank * KIB)]
+        alone_us = 20_000 if rank == 2 else 0
+        for step in range(8):
+            calls[-1] = calls[-1]._replace(gap_us=1 + alone_us * computes)
+            calls.append(Made("MPI_File_write_at_all", 1_000 + alone_us * (not computes), KIB, step * KIB))
+            calls.append(Made("MPI_Barrier", 20_100 - alone_us))
+        return calls
+
+    run = io_run(tmp_path / "a", [writes(rank) for rank in range(4)])
+    late = en.diagnose(run).late_entry
+    assert main(["phases", run.path]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    if computes:
+        assert late is not None
+        assert (late.rank, late.call, late.calls) == (2, "MPI_File_write_at_all", 8)
+        assert late.late_s == pytest.approx(0.16, rel=0.01)
+        assert "in 8 calls of MPI_File_write_at_all; they wait for it inside: look at what" in told
+    else:
+        assert late is None
+        assert "of MPI_Barrier; they wait for it inside: it is 160 ms longer in I/O calls" in told
 
 
 def test_without_a_late_task_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

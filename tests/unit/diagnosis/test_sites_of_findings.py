@@ -6,11 +6,14 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ensembles as en
 from ensembles.diagnosis.call_sites import with_sites
+from ensembles.diagnosis.calls_of_findings import ROW, CallsOfRows
 from ensembles.diagnosis.diagnose import DiagnosisPass
+from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.finding import Finding, Where
 from ensembles.model.calls import OPS
 from ensembles.run.selection import Selection
@@ -112,3 +115,32 @@ def test_parts_of_a_run_add_up(run: en.Run) -> None:
     assert first.counts == whole.counts
     for name, column in whole.to_arrays().items():
         assert (column == first.to_arrays()[name]).all()
+
+
+def test_places_are_of_the_rows_of_a_finding_and_not_of_all_calls_of_its_functions(run: en.Run) -> None:
+    """Rows name phases, tasks, sizes and depths: of the functions of both places, here only the reads."""
+    rows = run.summarize(Evidence.for_run).calls.columns()
+    op = np.array([call.op for call in run.calls])[rows["call"]]
+    names = tuple(sorted({run.calls[number].name for number in np.unique(rows["call"]).tolist()}))
+    every = np.stack([rows[name] for name in ROW])
+    both, reads = (
+        replace(finding(calls=names), rows=every[:, chosen])
+        for chosen in (np.isin(op, ("read", "write")), op == "read")
+    )
+    named = with_sites(run, [both, reads])
+    assert dict(named[0].where.sites).keys() == {"overlap+0x1321", "overlap+0x1296"}
+    assert named[1].where.sites == (("overlap+0x1296", 1.0),)
+    # Each row selects as many calls as it has, of all sizes, phases and depths.
+    for number in range(every.shape[1]):
+        only = CallsOfRows(Selection(), every[:, [number]], run.phases)
+        assert int(only.mask(run.events).sum()) == rows["n"][number]
+
+
+def test_calls_inside_functions_that_a_finding_does_not_concern_name_no_place(run: en.Run) -> None:
+    rows = run.summarize(Evidence.for_run).calls.columns()
+    data = [call.layer == "posix" and call.op in ("read", "write") for call in run.calls]
+    posix = np.array(data)[rows["call"]]
+    inside = np.stack([rows[name][posix & (rows["depth"] > 0)] for name in ROW])
+    assert inside.shape[1]
+    found = replace(finding(), rows=inside, not_inside=("MPI_File_iread_at",))
+    assert with_sites(run, [found])[0].where.sites == (("overlap+0x1321", 1.0),)

@@ -51,3 +51,20 @@ def test_calls_whose_time_does_not_shrink_are_refused(
         assert "Assumes that a k-th of the bytes" in " ".join(split.text().split())
     # One call is the answer of `tail`, whatever its parts would take.
     assert ensemble.split([1]).refused is None
+
+
+def test_calls_without_bytes_are_refused(tmp_path: Path) -> None:
+    """Half of the calls are syncs: more of them take more time."""
+    for rank in range(2):
+        events = made_events(400, seed=rank)
+        events["call"][::2] = NUMBER["fsync"]
+        events["requested"][::2] = events["moved"][::2] = 0
+        events["requested"][1::2] = events["moved"][1::2] = 1 << 20
+        spool(tmp_path / f"{rank}.spool", [events], files={1: "/a"}, rank=rank, tasks=2)
+    run = en.open(tmp_path)
+    reason = "these calls (sync) move no bytes that smaller calls could share"
+    of_run = run.ensemble(op="sync")
+    of_events = en.Ensemble(run.select(op="sync").duration * 1e-9, op="sync")
+    for ensemble in (of_run, of_events):
+        assert str(ensemble.split([1, 4], tasks=2).refused).startswith(reason)
+    assert "move no bytes" not in str(run.ensemble(op="write").split([1, 4]).refused)

@@ -29,6 +29,9 @@ class Heard:
     def advance(self, steps: int) -> None:
         self.steps[-1] += steps
 
+    def clear(self) -> None:
+        pass
+
     def end(self) -> None:
         self.ends += 1
 

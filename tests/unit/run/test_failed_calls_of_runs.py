@@ -43,7 +43,13 @@ def test_what_failed_is_said_and_can_be_chosen(log: Path, capsys: pytest.Capture
     ]
     text = information_text(information)
     assert "--failed):\n  write: 8 × ENOSPC on /scratch/out, from 31.0" in text
-    assert "  no such file: 30 × openat, last on /opt/a/lib.conf" in text
+    assert "  no such file or link: 30 × openat, last on /opt/a/lib.conf" in text
+    lost = ensembles.diagnose(run).lost_data
+    assert lost.startswith("failed, so that files may lack data: write: 8 × ENOSPC on /scratch/out, from 31")
+    assert "; fsync: 1 × EIO on /scratch/out" in lost
+    assert "openat" not in lost
+    assert main(["diagnose", str(log)]) == 0
+    assert "failed, so that files may lack data: write: 8" in capsys.readouterr().out
     # Of summaries the numbers alone are known; of a format without errors not even these.
     summed = information | {"failed_calls": None, "events": 0}
     said = " ".join(information_text(summed).split())

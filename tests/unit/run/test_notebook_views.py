@@ -124,3 +124,35 @@ def test_bars_are_as_high_as_their_counts() -> None:
     assert heights == [15.0, 60.0]
     assert [text.text for text in picture.iter("text")] == ["a & b", "<1 s", "2 s"]
     assert bars_svg([], "", "", "") == ""
+
+
+def test_totals_phases_and_sums_show_tables(run: en.Run) -> None:
+    """As the commands print them: hostile paths are text, and sites have their place."""
+    for rows in (run.by_file(), run.by_rank(), run.by_site(), run.by_rank()[:1], run.phases, run.summary):
+        shown = rows._repr_html_()
+        assert is_harmless(shown)
+        assert "<table>" in shown
+    assert HOSTILE in html.unescape(run.by_file()._repr_html_())
+    cells = ["rank", "node", "1.00 MiB" if run.by_rank()[0].rank else "2.00 MiB", seconds_text(0.53)]
+    assert all(cell in run.by_rank()._repr_html_() for cell in cells)
+    (site,) = run.by_site()
+    assert site.place == "(unknown)"
+    assert f"<td>{site.place}</td><td>2 write, 2 open, 1 read</td>" in run.by_site()._repr_html_()
+    summary = run.summary._repr_html_()
+    assert repr(run.summary) == f"CellSummary: 5 calls in {len(run.summary)} cells"
+    assert (
+        f"<td>pwrite</td><td>posix</td><td>2</td><td></td><td>2.00 MiB</td><td>{seconds_text(0.52)}"
+        in summary
+    )
+    assert run.phases.sentence in run.phases._repr_html_()
+    assert isinstance(run.by_file(), list)
+    assert run.by_rank()[:2] == run.by_rank()
+
+
+def test_examples_take_bokeh_from_the_package() -> None:
+    """A compute node has no network."""
+    top = Path(__file__).parents[3]
+    pages = [*(top / "docs").rglob("*.md"), *(top / "notebooks").glob("*.ipynb"), top / "README.md"]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    assert sum("output_notebook(INLINE" in text for text in texts) >= 10
+    assert not [page for page, text in zip(pages, texts, strict=True) if "output_notebook()" in text]

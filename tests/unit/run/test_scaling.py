@@ -80,6 +80,10 @@ def test_a_run_of_one_task_is_the_baseline_of_the_series_that_there_are():
         ("posix", "shared", 1),
         ("posix", "shared", 4),
     ]
+    assert series(rate(1, "2 private"), rate(2, "2 shared")) == [
+        ("posix", "2 shared", 1),
+        ("posix", "2 shared", 2),
+    ]
     # Runs at another layer, or with some other number of files, do not count as series of it.
     assert ("posix", "shared", 1) in series(one, rate(2, "per task", "mpiio"), rate(2, "7"))
 
@@ -98,6 +102,30 @@ def test_a_run_that_counts_twice_is_told(folders, tmp_path, capsys):
     assert [line.split()[:2] for line in table.splitlines()].count(["posix", "shared"]) == 2
     assert main(["scaling", *paths[:2]]) == 0  # there is one kind of files
     assert told not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "kinds"),
+    [
+        # The letters are files: each row is what one task writes, a call of 1 MiB a letter.
+        (("SSSab", "SSScd"), "1 shared, 4 private"),
+        (("SSTTab", "SSTT"), "2 shared, 2 private"),
+        (("SSTT", "SSTT"), "2 shared"),
+        (("abc", ""), "3 private"),
+        (("a", "b"), "per task"),
+        (("S" * 20 + "a", "S" * 20 + "b"), "shared"),
+    ],
+)
+def test_shared_and_private_files_are_counted(tmp_path, files, kinds):
+    letters = sorted(set("".join(files)))
+    for rank, written in enumerate(files):
+        events = made_events(len(written) + 1, seed=rank)
+        events["moved"] = events["requested"] = np.r_[[MIB] * len(written), 0]
+        events["call"][-1] = next(number for number, call in POSIX_CALLS.items() if call.op == "open")
+        events["file"] = [letters.index(letter) + 1 for letter in (*written, letters[0])]
+        names = {number: f"/data/{letter}" for number, letter in enumerate(letters, 1)}
+        spool(tmp_path / f"{rank}.spool", [events], files=names, rank=rank, tasks=2)
+    assert run_rate(en.open(tmp_path)).files == kinds
 
 
 def test_nodes_are_counted(folders):

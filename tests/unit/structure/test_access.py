@@ -20,6 +20,7 @@ from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.loops import MOST_LOOPS, find_loops
 from ensembles.structure.access.other_calls import IoCalls, coverage_text
 from ensembles.structure.access.pattern import LoopPattern, Pattern, pattern_of
+from ensembles.structure.access.segments import find_parts
 from ensembles.structure.access.streams import ORDERS, follow, join_ranges
 from ensembles.structure.access.summary import AccessSummary
 from ensembles.structure.access.text import files_text, line_of
@@ -39,8 +40,9 @@ CALLS = (
     Call("pwrite", "posix", "write"),
     Call("lseek", "posix", "seek"),
     Call("MPI_File_set_view", "mpiio", "meta"),
+    Call("fsync", "posix", "sync"),
 )
-NUMBER = {"read": 1, "write": 2, "seek": 3, "view": 4}
+NUMBER = {"read": 1, "write": 2, "seek": 3, "view": 4, "sync": 5}
 MIB = 1 << 20
 
 
@@ -149,6 +151,72 @@ def test_a_loop_that_starts_again_at_its_beginning_keeps_its_order():
     found = pattern([*turn("write"), *turn("read")] * 3)
     assert "in pieces of 16 calls strided by 16 MiB" in line_of(found)
     assert {group.order for group in found.files} == {"strided"}
+
+
+def checkpoints(task, size=MIB, syncs=True, steps=6):
+    """As a program with two files of each task in turn, and one of all, in rows."""
+    calls = []
+    for step in range(steps):
+        own = 2 + 2 * task + step % 2
+        for number in range(8):
+            calls.append(("write", number * size, size, own))
+            calls += [("sync", 0, 0, own)] * syncs
+        if not syncs:
+            calls.append(("sync", 0, 0, own))
+        calls += [("write", (2 * number + task) * MIB, MIB, 1) for number in range(4)]
+    return calls + [("read", number * size, size, 2 + 2 * task) for number in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("syncs", "body"), [(True, "8 x (write 1 MiB, sync)"), (False, "(8 x write 1 MiB, sync)")]
+)
+def test_no_loop_runs_over_a_change_of_file(syncs, body):
+    """The first write to the common file is like those before it, and its strides are not theirs."""
+    found = pattern(checkpoints(0, MIB, syncs), checkpoints(1, MIB, syncs), files=5)
+    assert line_of(found) == (
+        f"6 x ({body}, sequential, 2 files for each task; 4 x write 1 MiB, strided by 2 MiB, "
+        "one shared file); 8 x read 1 MiB, sequential, a file for each task"
+    )
+    (group,) = found.groups
+    assert [(loop.block, loop.block_times, loop.times) for loop in group.loops][1:] == [(0, 6, 4), (1, 1, 8)]
+    assert [loop.bytes // MIB for loop in group.loops] == [96, 48, 16]
+    assert [loop.piece_calls for loop in group.loops] == [None, None, None]
+
+
+def test_loops_of_many_files_say_how_much_goes_to_each():
+    calls = [("write", number * 4096, 4096, 1 + file) for file in range(4) for number in range(5)]
+    assert line_of(pattern(calls)) == "4 x (5 x write 4 KiB), sequential; 4 files"
+    alone = [("write", 0, 4096, 1 + file) for file in range(4)]
+    assert line_of(pattern(alone)) == "4 x write 4 KiB; 4 files"
+    # Of files that take turns without repetition, the loop is that of the calls.
+    turns = np.random.default_rng(2).integers(1, 5, 200).tolist()
+    assert line_of(pattern([("write", -1, 4096, file) for file in turns])).startswith("200 x write 4 KiB")
+
+
+def test_tasks_with_sizes_that_print_alike_are_one_group():
+    """As VPIC: each task writes some bytes more or less, and a header of another size."""
+    tasks = [
+        [("write", 0, 40 + 8 * task)] + [("write", n * 6 * MIB, 5529200 + 10 * task) for n in range(8)]
+        for task in range(70)
+    ]
+    found = pattern(*tasks)
+    (group,) = found.groups
+    assert (len(group.ranks), found.other_tasks) == (70, 0)
+    assert group.loops[0].steps == (("write", 5529200, 5529200 + 690, 1),)
+    assert (group.smaller_loops, group.smaller_bytes) == (1, sum(40 + 8 * task for task in range(70)))
+    assert line_of(found) == "8 x write 5.27 MiB, strided by 6 MiB; one shared file"
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), max_size=40))
+def test_parts_between_files_are_all_calls(rows):
+    token, file = (np.array([row[n] for row in rows], int) for n in range(2))
+    parts = find_parts(token, file, np.zeros(len(rows), int), np.array([True, True, False]))
+    covered = sorted(at for part in parts for low, high in part.ranges for at in range(low, high))
+    assert covered == list(range(len(rows)))
+    for part in parts:
+        body = [number for number, count in part.body for _ in range(count)]
+        calls = [number for low, high in part.ranges for number in token[low:high].tolist()]
+        assert not body or calls == body * part.times * part.block_times
 
 
 @given(st.lists(st.integers(0, 3), max_size=60))

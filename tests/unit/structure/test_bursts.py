@@ -34,6 +34,7 @@ def test_short_bursts_have_their_own_rate(parts):
     assert {(burst.bytes, burst.calls) for burst in found} == {(4 << 20, 4)}
     assert [burst.bytes_per_s for burst in found] == pytest.approx([(4 << 20) / 0.010] * 10)
     assert found[3].from_s == pytest.approx(21.0)
+    assert found[3].to_json()["time_s"] == pytest.approx(0.010)
     # The best cell says less than a third of it.
     assert curve.rate_bytes_per_s("write").max() < (4 << 20) / 0.030
     assert whole.bursts("read", 0.1) == []

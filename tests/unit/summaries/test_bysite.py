@@ -53,6 +53,10 @@ def test_totals_are_those_of_plain_loops(whole: Events, seed: int) -> None:
     assert sum(site.count for site in table.sites) == len(whole)
     order = [(site.only_waits, -site.exclusive_ns) for site in table.sites]
     assert order == sorted(order)
+    assert all(
+        site.io_ns == sum(row.exclusive_ns for call, row in site.calls.items() if call.op != "wait")
+        for site in table.sites
+    )
     assert all(site.only_waits == all(call.op == "wait" for call in site.calls) for site in table.sites)
 
 

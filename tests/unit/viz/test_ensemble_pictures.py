@@ -65,6 +65,13 @@ def test_modes_are_marked_where_they_are_and_harmonics_too() -> None:
     heights = glyph(fig, "harmonic_labels").data_source.data["y"]
     assert max(heights) < 0.6 * lines.glyph.y1
     assert min(marks["y"]) >= lines.glyph.y1
+    # Where tasks share processors, the same modes are multiples of a time slice.
+    crowded = harmonic_ensemble()
+    crowded.crowded = "64 tasks share the 2 processors of n1"
+    fig = viz.modes(crowded)
+    assert "multiples of a time slice of 4 ms (p = " in labels(fig)
+    marked = glyph(fig, "harmonic_labels").data_source.data
+    assert (list(marked["text"]), list(marked["x"])) == (["4 ms", "8 ms", "16 ms"], [0.004, 0.008, 0.016])
 
 
 def test_marks_of_modes_are_no_higher_than_their_curves() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import shutil
 import subprocess
 from pathlib import Path
@@ -50,6 +51,7 @@ def expected(run: en.Run) -> dict[str, list]:
         "op": [OPS[number] for number in events.op],
         "file": [events.files[number] for number in events.file],
         "site": [events.sites[number] for number in events.site],
+        "error_name": [errno.errorcode[error] if error else "" for error in columns["error"]],
     }
 
 

@@ -248,7 +248,7 @@ def test_info_and_report_have_hints_and_stripings(tmp_path, capsys):
     assert information["hints"] == [{"hints": {"cb_nodes": "4", "romio_ds_write": "disable"}, "files": 1}]
     page = directory.parent / "page.html"
     assert main(["report", str(directory), "-o", str(page)]) == 0
-    shown = page.read_text()
+    shown = page.read_text().replace("\xa0", " ")
     assert "cb_nodes=4, romio_ds_write=disable (1 file)" in shown
     assert "lustre at /scratch" in shown
     assert "stripe count 2, stripe size 1 MiB (1 file)" in shown

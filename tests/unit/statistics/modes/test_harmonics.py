@@ -7,6 +7,7 @@ from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.modes.harmonics import find_fair_share, find_harmonics
 from ensembles.statistics.modes.modes import fit_modes
+from ensembles.statistics.modes.time_slices import find_time_slices
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 
@@ -85,3 +86,51 @@ def test_an_ensemble_knows_its_calls_sizes():
 def test_a_fair_share_of_nothing_is_refused(wrong):
     with pytest.raises(EnsioError, match="above zero"):
         find_fair_share([1.0], *wrong)
+
+
+SLICES_S = [0.0008, 0.00405, 0.00798, 0.0121, 0.0159]
+
+
+def slices_at(places, error=0.01, crowded=""):
+    places = np.asarray(places, dtype=float)
+    return find_time_slices(places * (1 - error), places, places * (1 + error), crowded)
+
+
+def test_multiples_of_a_tick_are_time_slices():
+    found = slices_at(SLICES_S)
+    assert (found.slice_s, found.multiples, found.modes) == (0.004, (1, 2, 3, 4), (1, 2, 3, 4))
+    assert found.deviation == pytest.approx(0.025)
+    assert "modes at multiples of 4 ms (1, 2, 3 and 4 times" in str(found)
+    assert "a tick of the kernel" in str(found)
+    crowded = slices_at(SLICES_S, crowded="8 tasks share the 2 processors of n1")
+    assert "a time slice: 8 tasks share the 2 processors of n1, and calls wait for a" in str(crowded)
+    assert [slices_at(np.array([1.01, 1.99, 3.02, 3.98]) * s).slice_s for s in (0.001, 0.01)] == [0.001, 0.01]
+
+
+@pytest.mark.parametrize("places", [[0.004], [0.0055, 0.0095, 0.0143], [0.4, 0.8, 1.2], [0.0004, 0.0008]])
+def test_other_modes_are_no_time_slices(places):
+    assert slices_at(places) is None
+
+
+@pytest.mark.parametrize("crowded", ["", "8 tasks share the 2 processors of n1"])
+def test_modes_at_random_are_rarely_taken_for_time_slices(crowded):
+    """At most 1 %, or 4 %; of 300 so placed, 99 % of such counts are 8, or 20, or less."""
+    rng = np.random.default_rng(5)
+    found = [slices_at(np.exp(np.sort(rng.uniform(-7, -3, 5))), crowded=crowded) for _ in range(300)]
+    assert sum(one is not None for one in found) <= (20 if crowded else 8)
+
+
+def test_calls_without_bytes_have_no_fair_share_and_shared_processors_have_slices():
+    rng = np.random.default_rng(20)
+    durations_s = franklin(rng, per_s=0.016)
+    written, synced, crowded = (Ensemble(durations_s, op=op) for op in ("write", "sync", "write"))
+    crowded.crowded = "8 tasks share the 2 processors of n1"
+    assert written.modes().harmonics.orders == (1, 2, 4)
+    assert written.modes().time_slices is None
+    assert synced.modes().harmonics is None
+    assert Ensemble(3.1 * durations_s, op="meta").modes().harmonics is None
+    found = crowded.modes()
+    assert found.harmonics is None
+    assert found.time_slices.multiples == (1, 2, 4)
+    assert found.to_json()["time_slices"]["crowded"] == crowded.crowded
+    assert "multiples of 4 ms (1, 2 and 4 times" in str(found)

@@ -20,6 +20,7 @@ from ensembles.statistics.resampling.bootstrap_t_l_moments import l_moment_ends
 from ensembles.statistics.resampling.smoothed_bootstrap import bandwidth, nodes
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.statistics.samples.distinct_values import MOST_GROUPS, WeightedValues
+from ensembles.summaries.moments import CentralMoments
 
 QUANTILES = (0.01, 0.25, 0.5, 0.9, 0.999)
 
@@ -226,6 +227,22 @@ def test_intervals_that_ignore_phases_are_told_to_be_too_narrow() -> None:
     assert not any("too narrow" in note for note in told.notes)
     assert "too narrow" in untold.notes[0]
     assert "one phase" in en.Ensemble(x, np.zeros(len(x))).moments().notes[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "skewness", "kurtosis"), [(2, False, False), (3, True, False), (4, True, True)]
+)
+def test_a_shape_that_all_so_small_samples_have_is_not_told(n: int, skewness: bool, kurtosis: bool) -> None:
+    """Two values have always skewness 0 and kurtosis -2, three always kurtosis -1.5."""
+    x = np.array([1.39, 0.2, 0.5, 3.0])[:n]
+    found = en.Ensemble(x).moments()
+    assert np.isfinite([found.skewness.value, found.log_skewness.value]).all() == skewness
+    assert np.isfinite([found.excess_kurtosis.value, found.log_excess_kurtosis.value]).all() == kurtosis
+    assert np.isfinite([found.mean_s.value, found.sd_s.value]).all()
+    assert ("skewness             not determined" in str(found)) != skewness
+    of_run = CentralMoments.from_durations(np.rint(1e9 * x).astype(np.int64))
+    assert np.isfinite(of_run.skewness) == skewness
+    assert np.isfinite(of_run.excess_kurtosis) == kurtosis
 
 
 def test_skewness_and_kurtosis_that_hang_on_one_call_have_no_upper_end() -> None:

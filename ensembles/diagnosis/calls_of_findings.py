@@ -1,0 +1,69 @@
+"""The calls that a finding is about, as a selection of events: rows of the shared evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ensembles.diagnosis.evidence import phases_of_calls, size_classes
+from ensembles.model.distinct import distinct_rows
+from ensembles.run.selection import Selection
+
+if TYPE_CHECKING:
+    from ensembles.model.events import Events
+    from ensembles.structure.phases.result import Phases
+
+ROW = ("phase", "rank", "call", "size", "depth")
+"""Columns by which the shared evidence (`ensembles.diagnosis.evidence.Evidence.calls`) adds up calls."""
+
+OUTERMOST, INSIDE = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class CallsOfRows:
+    """The calls of some rows of the shared evidence: what `SelectedSites` takes as a selection.
+
+    Attributes
+    ----------
+    base : Selection
+        What is known besides, such as files.
+    rows : ndarray of int64, shape (5, n)
+        Columns `ROW` of the rows.
+    phases : Phases or None
+        Phases of the run.
+    depth : {OUTERMOST, INSIDE} or None
+        Only calls that are outermost, or inside others; None: both.
+    """
+
+    base: Selection
+    rows: np.ndarray
+    phases: Phases | None
+    depth: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of events that it needs."""
+        return tuple({*self.base.columns, "call", "rank", "requested", "start", "depth"})
+
+    def mask(self, chunk: Events) -> np.ndarray:
+        """Compute which events of a chunk are selected."""
+        mask = self.base.mask(chunk) & np.isin(chunk.call, self.rows[ROW.index("call")])
+        if self.depth is not None:
+            mask &= (chunk.depth > 0) == (self.depth == INSIDE)
+        at = np.flatnonzero(mask)
+        phase = phases_of_calls(self.phases, chunk)[at]
+        parts = (
+            phase,
+            chunk.rank[at],
+            chunk.call[at],
+            size_classes(chunk.requested[at]),
+            chunk.depth[at] > 0,
+        )
+        count = self.rows.shape[1]
+        number = distinct_rows(
+            *(np.concatenate([mine, part]) for mine, part in zip(self.rows, parts, strict=True))
+        )[1]
+        mask[at] = np.isin(number[count:], number[:count])
+        return mask

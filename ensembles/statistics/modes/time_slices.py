@@ -1,0 +1,141 @@
+"""Modes at whole multiples of a time slice: of calls that waited for a processor, or for a tick."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensembles.model.units import seconds_text, share_text
+
+TICKS_S = (0.001, 0.004, 0.010)
+"""Ticks of Linux: 1 / CONFIG_HZ for 1,000, 250 and 100 Hz. Time slices are whole numbers of them."""
+
+MOST_MULTIPLES = 8
+"""Multiples that are searched for: those of later modes are closer than the modes are wide."""
+
+LARGEST_CHANCE = 0.04
+"""Largest p-value at which time slices are reported where tasks share processors."""
+
+LARGEST_CHANCE_ALONE = 0.01
+"""The same where each task has a processor, or nothing is known about them."""
+
+_TOLERANCE = 0.10
+"""Part of a time slice by which a mode may be off."""
+
+
+@dataclass(frozen=True)
+class TimeSlices:
+    """Modes at whole multiples of a time slice.
+
+    Attributes
+    ----------
+    slice_s : float
+        Time slice in seconds, one of `TICKS_S`.
+    multiples : tuple of int
+        Multiples that were found, rising.
+    modes : tuple of int
+        Index of the mode at each of them, from 0, the shortest.
+    deviation : float
+        Largest distance of a mode from its multiple, as a part of the slice.
+    chance : float
+        p-value: probability that as many modes at random positions are as close to multiples.
+    crowded : str
+        Which tasks share processors; ``""``: none, or not known.
+    """
+
+    slice_s: float
+    multiples: tuple[int, ...]
+    modes: tuple[int, ...]
+    deviation: float
+    chance: float
+    crowded: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return {**vars(self), "multiples": list(self.multiples), "modes": list(self.modes)}
+
+    def __str__(self) -> str:
+        of = ", ".join(f"{count}" for count in self.multiples[:-1])
+        why = (
+            f"a time slice: {self.crowded}, and calls wait for a processor"
+            if self.crowded
+            else "a tick of the kernel: such calls wait for a timer or a processor, not for the file system"
+        )
+        return (
+            f"modes at multiples of {slice_text(self.slice_s)} ({of} and {self.multiples[-1]} times, within "
+            f"{share_text(self.deviation, 1)} of it, p-value {self.chance:.2g}), as of {why}"
+        )
+
+
+def slice_text(slice_s: float) -> str:
+    """Return a time slice as text: a whole number of milliseconds.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.modes.time_slices import slice_text
+    >>> slice_text(0.004), slice_text(0.0025)
+    ('4 ms', '2.50 ms')
+    """
+    whole = 1e3 * slice_s
+    return f"{whole:.0f} ms" if math.isclose(whole, round(whole)) else seconds_text(slice_s)
+
+
+def find_time_slices(
+    low_s: Sequence[float], t_s: Sequence[float], high_s: Sequence[float], crowded: str = ""
+) -> TimeSlices | None:
+    """Find modes at equal distances that are a tick of the scheduler.
+
+    Parameters
+    ----------
+    low_s, t_s, high_s : sequence of float, shape (m,)
+        Durations of the modes and their confidence intervals, in seconds.
+    crowded : str
+        Which tasks share processors; ``""``: none, or not known.
+
+    Returns
+    -------
+    TimeSlices or None
+        None: there are none, or they are not significant.
+
+    Notes
+    -----
+    Of a mode at t, the distance d to the nearest multiple of a slice s is uniform between 0 and s/2 if t has
+    nothing to do with s. So -ln(2 d/s) is exponential, and its sum over the modes from s/2 to 8.5 s has a
+    gamma distribution, which gives the p-value, times the number of ticks that are tried. Distances less than
+    half the confidence interval count as that. Two different multiples at least must be within a tenth of s.
+
+    Examples
+    --------
+    >>> from ensembles.statistics.modes.time_slices import find_time_slices
+    >>> t_s = [0.0008, 0.00405, 0.00798, 0.0121, 0.0159]
+    >>> find_time_slices([0.99 * t for t in t_s], t_s, [1.01 * t for t in t_s]).multiples
+    (1, 2, 3, 4)
+    """
+    t, error = np.asarray(t_s, np.float64), (np.asarray(high_s) - np.asarray(low_s)) / 2
+    found: list[TimeSlices] = []
+    for slice_s in TICKS_S:
+        count = np.rint(t / slice_s)
+        within = np.flatnonzero((count >= 1) & (count <= MOST_MULTIPLES))
+        off = np.abs(t / slice_s - count)[within]
+        seen = np.minimum(np.maximum(off, error[within] / slice_s), 0.5)
+        near = off <= _TOLERANCE
+        multiples = count[within][near].astype(int).tolist()
+        if len(set(multiples)) < 2:
+            continue
+        chance = min(len(TICKS_S) * _upper_gamma(len(within), float(-np.log(2 * seen).sum())), 1.0)
+        if chance <= (LARGEST_CHANCE if crowded else LARGEST_CHANCE_ALONE):
+            modes = tuple(within[near].tolist())
+            found.append(
+                TimeSlices(slice_s, tuple(multiples), modes, float(off[near].max()), chance, crowded)
+            )
+    return min(found, key=lambda one: one.chance, default=None)
+
+
+def _upper_gamma(shape: int, value: float) -> float:
+    """Compute the probability that the sum of exponential variables exceeds a value."""
+    terms = [value**k / math.factorial(k) for k in range(shape)]
+    return math.exp(-value) * math.fsum(terms)

@@ -1,0 +1,171 @@
+"""Loops of a task that do not run over a change of file, and blocks of them that come again and again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ensembles.structure.access.loops import Loop, find_loops
+from ensembles.structure.access.streams import FIRST, ORDERS
+
+MOST_SEGMENTS = 4096
+"""Changes of file of a task up to which loops are sought between them."""
+
+_REST = 50
+"""What a rest without repetition counts, in steps of a loop."""
+
+
+class Part(NamedTuple):
+    """A loop of a task, in a block of loops that comes several times.
+
+    Attributes
+    ----------
+    times : int
+        How often the body comes each time.
+    body : tuple of (int, int)
+        As of `ensembles.structure.access.loops.Loop`.
+    block, block_times : int
+        Number of the block, in the order of time, and how often it comes.
+    ranges : list of (int, int)
+        Positions in the sequence, the ends excluded.
+    """
+
+    times: int
+    body: tuple[tuple[int, int], ...]
+    block: int
+    block_times: int
+    ranges: list[tuple[int, int]]
+
+
+def find_parts(token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np.ndarray) -> list[Part]:
+    """Divide the calls of a task into loops, each in one file at a time where that takes few more words.
+
+    Parameters
+    ----------
+    token, file, order : ndarray of int64, shape (n,)
+        Of each call, in the order of time: its token, its file, and how it follows the one before, an index
+        into `ORDERS` or -1.
+    moves : ndarray of bool, shape (number of tokens,)
+        Whether calls with a token move bytes.
+
+    Returns
+    -------
+    list of Part
+
+    Examples
+    --------
+    A file for each of two steps, and a common one between them:
+
+    >>> from ensembles.structure.access.segments import find_parts
+    >>> token, order = np.zeros(14, int), np.zeros(14, int)
+    >>> file = np.repeat([1, 9, 2, 9], [3, 4, 3, 4])
+    >>> [(part.block_times, part.times) for part in find_parts(token, file, order, np.ones(1, bool))]
+    [(2, 3), (2, 4)]
+    """
+    plain = [
+        Part(loop.times, loop.body, number, 1, [(loop.begin, loop.end)])
+        for number, loop in enumerate(find_loops(token))
+    ]
+    cut = _between_files(token, file, order, moves)
+    if cut is None:
+        return plain
+    fewest = _steps(plain)
+    return cut if _steps(cut) <= max(2 * fewest, fewest + 3) else plain
+
+
+def _steps(parts: list[Part]) -> int:
+    return sum(len(part.body) or _REST for part in parts)
+
+
+def _between_files(
+    token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np.ndarray
+) -> list[Part] | None:
+    """Return the parts where no loop runs over a change of file; None: these are too many."""
+    begin = np.flatnonzero(np.r_[True, np.diff(file) != 0])
+    if not 1 < len(begin) <= MOST_SEGMENTS:
+        return None
+    ends = np.r_[begin, len(token)].tolist()
+    numbers: dict[tuple[bytes, int], int] = {}
+    inner: list[list[Loop]] = []
+    sequence = np.zeros(len(begin), np.int64)
+    for at in range(len(begin)):
+        here = slice(ends[at], ends[at + 1])
+        key = token[here].tobytes(), _main_order(order[here])
+        if key not in numbers:
+            numbers[key] = len(inner)
+            inner.append(_with_syncs(find_loops(token[here]), moves))
+        sequence[at] = numbers[key]
+    parts: list[Part] = []
+    for block, loop in enumerate(find_loops(sequence)):
+        if not loop.body:
+            parts.append(Part(1, (), block, 1, [(ends[loop.begin], len(token))]))
+            continue
+        found = _parts_of_block(block, loop, inner, ends)
+        if found is None:
+            return None
+        parts += found
+    return parts
+
+
+def _main_order(order: np.ndarray) -> int:
+    """Return the order of most transfers that follow others; -1: there are none."""
+    count = np.bincount(order[order >= 0], minlength=len(ORDERS))
+    count[FIRST] = 0
+    return int(np.argmax(count)) if count.any() else -1
+
+
+def _with_syncs(loops: list[Loop], moves: np.ndarray) -> list[Loop]:
+    """Append single syncs and seeks to the loop before them: the calls of a file are one body then."""
+    found: list[Loop] = []
+    for loop in loops:
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and len(loop.body) == 1
+            and not moves[loop.body[0][0]]
+            and len(before.body) >= 1
+            and (before.times == 1 or (len(before.body) == 1 and before.body[0][1] == 1))
+        ):
+            body = before.body if before.times == 1 else ((before.body[0][0], before.times),)
+            found[-1] = Loop(1, (*body, (loop.body[0][0], loop.times)), before.begin, loop.end)
+        else:
+            found.append(loop)
+    return found
+
+
+def _parts_of_block(block: int, outer: Loop, inner: list[list[Loop]], ends: list[int]) -> list[Part] | None:
+    period = sum(count for _, count in outer.body)
+    alone = len(outer.body) == 1 and len(inner[outer.body[0][0]]) == 1
+    parts = []
+    at = outer.begin
+    for number, count in outer.body:
+        loops = inner[number]
+        if count > 1 and len(loops) > 1:
+            return None
+        for loop in loops:
+            times, body = loop.times, loop.body
+            segments = [at + turn * period + n for turn in range(outer.times) for n in range(count)]
+            ranges = [(ends[each] + loop.begin, ends[each] + loop.end) for each in segments]
+            block_times = outer.times
+            if count > 1 or (alone and block_times > 1):
+                joined = _nested(count if count > 1 else block_times, times, body)
+                if joined is None and count > 1:
+                    return None
+                if joined is not None:
+                    times, body = joined
+                    block_times = outer.times if count > 1 else 1
+            parts.append(Part(times, body, block, block_times, ranges))
+        at += count
+    return parts
+
+
+def _nested(
+    outer: int, times: int, body: tuple[tuple[int, int], ...]
+) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+    """Return a loop of loops as one loop with a longer body; None: it has no such form."""
+    if times == 1:
+        return outer, body
+    if len(body) == 1 and body[0][1] == 1:
+        return outer, ((body[0][0], times),)
+    return None

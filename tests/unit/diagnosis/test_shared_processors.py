@@ -1,0 +1,55 @@
+"""Small requests of tasks that share processors also cost what interrupts them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_io import Made, io_run
+
+from ensembles.diagnosis.diagnose import diagnose
+from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.rules import small_requests
+
+TASKS, STEPS, CALLS, SLICE_US = 8, 4, 500, 4000.0
+
+
+def found(folder: Path, processors: int) -> Finding:
+    """Writes of 1,000 bytes take 2 µs; one of 100 loses its processor for a time slice."""
+    rng = np.random.default_rng(3)
+    times_us = np.where(rng.random((TASKS, STEPS, CALLS)) < 0.01, SLICE_US, 2.0)
+    ends_us = times_us.sum(axis=2) + CALLS
+    tasks = [
+        [
+            call
+            for step in range(STEPS)
+            for call in (
+                *(
+                    Made("pwrite", us, 1000, (step * CALLS + n) * 1000, file=1 + rank)
+                    for n, us in enumerate(times_us[rank, step].tolist())
+                ),
+                Made("MPI_Barrier", ends_us[:, step].max() - ends_us[rank, step] + 10),
+            )
+        ]
+        for rank in range(TASKS)
+    ]
+    files = {1 + rank: f"/scratch/{rank}" for rank in range(TASKS)}
+    run = io_run(folder, tasks, files, processors=str(processors))
+    (one,) = diagnose(run, [small_requests.rule]).findings
+    return one
+
+
+def test_where_tasks_share_processors_time_slices_count_in_the_best_estimate(tmp_path: Path) -> None:
+    crowded, alone = (found(tmp_path / str(number), number) for number in (2, TASKS))
+    run_s = crowded.evidence["run_s"]
+    # The calls take all of the run: 42 µs on average, 2 µs of them without the slices.
+    assert crowded.share_s is not None
+    assert crowded.share_s > 0.6 * run_s
+    assert alone.share_s is not None
+    assert alone.share_s < 0.1 * run_s
+    assert crowded.gain_s is not None
+    assert 0 < crowded.gain_s[0] < crowded.share_s <= crowded.gain_s[1]
+    # What a call usually costs is said, not the mean.
+    assert crowded.evidence["fixed_cost_s"] == pytest.approx(1.75e-6, rel=0.1)
+    assert crowded.title == alone.title
