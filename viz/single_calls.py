@@ -63,6 +63,7 @@ _COLUMNS = (
     "when",
     "took",
     "targets",
+    "site",
     "layer",
 )
 
@@ -218,7 +219,8 @@ def call_columns(
     layers : sequence of str
         Layers whose calls have a lane each, the first on top (`ensembles.viz.nested_calls.nested_layers`).
     info : RunInfo, optional
-        Facts about the run, with the layouts of its files. If tasks have several threads, boxes name them.
+        Facts about the run, with its call sites and the layouts of its files. If tasks have several threads,
+        boxes name them.
     span_s : float, optional
         Time that is in view. Default: that of the calls.
 
@@ -286,8 +288,22 @@ def call_columns(
         "targets": names_of_targets(events, info)
         if info is not None and knows_targets(info)
         else [""] * count,
+        "site": _names_of_sites(events, info),
         "layer": [events.calls[number].layer for number in events.call.tolist()],
     }
+
+
+def _knows_sites(info: RunInfo | None) -> bool:
+    return info is not None and len(info.sites) > 1
+
+
+def _names_of_sites(events: Events, info: RunInfo | None) -> list[str]:
+    """Return the place in the program that led to each call; ``""``: no place of the run is known."""
+    if info is None or not _knows_sites(info) or "site" not in events.columns:
+        return [""] * len(events)
+    numbers = events.site.tolist()
+    names = {number: info.label_of_site(number) for number in set(numbers)}
+    return [names[number] for number in numbers]
 
 
 def only_layer(columns: dict[str, Any], layer: str) -> dict[str, Any]:
@@ -335,6 +351,11 @@ def _lanes(events: Events) -> tuple[np.ndarray, np.ndarray]:
     return (np.arange(len(kinds)) - first)[place], (last - first)[place]
 
 
+def has_lanes_of_threads(events: Events) -> bool:
+    """Return whether calls of several threads of a task are in lanes of its row."""
+    return bool((_lanes(events)[1] > 1).any())
+
+
 def add_calls(fig: figure, source: ColumnDataSource, info: RunInfo | None = None) -> GlyphRenderer[Any]:
     """Add the rectangles of single calls to a figure, with hover boxes.
 
@@ -376,6 +397,7 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
         As for `add_calls`.
     """
     targets = [("storage targets", "@targets")] if knows_targets(info) else []
+    sites = [("call site", "@site")] if _knows_sites(info) else []
     fig.add_tools(
         HoverTool(
             renderers=[drawn],
@@ -391,6 +413,7 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
                 *targets,
                 ("start", "@when"),
                 ("duration", "@took"),
+                *sites,
             ],
         )
     )

@@ -54,7 +54,13 @@ from ensembles.viz.figures import (
 )
 from ensembles.viz.nested_calls import LAYERS, lanes_sentence, nested_layers
 from ensembles.viz.several import of_several
-from ensembles.viz.single_calls import Window, add_calls, call_columns, only_layer
+from ensembles.viz.single_calls import (
+    Window,
+    add_calls,
+    call_columns,
+    has_lanes_of_threads,
+    only_layer,
+)
 from ensembles.viz.style import COLOURS, LABELS, moment_hover
 from ensembles.viz.task_order import (
     Order,
@@ -367,6 +373,8 @@ def _diagram(
         columns = call_columns(shown.single, row=row, layers=layers, info=shown.info)
         add_calls(fig, ColumnDataSource(only_layer(columns, shown.layer)), shown.info)
         lanes = lanes_sentence(layers) if len(layers) > 1 else ""
+        if has_lanes_of_threads(shown.single):
+            lanes = f"{lanes} Each thread of a rank has a lane in its row.".lstrip()
     else:
         images = raster.images if isinstance(raster, DrawnRaster) else share_images(raster, present)
         if view is not None:

@@ -38,7 +38,7 @@ from ensembles.viz.figures import (
     zoom_time_by_wheel,
 )
 from ensembles.viz.nested_calls import nested_layers
-from ensembles.viz.single_calls import Window, add_calls, call_columns
+from ensembles.viz.single_calls import Window, add_calls, call_columns, has_lanes_of_threads
 from ensembles.viz.style import COLOURS, LABELS
 
 _PALE = 0.18
@@ -280,6 +280,8 @@ class TraceDiagram:
         further = "point at a call" if len(drawn) else "zoom in to see single calls"
         if not len(drawn) and calls.hides_inner:
             further += "; calls inside others: Layers above each other"
+        if len(drawn) and has_lanes_of_threads(drawn):
+            further += "; each thread has a lane"
         if layers:
             further += f"; in each row, {' above '.join(layers)}"
         self._what = f"drag to mark calls, {further}{self._said(window, marked)}"

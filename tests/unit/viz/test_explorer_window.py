@@ -232,7 +232,10 @@ def test_calls_of_several_threads_name_theirs(tmp_path: Path) -> None:
     calls = [("pwrite", 0.1 * each, 0.05, 1024) for each in range(4)]
     document, explorer = explore(Shown(run_of(tmp_path / "threads", [calls], threads=2)))
     assert [each.field for each in document.select_one({"name": "slowest"}).columns][:2] == ["rank", "thread"]
+    title = document.select_one({"name": "explorer_trace"}).title
+    assert "each thread has a lane" in title.text.replace("\n", " ")
     explorer.look(View(zoom_s=(0.0, 0.05)))  # one call, of one thread
+    assert "lane" not in title.text
     drawn = explorer._panels[0].diagram._calls.data["task"]
     assert drawn == ["rank 0, thread 0"]
     slowest = document.select_one({"name": "slowest"}).source.data

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bokeh.models import ColumnDataSource, HoverTool
 
+import ensembles as en
 from ensembles.cli.main import main
 from ensembles.model.surroundings import COLUMNS, SurroundingsTable
 from ensembles.structure import surroundings_curves
 from ensembles.structure.surroundings_curves import sum_levels, sum_rates
 from ensembles.viz import surroundings
+from ensembles.viz.figures import new_figure
+from ensembles.viz.single_calls import add_calls, call_columns
 
 HELD = Path(__file__).parents[2] / "corpus" / "runs"
 S = 10**9
@@ -96,6 +100,12 @@ def test_report_shows_requests_sites_and_samples(tmp_path: Path) -> None:
     assert re.search(r"Call sites .* asynchronous\+0x75c1 40 write 2\.50 MiB", text)
     assert 'title="asynchronous+0x75c1 in /srv/bin/asynchronous"' in page
     assert '<section id="surroundings">' in page
+    # Boxes of single calls name the place too, where the run knows any.
+    run = en.open(tmp_path / "flights-aio")
+    assert "asynchronous+0x75c1" in call_columns(run.events, info=run.info)["site"]
+    fig = new_figure("", 200)
+    add_calls(fig, ColumnDataSource(call_columns(run.events, info=run.info)), run.info)
+    assert ("call site", "@site") in fig.select_one(HoverTool).tooltips
 
 
 def test_figures_say_how_often_was_sampled_and_draw_amounts_as_points() -> None:

@@ -139,7 +139,7 @@ def test_a_window_with_many_calls_is_a_raster(tmp_path: Path) -> None:
 
 
 def test_threads_and_inner_calls_do_not_hide_each_other(tmp_path: Path) -> None:
-    from ensembles.viz.single_calls import call_columns
+    from ensembles.viz.single_calls import call_columns, has_lanes_of_threads
 
     run = run_of(
         tmp_path / "run", [[("pwrite", 0.1, 0.5, 1), ("pread", 0.2, 0.1, 1), ("pread", 0.2, 0.1, 1)]]
@@ -147,6 +147,8 @@ def test_threads_and_inner_calls_do_not_hide_each_other(tmp_path: Path) -> None:
     events = run.events
     events.thread[2] = 1
     events.depth[1] = 1
+    assert has_lanes_of_threads(events)
+    assert not has_lanes_of_threads(events[:1])
     drawn = call_columns(events)
     low, high = np.asarray(drawn["bottom"]), np.asarray(drawn["top"])
     names = list(zip(drawn["task"], drawn["call"], strict=True))
