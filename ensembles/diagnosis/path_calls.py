@@ -58,7 +58,7 @@ def asked_again(case: Case, temporary: Avoidable) -> Avoidable:
     """
     posix = case.layer == "posix"
     repeats = case.rows["repeats"] - np.rint(temporary.share * case.rows["n"])
-    # A call that a signal interrupted has to be made again, and was no question about the path.
+    # A call that a signal interrupted has to be made again: it does not ask once more.
     repeats = np.where(case.interrupted_share < _SHARE, repeats, 0)
     rows = posix & looks_up(case.name, case.op)
     rows &= (repeats >= _SHARE * case.rows["n"]) & (case.rows["n"] >= LEAST_CALLS)
