@@ -61,6 +61,7 @@ def test_both_runs_share_a_time_axis(both: list[str], tmp_path: Path) -> None:
     assert "picture-trace_0 picture-rate_0 picture-trace_1 picture-rate_1" in data
     assert "; blank: no recorded call" in page
     assert page.count("mean of each") == 4  # titles, and those for screen readers
+    assert len(set(re.findall(r"mean of each ([\d.]+\s\S+?)[;,]", page))) == 1
     assert "<b>after" not in page
     assert "&lt;b&gt;after" in page
     visible = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
