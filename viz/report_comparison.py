@@ -156,13 +156,16 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
     extents = [each.raster.extent_ns for each in data]
     times: Range1d = time_range(min(low for low, _ in extents), max(high for _, high in extents))
     pictures: dict[str, Any] = {}
+    # Equal cells of time: the mean of a longer one hides peaks, so that curves could not be compared.
+    cell_ns = max(each.rate.cell_ns for each in data)
     for number, (name, each) in enumerate(zip(names, data, strict=True)):
+        curve = each.rate.with_cells_of(cell_ns)
         pictures[f"trace_{number}"] = trace_diagram(
             each.raster, title=f"Trace diagram of {plain(name)}; blank: no recorded call", x_range=times
         )
-        step = seconds_text(each.rate.cell_ns * 1e-9)
+        step = seconds_text(curve.cell_ns * 1e-9)
         words = f"Rate of {plain(name)}, mean of each {step}; the area is the bytes moved"
-        pictures[f"rate_{number}"] = rate(each.rate, title=words, x_range=times)
+        pictures[f"rate_{number}"] = rate(curve, title=words, x_range=times)
     return pictures
 
 

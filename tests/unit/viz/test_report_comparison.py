@@ -15,7 +15,8 @@ from made_runs import run_of
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.viz.report_comparison import write_comparison
+from ensembles.viz.report import ReportData
+from ensembles.viz.report_comparison import _traces, write_comparison
 
 
 def made(folder: Path, factor: float, seed: int):
@@ -61,6 +62,15 @@ def test_both_runs_share_a_time_axis(both: list[str], tmp_path: Path) -> None:
     assert "picture-trace_0 picture-rate_0 picture-trace_1 picture-rate_1" in data
     assert "; blank: no recorded call" in page
     assert page.count("mean of each") == 4  # titles, and those for screen readers
+    # A run that is much longer has longer cells: the rates of both are in these.
+    calls = [("pwrite", 5.0 * i, 0.02, 1 << 20) for i in range(60)]
+    run_of(tmp_path / "long", [calls] * 4, lasted_s=310.0)
+    data = [ReportData.from_run(en.open(path), {})[0] for path in (both[0], str(tmp_path / "long"))]
+    assert data[0].rate.cell_ns < data[1].rate.cell_ns
+    figures = _traces(["a", "long"], data)
+    steps = [re.search(r"mean of each (\S+\s\S+?);", figures[f"rate_{at}"].title.text) for at in (0, 1)]
+    assert None not in steps
+    assert steps[0][1] == steps[1][1]
     assert "<b>after" not in page
     assert "&lt;b&gt;after" in page
     visible = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
