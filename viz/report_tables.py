@@ -102,6 +102,8 @@ def facts(
         shown.append(("slowest call", seconds_text(slowest.duration_ns * _NS), where))
     if run.info.crowded_text:
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
+    if information is not None and information["python_lines"]:
+        shown.append(("recorder", "lines of Python", information["python_lines"].partition(": ")[2]))
     errors = sum(totals.errors for totals in table.totals.values())
     if errors:
         failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}

@@ -123,6 +123,8 @@ def _what_ran(information: dict[str, Any]) -> str:
         for reason, count in information["dropped_events_by_reason"].items()
     ]
     lines += _surroundings_lines(information.get("surroundings"))
+    if information["python_lines"]:
+        lines += _wrapped("recorder", information["python_lines"])
     if information["excluded_calls"]:
         calls = count_text(information["excluded_calls"], "call")
         lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE)"))

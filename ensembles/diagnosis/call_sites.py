@@ -18,6 +18,7 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.sites import Frame, Site
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.selection import Selection
+from ensembles.structure.recorder_time import reads_python_lines
 from ensembles.summaries.selected_sites import SelectedSites, Selects, SiteCount
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def python_hint(run: Run) -> str:
     str
         A sentence without its end; ``""``: nothing of Python made calls, or its lines are known.
     """
-    if run.info.environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0"):
+    if reads_python_lines(run.info.environment):
         return ""
     modules = {frame.module for site in run.info.sites[1:] for frame in site.frames}
     of_python = [module for module in modules if _is_python(module)]

@@ -63,6 +63,7 @@ from ensembles.run.failures import failed_calls_json, lost_data_sentence
 from ensembles.structure.late_entry import LateEntry, late_of_run
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
+from ensembles.structure.recorder_time import python_lines_text
 from ensembles.summaries.collective_entries import is_meeting
 from ensembles.summaries.failed_calls import FailedCalls
 from ensembles.summaries.layer_traffic import LayerTraffic
@@ -226,10 +227,13 @@ class DiagnosisPass:
         unexplained_s = run_s = late_outside = None
         most_time: tuple[CallTime, ...] = ()
         late_entry: LateEntry | None = None
+        recorder = ""
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
             run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
+            calls = int(case.rows["n"].sum())
+            recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
@@ -246,6 +250,7 @@ class DiagnosisPass:
         findings = with_sites(run, findings)
         if any(finding.where.sites for finding in findings):
             hints = [hint for hint in (python_hint(run), symbol_hint(run, findings)) if hint]
+        hints += [recorder] if recorder else []
         return Diagnosis(
             run=run.path,
             findings=tuple(sorted(findings, key=lambda finding: finding.weight, reverse=True)),

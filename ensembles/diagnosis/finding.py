@@ -350,7 +350,8 @@ class Diagnosis:
     notes : tuple of str
         Data-quality notes of the run.
     hints : tuple of str
-        How to see the lines of the program that findings concern, where they are not known.
+        How to see the lines of the program that findings concern, where they are not known; or what it cost
+        to record them.
     run_s : float or None
         Length of the run, of which severities are shares; None: no call was examined.
     late_outside : LateOutside or None
@@ -391,6 +392,10 @@ class Diagnosis:
         if self.run_s is None or finding.gain_s is None or finding.severity != "note":
             return False
         return finding.id != "not-io" and finding.gain_s[1] < self.SMALL_SHARE * self.run_s
+
+    def cause_of(self, finding: Finding) -> str:
+        """Return the id of the finding that explains another one; ``""``: none does."""
+        return next((each.id for each in self.findings if finding.id in each.symptoms), "")
 
     @property
     def undecided(self) -> tuple[NotExamined, ...]:

@@ -29,6 +29,20 @@ CALL_NS = 20_000
 FILTERED = (0.5, 0.9)
 """Least and likely part of the work of filters: they run each time that a chunk is moved."""
 
+FILL = (
+    "do not write fill values that are overwritten (H5Pset_fill_time(H5D_FILL_TIME_NEVER); netCDF: "
+    "nc_set_fill with NC_NOFILL; h5py: create_dataset(..., fill_time='never'))"
+)
+CHUNKS = (
+    "let the chunk cache hold all chunks that calls come back to (H5Pset_chunk_cache; h5py: "
+    "File(..., rdcc_nbytes=...)), keep the dataset open, because its cache ends with it, choose chunks in "
+    "the shape of the program's pieces, and move whole chunks in one call"
+)
+
+FLUSHES = "flush less often: each H5Fflush (h5py: flush()) writes chunks that are not yet full"
+LEAST_FLUSHES = 8
+"""Calls of H5Fflush from which they are a habit."""
+
 
 def parts_of_work(own_ns: float, moved_bytes: float) -> tuple[float, float]:
     """Estimate which part of HDF5's own work goes if it moves bytes once: at least, and likely.
@@ -132,3 +146,17 @@ def other_data_calls(
     calls = [case.run.calls[number] for number in others.tolist()]
     data = [call.name for call in calls if call.layer == layer and call.op in ("read", "write")]
     return tuple(sorted(name for name in data if name.startswith(prefix)))
+
+
+def refill_advice(case: Case, writes: bool) -> str:
+    """Return what lets HDF5 move bytes once.
+
+    Parameters
+    ----------
+    case : Case
+    writes : bool
+        It writes bytes several times.
+    """
+    flushes = int(case.rows["n"][(case.op == "sync") & (case.layer == "hdf5")].sum())
+    advice = [FILL] * writes + [CHUNKS] + [FLUSHES] * (writes and flushes >= LEAST_FLUSHES)
+    return "; ".join(advice)

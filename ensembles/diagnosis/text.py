@@ -21,7 +21,7 @@ LEAST_UNEXPLAINED = 1e-3
 
 def diagnosis_text(found: Diagnosis) -> str:
     """Return everything: evidence of each finding, and why causes could not be examined."""
-    parts = [str(finding) for finding in found.findings] or [_nothing(found)]
+    parts = [_with_cause(str(finding), finding, found) for finding in found.findings] or [_nothing(found)]
     if found.findings and (clean := _clean(found)):
         parts.append(f"looked for and not found: {', '.join(clean)}")
     if found.lost_data:
@@ -43,7 +43,9 @@ def screen_text(found: Diagnosis) -> str:
     """Return one screen of 80 columns: the strongest findings, and what was checked."""
     large = [finding for finding in found.findings if not found.is_small(finding)]
     small = [finding.id for finding in found.findings if found.is_small(finding)]
-    parts = [_short(finding) for finding in large[:MOST_SHORT]] or [_wrapped(_nothing(found))]
+    parts = [_with_cause(_short(finding), finding, found) for finding in large[:MOST_SHORT]] or [
+        _wrapped(_nothing(found))
+    ]
     if (more := len(large) - MOST_SHORT) > 0:
         parts.append(f"and {count_text(more, 'weaker finding')} (--verbose)")
     lines: list[str] = []
@@ -166,6 +168,13 @@ def _nothing(found: Diagnosis) -> str:
 def _clean(found: Diagnosis) -> list[str]:
     names = {finding.id for finding in found.findings}
     return [name for name in found.examined if name not in names]
+
+
+def _with_cause(text: str, finding: Finding, found: Diagnosis) -> str:
+    """Add the cause that explains a finding to its first line: it is a note whatever it gains alone."""
+    cause = found.cause_of(finding)
+    head, _, rest = text.partition("\n")
+    return f"{head}, explained by {cause}\n{rest}" if cause else text
 
 
 def _short(finding: Finding) -> str:

@@ -12,6 +12,7 @@ from ensembles.run.between_layers import between_layers, layer_requests
 from ensembles.run.failures import failed_calls_json
 from ensembles.run.storage import filesystems_of, hints_of
 from ensembles.structure.counters import counters_json
+from ensembles.structure.recorder_time import python_lines_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -69,6 +70,9 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "hosts": run.info.hosts,
         "processors": run.info.processors,
         "oversubscribed": run.info.oversubscribed,
+        "python_lines": python_lines_text(
+            run.info.environment, table.events, run.tasks, table.span_ns / _NS_PER_S
+        ),
         "job": run.info.job,
         "user": run.info.user,
         "mpi_version": run.info.mpi_version,

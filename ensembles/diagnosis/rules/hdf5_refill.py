@@ -7,7 +7,13 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import METADATA, READ_TO_WRITE, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
-from ensembles.diagnosis.hdf5_work import bytes_again_text, bytes_of_files, other_data_calls, parts_of_work
+from ensembles.diagnosis.hdf5_work import (
+    bytes_again_text,
+    bytes_of_files,
+    other_data_calls,
+    parts_of_work,
+    refill_advice,
+)
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.rules.hdf5_metadata import rule as metadata
@@ -15,16 +21,6 @@ from ensembles.model.units import bytes_text
 
 LEAST_RATIO = 1.5
 LEAST_BYTES = 1 << 20
-
-FILL = (
-    "do not write fill values that are overwritten (H5Pset_fill_time(H5D_FILL_TIME_NEVER); netCDF: "
-    "nc_set_fill with NC_NOFILL; h5py: create_dataset(..., fill_time='never'))"
-)
-CHUNKS = (
-    "let the chunk cache hold all chunks that calls come back to (H5Pset_chunk_cache; h5py: "
-    "File(..., rdcc_nbytes=...)), keep the dataset open, because its cache ends with it, choose chunks in "
-    "the shape of the program's pieces, and move whole chunks in one call"
-)
 
 CALLS = "the calls of the program (H5Dwrite, H5Dread)"
 
@@ -82,7 +78,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         share_of_rows(case, table, chosen | (work > 0)) > 0,
         saved + likely * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
-        f"{FILL}; {CHUNKS}" if "write_bytes" in evidence else CHUNKS,
+        refill_advice(case, "write_bytes" in evidence),
         (
             Check("more-than-the-file", True, "; ".join(said)),
             Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),

@@ -11,7 +11,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.path_calls import asked_again, removed_again
+from ensembles.diagnosis.path_calls import asked_again, removed_again, without_single_long_ns
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.shared_opens import opened_by_all
@@ -46,7 +46,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         return None
     share = np.minimum(asked + temporary.share, 1.0)
     counted = again.counted | temporary.counted | ((shared > 0) & (case.op != "close"))
-    high = case.rows["time_ns"] * share
+    high = without_single_long_ns(case, rows) * share
     saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
     count = int(case.rows["n"][counted].sum())
