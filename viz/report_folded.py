@@ -144,9 +144,7 @@ def folded_sections(
     return sections
 
 
-def _of_phases(
-    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], crowded: str
-) -> Folded:
+def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], crowded: str) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"

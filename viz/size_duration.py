@@ -16,7 +16,7 @@ from bokeh.models import (
 )
 from bokeh.models.annotations import ColorBar
 from bokeh.models.tickers import FixedTicker
-from bokeh.palettes import cividis
+from bokeh.palettes import Blues256
 from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
@@ -39,8 +39,8 @@ _RATES = tuple(float(1 << (10 * power)) for power in range(5))
 _HEIGHT = 300
 _FEW = 100
 """With fewer calls in a cell, the colour bar has ticks between powers of ten."""
-_DARKEST = 90
-"""First colour of the palette that is used: a single call is seen on a dark page too."""
+_DARKEST, _PALEST = 40, 160
+"""Part of the palette whose ends differ from a dark and from a white page."""
 
 
 @of_several
@@ -97,7 +97,8 @@ def size_duration(data: Any, *, title: str | None = None) -> Column:
     x_range = Range1d(start=float(joined["left"].min()) / 1.5, end=float(joined["right"].max()) * 1.5)
     y_range = Range1d(start=float(joined["bottom"].min()) / 1.5, end=float(joined["top"].max()) * 1.5)
     mapper = LogColorMapper(
-        palette=list(reversed(cividis(256)[_DARKEST:])),
+        # Of one hue, so that many calls are what stands out: few ones of another hue did.
+        palette=list(reversed(Blues256[_DARKEST:_PALEST])),
         low=1,
         high=max(int(joined["calls"].max()), 2),
         tags=[TURNED],

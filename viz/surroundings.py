@@ -26,6 +26,9 @@ from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, SERIES, byte_unit, moment_hover, shade
 
+_HEIGHT, _LOW, _FEW_SAMPLES = 210, 130, 5
+"""Pixels of a figure, and of one with so few samples that it has no course to show."""
+
 
 class _Line(NamedTuple):
     label: str
@@ -181,7 +184,8 @@ def _bytes_figure(title: str, name: str, lines: list[_Line], x_range: Range1d, p
 
 def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: float, unit: str) -> figure:
     """Draw levels as the points that were sampled, and rates as steps between two samples."""
-    fig = new_figure(title, height=210, x_range=x_range, name=name)
+    count = max(len(line.time_s) for line in lines)
+    fig = new_figure(title, _HEIGHT if count > _FEW_SAMPLES else _LOW, x_range=x_range, name=name)
     label_time_axis(fig)
     steps = name != "dirty_pages"
     items, hovered = [], []
@@ -201,7 +205,6 @@ def _figure(title: str, name: str, lines: list[_Line], x_range: Range1d, size: f
         hovered.append((line.label, samples))
     horizontal_legend(fig, items, click_policy="hide")
     add_legend_buttons(fig)
-    count = max(len(line.time_s) for line in lines)
     each = "a step is the mean between two" if steps else "known at the points, which lines only join"
     subtitle(fig, f"{count_text(count, 'sample')} in {_span_text(lines)}: {each}")
     value = CustomJSHover(

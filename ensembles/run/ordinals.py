@@ -259,9 +259,7 @@ def _main_layer(run: Run, chosen: Selection, op: str) -> tuple[tuple[str, ...] |
     return (main,), [taken]
 
 
-def _main_size(
-    run: Run, chosen: Selection
-) -> tuple[tuple[tuple[int, int], ...] | None, list[str]]:
+def _main_size(run: Run, chosen: Selection) -> tuple[tuple[tuple[int, int], ...] | None, list[str]]:
     """Return the sizes of the class that is taken, and a note on the others; None: calls have no other.
 
     A median of calls of two sizes would be a duration that none of them has.

@@ -245,8 +245,12 @@ def test_sizes_and_durations_are_those_of_the_summary(synthetic) -> None:
     (bar,) = of_events.select({"type": ColorBar})
     assert bar.ticker.ticks == [1.0, 2.0, 5.0, 10.0, 20.0]
     assert bar.formatter.format == "0,0"
-    # A cell of one call has the last colour on a dark page.
-    assert lab(palette[-1])[0] - lab(DARK["#ffffff"])[0] > 20
+    # A cell of one call has the first colour on a white page and the last one on a dark page: that of many
+    # calls stands out more.
+    least_dark, most_dark = (lab(palette[at])[0] - lab(DARK["#ffffff"])[0] for at in (-1, 0))
+    least, most = (lab("#ffffff")[0] - lab(palette[at])[0] for at in (0, -1))
+    assert 20 < least_dark < most_dark
+    assert 20 < least < most
 
 
 def test_the_title_of_an_access_map_has_the_end_of_a_long_path(tmp_path: Path) -> None:
