@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import io
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from bokeh.models.layouts import LayoutDOM
 
 from ensembles import viz
+from ensembles.cli.main import main
 from ensembles.viz.report_drawing import embed_pictures
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,13 +57,13 @@ def test_every_figure_of_the_paper_is_there() -> None:
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict]:
     folder = tmp_path_factory.mktemp("figures")
-    for command in tool.commands(TEXT):
-        assert command.startswith("ensio simulate ")
-        program = [sys.executable, "-m", "ensembles.cli.main", *command.split()[1:]]
-        subprocess.run(program, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     found: dict = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        for command in tool.commands(TEXT):
+            assert command.startswith("ensio simulate ")
+            with contextlib.redirect_stdout(io.StringIO()):
+                assert main(command.split()[1:]) == 0
         exec(tool.preparation(TEXT), found)
         yield found  # the runs are named relative to the folder
 
