@@ -224,16 +224,9 @@ class Modes(Printed):
         Modes
         """
         harmonics = self.harmonics if moves_bytes else None
-<<<<<<< HEAD
         low_s = [mode.low_s for mode in self.modes]
         high_s = [mode.high_s for mode in self.modes]
         slices = find_time_slices(low_s, [mode.t_s for mode in self.modes], high_s, crowded)
-=======
-        low_s, t_s, high_s = (
-            [getattr(mode, name) for mode in self.modes] for name in ("low_s", "t_s", "high_s")
-        )
-        slices = find_time_slices(low_s, t_s, high_s, crowded)
->>>>>>> e62
         if slices is not None and harmonics is not None:
             # Harmonics of 4, 2 and 1 slices are multiples too: what explains more modes is stated.
             slices_win = bool(crowded) or len(slices.modes) > len(harmonics.modes)
