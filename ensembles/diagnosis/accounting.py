@@ -20,6 +20,10 @@ _CERTAIN = 2 / 3
 _SAME_CALLS = 0.9
 """Part of what a finding saves that is in the same calls as another one."""
 
+_SLOW_UNITS = ("straggler-task", "straggler-node")
+_LEAST_OF_HABIT = 0.5
+"""Part of what a slow task or node loses from which on a habit that others do not have explains it."""
+
 _STEPS = 30  # of the bisection
 
 
@@ -51,7 +55,11 @@ def share_out(findings: Sequence[Finding], case: Case) -> tuple[list[Finding], f
         gains = [mended.gain_s(finding, finding.saved_ns) - explained_s for finding in rest]
         # Of findings that gain nearly the same, the first is the most specific.
         best = int(np.argmax(np.array(gains) >= ALIKE * max(gains))) if max(gains) > 0 else 0
+        best = _habit_of_unit(rest, best)
         finding, share_s = rest.pop(best), max(gains[best], 0.0)
+        if finding.id in _SLOW_UNITS and any(_is_habit_of(cause, finding) for cause in done):
+            symptoms.append(finding)
+            continue
         # Where tasks do not meet, the task that saves most hides what the others save.
         if done and case.model.shows_waiting and share_s < least_s <= case.gain_s(finding.saved_ns):
             left_s = surely.gain_s(finding, finding.saved_ns) - surely.gain_s()
@@ -96,6 +104,22 @@ class Mended:
         if finding.of_each_call:
             return self._others, np.maximum(self._of_calls, saved_ns)
         return _both(self._case, self._others, saved_ns), self._of_calls
+
+
+def _habit_of_unit(rest: Sequence[Finding], best: int) -> int:
+    """Return the number of the habit that makes a task or node slow, if `best` is a slow one; else `best`."""
+    if rest[best].id not in _SLOW_UNITS:
+        return best
+    return next((at for at, each in enumerate(rest) if _is_habit_of(each, rest[best])), best)
+
+
+def _is_habit_of(cause: Finding, slow: Finding) -> bool:
+    """Tell whether a cause is in calls of a slow task or node alone, and explains much of what it loses."""
+    if cause.saved_ns is None or cause.id in _SLOW_UNITS or not cause.of_each_call:
+        return False
+    in_unit = float(cause.saved_ns[slow.saved_ns > 0].sum())
+    whole = max(float(cause.saved_ns.sum()), 1.0)
+    return in_unit >= max(_SAME_CALLS * whole, _LEAST_OF_HABIT * float(slow.saved_ns.sum()))
 
 
 def _explained(finding: Finding, causes: Sequence[Finding]) -> bool:

@@ -156,14 +156,17 @@ def join_calls(
             "fixed-cost",
             True,
             f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
-            "cost is there whatever the size",
+            "cost is there whatever the size"
+            if each_s > 0
+            else "these calls usually take no longer than their bytes in memory do: only some of them are slow",
         ),
         Check("many", True, f"{calls_text}{' on average' * (not calls_text.endswith(')'))}"),
     )
     return Remedy(
         rows,
         saved,
-        f"{what}: {calls_text}, {seconds_text(each_s)} of fixed cost each",
+        f"{what}: {calls_text}, "
+        + (f"{seconds_text(each_s)} of fixed cost each" if each_s > 0 else "with no fixed cost that shows"),
         advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s},

@@ -73,12 +73,15 @@ class TaskGroup:
         Those with a considerable part of the bytes (`ensembles.structure.access.summary.LEAST_SHARE`).
     smaller_loops, smaller_bytes : int
         Most other loops of a task that move bytes, and what these move in all tasks.
+    in_other_files : bool
+        Each loop uses other files than the loops before it.
     """
 
     ranks: tuple[int, ...]
     loops: tuple[LoopPattern, ...]
     smaller_loops: int = 0
     smaller_bytes: int = 0
+    in_other_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,9 @@ def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
                 tuple(_loops(shape, found.uses, users)),
                 found.smaller_loops,
                 found.smaller_bytes,
+                len(found.uses) > 1
+                and sum(len(use.files) for use in found.uses)
+                == len(set[int]().union(*(use.files for use in found.uses))),
             )
             for shape, found in summary.patterns.items()
         ),

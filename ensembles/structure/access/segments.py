@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -63,15 +64,52 @@ def find_parts(token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np
     >>> [(part.block_times, part.times) for part in find_parts(token, file, order, np.ones(1, bool))]
     [(2, 3), (2, 4)]
     """
-    plain = [
-        Part(loop.times, loop.body, number, 1, [(loop.begin, loop.end)])
-        for number, loop in enumerate(find_loops(token))
-    ]
+    loops = find_loops(token)
+    plain = _in_blocks(loops)
+    if all(_keeps_its_files(loop, file, order) for loop in loops):
+        return plain
     cut = _between_files(token, file, order, moves)
     if cut is None:
         return plain
-    fewest = _steps(plain)
+    fewest = sum(len(loop.body) or _REST for loop in loops)
     return cut if _steps(cut) <= max(2 * fewest, fewest + 3) else plain
+
+
+def _in_blocks(loops: list[Loop]) -> list[Part]:
+    """Return loops as parts; successive loops that come again and again are a block."""
+    if not loops:
+        return []
+    numbers: dict[object, int] = {}
+    kinds = [(loop.times, loop.body) if loop.body else loop.begin for loop in loops]
+    sequence = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds])
+    parts: list[Part] = []
+    block = at = 0
+    for outer in find_loops(sequence):
+        period = sum(count for _, count in outer.body) or 1
+        times = outer.times if outer.body else outer.end - outer.begin
+        is_block = bool(outer.body) and period > 1
+        for place in range(period if is_block else times):
+            turns = [loops[at + place + turn * period] for turn in range(times if is_block else 1)]
+            ranges = [(loop.begin, loop.end) for loop in turns]
+            parts.append(Part(turns[0].times, turns[0].body, block, len(turns), ranges))
+            block += not is_block
+        block += is_block
+        at = outer.end
+    return parts
+
+
+def _keeps_its_files(loop: Loop, file: np.ndarray, order: np.ndarray) -> bool:
+    """Whether the file changes at the same calls of the body each time, or never, and all have one order."""
+    period = sum(count for _, count in loop.body)
+    if not period:
+        return True
+    here = slice(loop.begin, loop.end)
+    changes = np.diff(file[here]) != 0
+    if (changes != np.resize(changes[:period], len(changes))).any():
+        return False
+    stay = np.r_[0, np.cumsum(changes)] % max(int(changes[:period].sum()), 1)
+    main = {_main_order(order[here][stay == number]) for number in np.unique(stay).tolist()}
+    return len(main - {-1}) <= 1
 
 
 def _steps(parts: list[Part]) -> int:
@@ -89,9 +127,18 @@ def _between_files(
     numbers: dict[tuple[bytes, int], int] = {}
     inner: list[list[Loop]] = []
     sequence = np.zeros(len(begin), np.int64)
-    for at in range(len(begin)):
+    keys = [
+        (token[low:high].tobytes(), _main_order(order[low:high]))
+        for low, high in pairwise(ends)
+    ]
+    # A segment without an order, such as the first transfer of a file, is like the next of the same calls.
+    following: dict[bytes, int] = {}
+    for at in reversed(range(len(keys))):
+        calls, main = keys[at]
+        keys[at] = calls, following.get(calls, -1) if main < 0 else main
+        following[calls] = keys[at][1]
+    for at, key in enumerate(keys):
         here = slice(ends[at], ends[at + 1])
-        key = token[here].tobytes(), _main_order(order[here])
         if key not in numbers:
             numbers[key] = len(inner)
             inner.append(_with_syncs(find_loops(token[here]), moves))

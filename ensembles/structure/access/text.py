@@ -42,7 +42,9 @@ def line_of(pattern: Pattern) -> str:
     if len(loops) > _MOST_IN_LINE:
         parts.append(f"and {count_text(len(loops) - _MOST_IN_LINE, 'more loop')}")
     if len(places) == 1:
-        parts.append(places.pop())
+        place = places.pop()
+        each = " and loop" if place.endswith("each task") else " for each loop"
+        parts.append(f"{place}{each if group.in_other_files else ''}")
     parts += _besides(pattern, loops)
     head = f"{users:,} of {whole:,} tasks: " if users < whole else ""
     return head + "; ".join(parts)
@@ -134,6 +136,8 @@ def _order(loop: LoopPattern) -> str:
         return ", backwards"
     strides = _strides(loop.strides_bytes)
     pieces = loop.piece_calls
+    if pieces is not None and pieces > 1.5 and loop.most_files > 1 and len(loop.steps) > 1:
+        return f", in part strided by {strides}"  # pieces differ from file to file
     joined = f" in pieces of {pieces:.3g} calls" if pieces is not None and pieces > 1.5 else ""
     return f",{joined} strided by {strides}"
 

@@ -37,6 +37,23 @@ def test_writes_that_wait_because_of_o_sync_are_named_and_compared_with_others(t
     assert low < 64 * 580e-6 < high
 
 
+def test_a_task_that_is_slow_because_of_o_sync_is_explained_by_it(tmp_path):
+    def task(rank):
+        steps = []
+        for step in range(8):
+            file, us = (1, 600) if rank == 2 else (2, 20)
+            steps += [Made("pwrite", us, 4096, (16 * step + n) * 4096, file) for n in range(16)]
+            steps.append(Made("MPI_Barrier", 10 if rank == 2 else 9_290))
+        return steps
+
+    run = io_run(tmp_path / "a", [task(rank) for rank in range(6)], TWO, {1: {"open.flags": "O_SYNC"}})
+    found = en.diagnose(run)
+    assert found.findings[0].id == "o-sync"
+    assert "straggler-task" in found.findings[0].symptoms
+    (slow,) = (each for each in found.findings if each.id == "straggler-task")
+    assert slow.severity == "note"
+
+
 def test_without_other_writes_the_disk_may_be_slow_as_such(tmp_path):
     run = io_run(tmp_path / "a", [writes(1, 600)], TWO, {1: {"open.flags": "O_DIRECT"}})
     found = finding(run, "o-sync")

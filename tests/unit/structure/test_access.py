@@ -183,6 +183,24 @@ def test_no_loop_runs_over_a_change_of_file(syncs, body):
     assert [loop.piece_calls for loop in group.loops] == [None, None, None]
 
 
+def test_a_loop_over_files_in_turn_is_that_of_its_calls():
+    turns = [call for n in range(50) for call in (("write", n * 64, 64, 1), ("write", n * 16, 16, 2))]
+    assert line_of(pattern(turns)) == "50 x (write 64 B, write 16 B), sequential; 2 files"
+    # The orders differ: each file has its words.
+    turns = [call for n in range(50) for call in (("write", n * 64, 64, 1), ("write", n * 256, 16, 2))]
+    assert line_of(pattern(turns)) == (
+        "50 x (write 64 B, sequential; write 16 B, strided by 256 B); one file for each loop"
+    )
+    # Loops inside a loop, which ends with a sync.
+    calls, one, two = [], 0, 0
+    for _ in range(6):
+        for _ in range(8):
+            calls += [("write", one + n * 32, 32, 1) for n in range(4)] + [("write", two, 1024, 2)]
+            one, two = one + 128, two + 1024
+        calls.append(("sync", 0, 0, 2))
+    assert line_of(pattern(calls)) == "6 x (8 x (4 x write 32 B, write 1 KiB), sequential); 2 files"
+
+
 def test_loops_of_many_files_say_how_much_goes_to_each():
     calls = [("write", number * 4096, 4096, 1 + file) for file in range(4) for number in range(5)]
     assert line_of(pattern(calls)) == "4 x (5 x write 4 KiB), sequential; 4 files"
