@@ -10,7 +10,7 @@ import numpy as np
 from ensembles.structure.late_entry import binomial_tail
 
 LEAST_UNITS = 8
-"""Of fewer nodes or tasks, the ends are even too often although nobody takes turns."""
+"""Of fewer nodes or tasks, independent ends are even too often."""
 
 MOST_VARIATION = 0.5
 """Coefficient of variation of the gaps up to which ends are even; independent ends have about 1."""
