@@ -92,7 +92,15 @@ _OF_PROCESSORS = 0.5
 """Part of the lower bound that is gained at least where it is time of shared processors."""
 
 _NOT_DRAWN = frozenset(
-    ("hdf5-filters", "hdf5-refill", "lock-contention", "o-sync", "read-modify-write", "write-back")
+    (
+        "hdf5-filters",
+        "hdf5-refill",
+        "lock-contention",
+        "node-serialisation",
+        "o-sync",
+        "read-modify-write",
+        "write-back",
+    )
 )
 """Causes that no drawn run has: how often their bounds hold is not known, so these are stated."""
 

@@ -158,7 +158,7 @@ def join_calls(
             f"these calls usually take {seconds_text(each_s)} beyond the time of their bytes in memory: the "
             "cost is there whatever the size"
             if each_s > 0
-            else "these calls usually take no longer than their bytes in memory do: only some of them are slow",
+            else "these calls usually take no longer than their bytes in memory: only some of them are slow",
         ),
         Check("many", True, f"{calls_text}{' on average' * (not calls_text.endswith(')'))}"),
     )

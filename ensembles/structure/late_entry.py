@@ -181,10 +181,10 @@ def is_habit(late: np.ndarray, task: int) -> bool:
     times = int(is_last.sum())
     if not times:
         return False
-    return _binomial_tail(times, len(late), 1 / tasks) * tasks <= LEVEL
+    return binomial_tail(times, len(late), 1 / tasks) * tasks <= LEVEL
 
 
-def _binomial_tail(least: int, trials: int, p: float) -> float:
+def binomial_tail(least: int, trials: int, p: float) -> float:
     """Return the probability of `least` successes or more, from 1 on, in so many trials."""
     number = np.arange(1, trials + 1)
     log_ways = np.cumsum(np.log((trials - number + 1) / number))
