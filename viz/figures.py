@@ -419,7 +419,7 @@ def titles_of(fig: Plot) -> list[str]:
 
 def plain(text: str) -> str:
     """Replace characters of a text that Bokeh would interpret as mathematics."""
-    return re.sub(r"[^\w .,:;()%+/=×<–-]", "?", text)
+    return re.sub(r"[^\w .,:;()%+/=×<→–-]", "?", text)
 
 
 def annotate_empty(fig: figure, sentence: str, *, x_axis: bool = False) -> None:
