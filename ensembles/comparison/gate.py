@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,8 @@ from ensembles.comparison.run_tests_text import without_common_folder
 from ensembles.comparison.times import (
     ASSUMED_SPREAD_OF_KINDS,
     ASSUMED_SPREAD_OF_TIMES,
-    LEAST_SHARE,
+    LEAST_ADDED,
+    LEAST_OF_WHOLE,
     OF_IO,
     TimeChange,
 )
@@ -56,8 +58,8 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
     -----
     A group fails if its runs certainly take longer in I/O: on the critical path, or summed over tasks where
     the critical path is not certainly shorter; if fewer tasks do the I/O and its critical path is longer; or
-    if a kind of calls certainly takes longer a run, by at least `LEAST_SHARE` of the time in I/O, and the
-    whole runs take longer in I/O too.
+    if a kind of calls certainly takes longer a run, by at least `LEAST_ADDED` of the time in I/O, and the
+    whole runs take longer in I/O too, by `LEAST_OF_WHOLE` of that.
     """
     if not fail_on:
         return Gate([f"{_kind(each)} is different" for each in found if each.verdict == DIFFERENT])
@@ -109,6 +111,8 @@ def _of_kinds(
 ) -> list[str]:
     """Return which kinds of calls take longer a run, by enough of the time in I/O."""
     io_s = sum(each.totals[1].typical[0] for each in found if len(each.totals) > 1)
+    whole = next((one for one in found[0].run_times if (one.what, one.group) == ("io_time_s", group)), None)
+    longer_s = whole.after_s - whole.before_s if whole is not None and of_whole_runs else math.inf
     reasons = []
     for each in found:
         change = next((one for one in each.times if one.group == group), None)
@@ -117,7 +121,8 @@ def _of_kinds(
             if slowdown > 1 and slowdown >= fail_on:
                 reasons.append(f"{_kind(each)}{of} is slower, {ratio_text(slowdown)}")
             continue
-        if change.after_s - change.before_s < LEAST_SHARE * io_s:
+        added_s = change.after_s - change.before_s
+        if added_s < LEAST_ADDED * io_s or longer_s < LEAST_OF_WHOLE * added_s:
             continue
         slowdown = each.slowdown_of(group)
         if slowdown > 1 and slowdown >= fail_on:

@@ -288,13 +288,14 @@ def _headline(found: Comparison) -> str:
     what = " ".join(name for name in (found.layer, found.op) if name)
     if found.blocked is not None:
         return f"{what}: {found.verdict}{f', {found.direction}' if found.direction else ''}: {found.reason}"
+    several = len(found.groups) > 2
+    told = [
+        f"{each.text} a run{f' ({sanitize_text(each.group)})' if several else ''}"
+        for each in found.times
+        if each.is_certain(found.level)
+    ]
     if _is_of_other_calls(found):
         names = without_common_folder([one.name for one in found.groups])
-        certain = [each for each in found.times if each.is_certain(found.level)]
-        several = len(found.groups) > 2
-        told = [
-            f"{each.text} a run{f' ({sanitize_text(each.group)})' if several else ''}" for each in certain
-        ]
         return "; ".join([f"{what}: {counts_text(found.totals, names)}", *told])
     shift = found.shift
     of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
@@ -302,6 +303,8 @@ def _headline(found: Comparison) -> str:
     ratio = f" (median{of} {ratio_text(median)})" if median is not None else ""
     if found.moved and shift is not None and not shift.is_certain:
         ratio = f" ({_move(found.moved[0], len(found.groups) > 2)})"
+    if told:
+        ratio = f" ({'; '.join(told)})"
     direction = f", {found.direction}" if found.direction else ""
     if found.direction == "faster" and groups_of_fewer_tasks(found):
         direction = ", each call faster"

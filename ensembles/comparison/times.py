@@ -31,6 +31,13 @@ OF_IO = ("critical_path_s", "io_time_s")
 LEAST_SHARE = 0.01
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
 
+LEAST_ADDED = 0.05
+"""Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call, such as
+of a path, often takes a few times as long as usual."""
+
+LEAST_OF_WHOLE = 0.5
+"""Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""
+
 SPREAD_OF = {True: ASSUMED_SPREAD_OF_TIMES, False: ASSUMED_SPREAD_OF_KINDS}
 
 _LEAST_S = 1e-9
@@ -58,8 +65,8 @@ class TimeChange:
     p : float or None
         p-value of the t test on the logarithms of the times of runs; None: not tested, because a group takes
         no time or the time is below `LEAST_SHARE` of that in I/O. Of so few runs that they show their
-        variation with less than `FEWEST_FREEDOM` degrees of freedom, it is at most that of their variation
-        or, if that is larger, of the assumed one.
+        variation with less than `FEWEST_FREEDOM` degrees of freedom, it is that of a normal test with their
+        variation or, if that is larger, the assumed one.
     adjusted_p : float or None
         The same with Holm's correction for all kinds of calls and groups. Of whole runs the first time (I/O
         of the critical path, else time in I/O) has its p, corrected for the groups, and the others count only
@@ -190,8 +197,9 @@ def _tested(
     runs = np.array([1 / len(logs[0]) + 1 / len(each) for each in logs[1:]])
     error = np.fmax(between, math.log2(1 + assumed) * np.sqrt(runs))
     if sum(map(len, logs)) - len(logs) < FEWEST_FREEDOM:
-        p = np.fmin(p, 2 * np.asarray(ndtr(-np.abs(value) / error)))
-        half = np.fmin(half, float(ndtri(1 - _INTERVAL / 2)) * error)
+        # Two or three runs can be close to each other by accident: their t test alone would be certain then.
+        p = 2 * np.asarray(ndtr(-np.abs(value) / error))
+        half = float(ndtri(1 - _INTERVAL / 2)) * error
     return [
         replace(change, low=2.0 ** (v - h), high=2.0 ** (v + h), p=float(q))
         if math.isfinite(v) and math.isfinite(h)

@@ -183,3 +183,37 @@ def test_a_time_from_nothing_is_not_tested():
     ]
     assert (change.ratio, change.p, change.adjusted_p) == (None, None, None)
     assert not change.is_longer(0.05)
+
+
+def test_few_runs_that_are_close_by_accident_do_not_show_how_much_runs_vary():
+    """A stranger's healthy runs: two of them 0.25 % apart, the third a sixth longer."""
+    (change,) = time_changes(
+        {"io_time_s": [[0.371, 0.372], [0.433]]}, ["a", "b"], ["io_time_s"], of_whole_runs=True
+    )["io_time_s"]
+    assert change.p is not None
+    assert change.p > 0.3
+    (much,) = time_changes(
+        {"io_time_s": [[0.371, 0.372], [1.2]]}, ["a", "b"], ["io_time_s"], of_whole_runs=True
+    )["io_time_s"]
+    assert much.is_longer(0.05, 1.1)
+
+
+@pytest.mark.parametrize(("other_s", "fails"), [(0.7, True), (0.4, False)])
+def test_a_kind_of_calls_fails_only_where_the_whole_run_is_longer(other_s, fails):
+    """Reads take 200 ms longer, and writes less: the sum is what a user waits for."""
+    rng = np.random.default_rng(3)
+    before = runs_of(rng, 4, {("posix", "read"): (400, 1e-3), ("posix", "write"): (700, 1e-3)}, 0.02)
+    after = runs_of(
+        rng, 4, {("posix", "read"): (400, 1.5e-3), ("posix", "write"): (700, other_s / 700)}, 0.02
+    )
+    for run in (*before, *after):  # one task: the critical path is not known
+        del run.sums.totals["critical_path_s"]
+    assert bool(gate(compared(before, after), 1.1).failed) is fails
+
+
+def test_a_single_call_does_not_fail():
+    rng = np.random.default_rng(4)
+    kinds = {("posix", "write"): (400, 1e-3), ("posix", "meta"): (1, 2e-3)}
+    before = runs_of(rng, 1, kinds, 0.02)
+    after = runs_of(rng, 1, kinds | {("posix", "meta"): (1, 14e-3)}, 0.02)
+    assert not gate(compared(before, after), 1.1).failed
