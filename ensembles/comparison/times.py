@@ -32,8 +32,8 @@ LEAST_SHARE = 0.01
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
 
 LEAST_ADDED = 0.05
-"""Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call, such as
-of a path, often takes a few times as long as usual."""
+"""Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call on a
+path often takes a few times as long as usual."""
 
 LEAST_OF_WHOLE = 0.5
 """Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""
