@@ -48,6 +48,9 @@ class LoopPattern:
         Largest number of files of a task.
     block, block_times : int
         Number of the block of loops that it belongs to, and how often that comes.
+    step_orders : tuple of str
+        As `order`, of each step of the body by itself, where these are clear and differ; ``""``: no
+        transfers. Empty: `order` says it.
     """
 
     times: int
@@ -60,6 +63,7 @@ class LoopPattern:
     most_files: int
     block: int = 0
     block_times: int = 1
+    step_orders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,15 @@ def _loops(shape: Shape, uses: list[LoopUse], users: np.ndarray) -> Iterable[Loo
             use.most_files,
             block,
             block_times,
+            _orders_of_steps(use, order),
         )
+
+
+def _orders_of_steps(use: LoopUse, order: str) -> tuple[str, ...]:
+    """Return the orders of the steps where the loop as a whole has another one."""
+    found = tuple(main_order(orders) for orders in use.step_orders)
+    are_clear = set(found) <= {"sequential", "strided", "repeated", "single", ""}
+    return found if are_clear and len(set(found) - {"", order}) > 0 and len(set(found) - {""}) > 1 else ()
 
 
 def _named(step: Step) -> tuple[str, int, int, int]:

@@ -61,6 +61,8 @@ class LoopUse:
         Files that are used, up to 16.
     most_files : int
         Largest number of files of a task.
+    step_orders : ndarray of int64, shape (len(steps), len(ORDERS))
+        The same as `orders`, of each step of the body by itself. Shape (0, len(ORDERS)): not looked at.
     """
 
     steps: tuple[Step, ...] = ()
@@ -69,6 +71,7 @@ class LoopUse:
     bytes: int = 0
     files: set[int] = field(default_factory=set)
     most_files: int = 0
+    step_orders: np.ndarray = field(default_factory=lambda: np.zeros((0, len(ORDERS)), np.int64))
 
     def add(self, other: LoopUse) -> None:
         """Add the use by other tasks."""
@@ -81,6 +84,8 @@ class LoopUse:
         self.bytes += other.bytes
         self.files = set(sorted(self.files | other.files)[:16])
         self.most_files = max(self.most_files, other.most_files)
+        alike = self.step_orders.shape == other.step_orders.shape
+        self.step_orders = self.step_orders + other.step_orders if alike else LoopUse().step_orders
 
 
 @dataclass
@@ -300,6 +305,7 @@ def _tokens(op: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, list[tuple[in
 def _use(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> LoopUse:
     at = np.concatenate([np.arange(low, high) for low, high in part.ranges])
     turn = np.repeat(np.arange(len(part.ranges)), [high - low for low, high in part.ranges])
+    step = np.repeat(np.arange(len(part.body)), [count for _, count in part.body])
     order, delta = rows["order"][at], rows["delta"][at]
     data = order >= 0
     if not data.any():
@@ -321,4 +327,14 @@ def _use(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> Lo
         int(np.maximum(rows["moved"][at], 0).sum()),
         set(files[:16].tolist()),
         len(files),
+        _step_orders(rows, at, np.resize(step, len(data))[data], len(steps)),
     )
+
+
+def _step_orders(rows: dict[str, np.ndarray], at: np.ndarray, step: np.ndarray, steps: int) -> np.ndarray:
+    """Count the orders of each step of a body: data and a header in turn have an order each."""
+    if len(np.unique(step)) < 2:
+        return LoopUse().step_orders
+    stream, _ = _numbered([rows["file"][at], rows["op"][at], step])
+    order = follow(stream, rows["offset"][at], np.maximum(rows["moved"][at], 0)).order
+    return np.bincount(step * len(ORDERS) + order, minlength=steps * len(ORDERS)).reshape(steps, len(ORDERS))

@@ -86,6 +86,10 @@ def _besides(pattern: Pattern, loops: Sequence[LoopPattern]) -> list[str]:
 def loop_text(loop: LoopPattern) -> str:
     """Return a loop in words, such as ``8 x (seek, read 300 MiB), strided by 301 MiB``."""
     parts = [_step(*step) for step in loop.steps]
+    if loop.step_orders:
+        words = [_WORDS.get(order, f", {order}" if order else "") for order in loop.step_orders]
+        body = "; ".join(f"{part}{word}" for part, word in zip(parts, words, strict=True))
+        return f"{loop.times:,} x ({body})" if loop.times > 1 else f"({body})"
     if not parts:
         return f"{bytes_text(loop.bytes)} in calls without repetition{_order(loop)}"
     body = parts[0] if len(parts) == 1 and loop.steps[0][3] == 1 else f"({', '.join(parts)})"
@@ -105,6 +109,9 @@ def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
     if loop.access == "private":
         return "a file for each task" if many == 1 else f"{many:,} files for each task"
     return "one shared file" if many == 1 else f"{many:,} shared files"
+
+
+_WORDS = {"single": "", "repeated": ", the same bytes again"}
 
 
 def _step(op: str, low: int, high: int, count: int) -> str:

@@ -191,6 +191,13 @@ def test_a_loop_over_files_in_turn_is_that_of_its_calls():
     assert line_of(pattern(turns)) == (
         "50 x (write 64 B, sequential; write 16 B, strided by 256 B); one file for each loop"
     )
+    # Data in a row, and a header that is written again each time, in one file.
+    turns = [call for n in range(50) for call in (("write", 4096 + n * 64, 64, 1), ("write", 0, 16, 1))]
+    assert line_of(pattern(turns)) == (
+        "50 x (write 64 B, sequential; write 16 B, the same bytes again); one file"
+    )
+    (group,) = pattern(turns, turns).groups
+    assert group.loops[0].step_orders == ("sequential", "repeated")
     # Loops inside a loop, which ends with a sync.
     calls, one, two = [], 0, 0
     for _ in range(6):
