@@ -154,10 +154,11 @@ def rates_alike(
 
         Examples
         --------
-        >>> from ensembles.viz.rate import rates_alike
+        >>> from ensembles.passes.summary import ignoring_run
+    >>> from ensembles.viz.rate import rates_alike
         >>> from ensembles.summaries.rate import RateCurve
-    from ensembles.summaries.runtotals import DIRECTIONS
-        >>> curves = [en.open(path).summarize(RateCurve) for path in ("ensio-ior", "ensio-ior-2")]
+        >>> runs = [en.open("ensio-ior"), en.open("ensio-ior-2")]
+    >>> curves = [run.summarize(ignoring_run(RateCurve)) for run in runs]
         >>> one, other = (each[""] for each in rates_alike(curves, ["before", "after"]))
         >>> one.y_range is other.y_range, one.yaxis.axis_label == other.yaxis.axis_label
         (True, True)
