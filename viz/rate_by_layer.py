@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ensembles.viz.rate_curves import (
     rate_figure,
     say_nothing_moved,
     scale_to,
+    with_equal_cells,
 )
 from ensembles.viz.style import COLOURS, byte_unit, shade
 
@@ -94,6 +96,59 @@ def rates_of_layers(data: Run | Events) -> tuple[RateCurve, list[LayerRate]]:
     return whole, rates
 
 
+class RatesOfLayers(NamedTuple):
+    """The rates of the layers of some calls.
+
+    Attributes
+    ----------
+    whole : RateCurve
+        Of the outermost calls of all layers.
+    rates : list of LayerRate
+    """
+
+    whole: RateCurve
+    rates: list[LayerRate]
+
+
+def layers_alike(data: Sequence[Any]) -> list[RatesOfLayers]:
+    """Compute the rates of the layers of several runs, with equal cells of time.
+
+    Parameters
+    ----------
+    data : sequence of Run or Events
+
+    Raises
+    ------
+    TypeError
+        One has another type.
+    EnsioError
+        A run was recorded without events.
+
+    Examples
+    --------
+    >>> from ensembles.viz.rate_by_layer import layers_alike
+    >>> found = layers_alike([en.open("ensio-ior"), en.open("ensio-ior-2")])
+    >>> len({each.whole.cell_ns for each in found})
+    1
+    """
+    for each in data:
+        if not isinstance(each, Run | Events):
+            raise TypeError(f"rates by layer need a run or events, not {type(each).__name__}")
+    found = [rates_of_layers(each) for each in data]
+    wholes = with_equal_cells([whole for whole, _ in found])
+    alike = []
+    for whole, (_, rates) in zip(wholes, found, strict=True):
+        per_s = 1e9 / whole.cell_ns
+        on_cells = [
+            each._replace(
+                bytes_per_s=each.curve.moved_bytes_on(whole)[DIRECTIONS.index(each.direction)] * per_s
+            )
+            for each in rates
+        ]
+        alike.append(RatesOfLayers(whole, on_cells))
+    return alike
+
+
 def _outermost_of(events: Events) -> Events:
     """Return the calls of a layer with depths among themselves, though some are in calls of other layers."""
     columns = {name: getattr(events, name) for name in COLUMNS}
@@ -102,30 +157,28 @@ def _outermost_of(events: Events) -> Events:
 
 
 def draw_rates_of_layers(
-    data: Any, title: str | None, x_range: Range1d | None, directions: tuple[str, ...], name: str
+    found: RatesOfLayers,
+    beside: Sequence[RatesOfLayers],
+    title: str | None,
+    x_range: Range1d | None,
+    directions: tuple[str, ...],
+    name: str,
 ) -> figure:
     """Draw a curve for each layer and direction: `ensembles.viz.rate` with ``by="layer"``.
 
     Parameters
     ----------
-    data : Run or Events
+    found : RatesOfLayers
+    beside : sequence of RatesOfLayers
+        All that are compared, whose unit it has.
     title : str or None
     x_range : Range1d or None
     directions : tuple of str
         Those that are drawn.
     name : str
         Of the figure.
-
-    Raises
-    ------
-    TypeError
-        `data` has another type.
-    EnsioError
-        The run was recorded without events.
     """
-    if not isinstance(data, Run | Events):
-        raise TypeError(f"rates by layer need a run or events, not {type(data).__name__}")
-    whole, every = rates_of_layers(data)
+    whole, every = found
     rates = [each for each in every if each.direction in directions]
     edges_ns = whole.edges_ns
     shared = x_range or (time_range(int(edges_ns[0]), int(edges_ns[-1])) if every else time_range(0, 0))
@@ -136,7 +189,10 @@ def draw_rates_of_layers(
     if not rates:
         say_nothing_moved(fig)
         return fig
-    unit_bytes, unit = byte_unit(max(1024.0, *(float(each.bytes_per_s.max()) for each in rates)))
+    tops = [
+        float(each.bytes_per_s.max()) for one in beside for each in one.rates if each.direction in directions
+    ]
+    unit_bytes, unit = byte_unit(max([1024.0, *tops]))
     columns = cells_of_time(edges_ns)
     names = {f"{each.layer} {each.direction}": f"{each.layer}_{each.direction}" for each in rates}
     columns |= {

@@ -36,10 +36,41 @@ def directions_of(curve: RateCurve) -> list[str]:
     return [each for each in reversed(DIRECTIONS) if curve.total_bytes(each)]
 
 
-def unit_of(curve: RateCurve, directions: Sequence[str]) -> tuple[float, str]:
-    """Return size in bytes and name of the unit of an axis that holds these rates."""
-    tops = (float(curve.rate_bytes_per_s(each).max(initial=0.0)) for each in directions)
+def with_equal_cells(curves: Sequence[RateCurve]) -> list[RateCurve]:
+    """Return curves that can be compared: their cells are as wide as the widest.
+
+    The mean of a longer time hides peaks.
+
+    Examples
+    --------
+    >>> from ensembles.summaries.rate import RateCurve
+    >>> from ensembles.viz.rate_curves import with_equal_cells
+    >>> some, whole = RateCurve(), RateCurve()
+    >>> some.add(en.open("ensio-ior").select(time="0..0.1")), whole.add(en.open("ensio-ior").events)
+    (None, None)
+    >>> some.cell_ns < whole.cell_ns
+    True
+    >>> [each.cell_ns == whole.cell_ns for each in with_equal_cells([some, whole])]
+    [True, True]
+    """
+    widest = max((each.cell_ns for each in curves if directions_of(each)), default=0)
+    return [each.with_cells_of(widest) for each in curves]
+
+
+def unit_of(curves: Sequence[RateCurve], directions: Sequence[str]) -> tuple[float, str]:
+    """Return size in bytes and name of the unit of an axis that holds these rates of all curves."""
+    tops = (float(one.rate_bytes_per_s(each).max(initial=0.0)) for one in curves for each in directions)
     return byte_unit(max([*tops, 1024.0]))
+
+
+def share_axis(figures: Sequence[figure]) -> None:
+    """Let figures that are compared have one vertical axis: that of all visible curves."""
+    adapting = [each for each in figures if isinstance(each.y_range, DataRange1d)]
+    ranges = [each.y_range for each in adapting if isinstance(each.y_range, DataRange1d)]
+    for fig in adapting[1:]:
+        fig.y_range = ranges[0]
+    if ranges:
+        ranges[0].renderers = [line for each in ranges for line in each.renderers]
 
 
 def rate_figure(title: str, height: int, x_range: Range1d, name: str) -> figure:

@@ -23,7 +23,8 @@ from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.comparison import comparison
 from ensembles.viz.figures import plain, time_range
-from ensembles.viz.rate import rate
+from ensembles.viz.rate import rates_alike
+from ensembles.viz.rate_curves import with_equal_cells
 from ensembles.viz.report import ReportData, checked_path
 from ensembles.viz.report_drawing import embed_pictures, library_for
 from ensembles.viz.report_tables import facts, headline
@@ -156,16 +157,18 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
     extents = [each.raster.extent_ns for each in data]
     times: Range1d = time_range(min(low for low, _ in extents), max(high for _, high in extents))
     pictures: dict[str, Any] = {}
-    # Equal cells of time: the mean of a longer one hides peaks, so that curves could not be compared.
-    cell_ns = max(each.rate.cell_ns for each in data)
+    curves = with_equal_cells([each.rate for each in data])
+    steps = [seconds_text(curve.cell_ns * 1e-9) for curve in curves]
+    titles = [
+        f"Rate of {plain(name)}, mean of each {step}; the area is the bytes moved"
+        for name, step in zip(names, steps, strict=True)
+    ]
+    rates = rates_alike(curves, titles, times)
     for number, (name, each) in enumerate(zip(names, data, strict=True)):
-        curve = each.rate.with_cells_of(cell_ns)
         pictures[f"trace_{number}"] = trace_diagram(
             each.raster, title=f"Trace diagram of {plain(name)}; blank: no recorded call", x_range=times
         )
-        step = seconds_text(curve.cell_ns * 1e-9)
-        words = f"Rate of {plain(name)}, mean of each {step}; the area is the bytes moved"
-        pictures[f"rate_{number}"] = rate(curve, title=words, x_range=times)
+        pictures[f"rate_{number}"] = rates[number][""]
     return pictures
 
 

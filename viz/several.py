@@ -16,7 +16,7 @@ from bokeh.plotting import figure
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Events
 from ensembles.run.run import Run
-from ensembles.viz.figures import plain, retitle
+from ensembles.viz.figures import ends, plain, retitle
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,7 +48,7 @@ def of_several(picture: F) -> F:
         if several is None:
             return picture(data, *arguments, **options)
         parts = {label: picture(each, *arguments, **options) for label, each in several.items()}
-        return _below_each_other(parts, picture.__name__)
+        return below_each_other(parts, picture.__name__)
 
     return cast(F, drawn)
 
@@ -92,7 +92,24 @@ def _name(data: Any) -> str:
     return getattr(data, "name", "") or "calls"
 
 
-def _below_each_other(parts: Mapping[str, Any], name: str) -> Column:
+def below_each_other(parts: Mapping[str, Any], name: str) -> Column:
+    """Arrange pictures of several runs by label, with linked horizontal axes where these show the same.
+
+    Parameters
+    ----------
+    parts : mapping of str to figure or Column
+        Their titles get the labels.
+    name : str
+        Of the pictures.
+
+    Examples
+    --------
+    >>> from ensembles import viz
+    >>> from ensembles.viz.several import below_each_other
+    >>> parts = {name: viz.layers(en.open(name)) for name in ("ensio-ior", "ensio-ior-2")}
+    >>> below_each_other(parts, "layers").name
+    'layers_of_several'
+    """
     known: dict[str, list[Plot]] = {}
     for number, (label, part) in enumerate(parts.items(), 1):
         figures = [model for model in part.references() if isinstance(model, Plot)]
@@ -108,6 +125,10 @@ def _below_each_other(parts: Mapping[str, Any], name: str) -> Column:
     for figures in known.values():
         if len({tuple(str(axis.axis_label) for axis in fig.xaxis) for fig in figures}) == 1:
             _link([fig.x_range for fig in figures])
+        if figures[0].name == "tasks_inside" and len({fig.yaxis.axis_label for fig in figures}) == 1:
+            top = max(ends(fig.y_range)[1] for fig in figures)
+            for fig in figures:
+                fig.y_range.end = top
     return column(list(parts.values()), sizing_mode="stretch_width", name=f"{name}_of_several")
 
 

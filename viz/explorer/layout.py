@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Button, Div, Select, TextInput
 
 from ensembles.viz.explorer.panel import Panel
+from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import FILTERS, YES, View, end_of
 from ensembles.viz.figures import plain, retitle
 
@@ -51,11 +53,54 @@ def name_runs(panels: Sequence[Panel]) -> None:
     if len(panels) == 1:
         return
     for panel in panels:
-        name = end_of(plain(panel.shown.run.path), 40)
+        name = name_of(panel.shown)
         panel.diagram.name_run(name)
         panel.rates.name_run(name)
         panel.offsets.name_run(name)
         retitle(panel.durations.figure, f"{panel.durations.name} of {name}: drag over a peak to mark calls")
+
+
+def name_of(shown: Shown) -> str:
+    """Return the name of a run where there are several."""
+    return end_of(plain(shown.run.path), 40)
+
+
+def examined_of(runs: Sequence[Shown], view: View) -> int:
+    """Return the number of the run whose findings, phases and call indices a view shows.
+
+    It is the one that the view names, or that which takes longer, from its first call to its last.
+    """
+
+    def took_ns(number: int) -> int:
+        first, last = runs[number].calls(View()).extent_ns
+        return last - first
+
+    if view.beside is None:
+        return view.run
+    both = (view.run, view.beside)
+    return view.causes if view.causes in both else max(both, key=took_ns)
+
+
+def choice_of_causes(chosen: Callable[[int], None]) -> Select:
+    """Return the choice of the run whose findings, phases and call indices are shown."""
+    made = Select(name="causes", width=260, title="findings, phases and call indices of")
+    made.on_change("value", lambda attribute, old, new: chosen(int(new)))
+    return made
+
+
+def offer_causes(choice: Select, runs: Sequence[Shown], view: View) -> None:
+    """Offer the runs of a view in that choice, if there are two."""
+    choice.visible = view.beside is not None
+    numbers = [each for each in (view.run, view.beside) if each is not None]
+    choice.options = [(str(each), end_of(runs[each].run.path)) for each in numbers]
+    choice.value = str(examined_of(runs, view))
+
+
+def name_tables(slowest: Div, ranks: Div, panels: Sequence[Panel]) -> None:
+    """Write the headings of the tables of calls and ranks, with the run if the page shows two."""
+    of = f" of {html.escape(name_of(panels[0].shown))}" if len(panels) > 1 else ""
+    slowest.text = f"<strong>Slowest calls{of}: choose one to zoom to it</strong>"
+    ranks.text = f"<strong>Ranks{of} by I/O time, without waiting: choose one to mark its calls</strong>"
 
 
 def arranged(panels: Sequence[Panel]) -> list[Any]:

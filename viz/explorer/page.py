@@ -25,10 +25,15 @@ from ensembles.viz.explorer.layout import (
     LINK_JS,
     arranged,
     button,
+    choice_of_causes,
     copy_buttons,
+    examined_of,
     filter_fields,
     heading,
+    name_of,
     name_runs,
+    name_tables,
+    offer_causes,
     wide,
 )
 from ensembles.viz.explorer.more import MorePictures
@@ -129,7 +134,8 @@ class Explorer:
         self._diagnosis: Diagnosis | None = None
         self._structured, self._filters_of_causes = Structure(), view.filters
         self._awaits_structure = False
-        self._causes_heading = heading("")
+        self._causes_heading, self._slowest_heading, self._ranks_heading = (heading("") for _ in range(3))
+        self._whose = choice_of_causes(self._choose_causes)
         self._marks_of: tuple[str, Finding] | None = None
         self._examine = button("Find causes, phases and call indices", "examine", self._fill_causes, 250)
         self._structure = row(
@@ -154,6 +160,7 @@ class Explorer:
             self._call,
             row(
                 self._causes_heading,
+                self._whose,
                 self._examine,
                 styles=_WRAP,
             ),
@@ -161,9 +168,9 @@ class Explorer:
             self._findings.widget,
             self._structure,
             row(
-                wide(640, heading("Slowest calls: choose one to zoom to it"), self._slowest.widget),
+                wide(640, self._slowest_heading, self._slowest.widget),
                 column(
-                    heading("Ranks by I/O time, without waiting: choose one to mark its calls"),
+                    self._ranks_heading,
                     self._ranks.widget,
                     width=350,
                     styles=_AS_PAGE,
@@ -234,6 +241,16 @@ class Explorer:
         """The run that is shown."""
         return self.runs[self.view.run]
 
+    @property
+    def _examined(self) -> Shown:
+        """The run whose findings, phases and call indices are shown."""
+        return self.runs[examined_of(self.runs, self.view)]
+
+    @property
+    def _of_run(self) -> str:
+        """The name of that run, for what is marked; empty: there is one run."""
+        return f" of {name_of(self._examined)}" if len(self._panels) > 1 else ""
+
     def look(self, view: View, *, from_page: bool = False) -> None:
         """Show another view; if it is not valid, say why and keep the one before.
 
@@ -253,6 +270,9 @@ class Explorer:
         try:
             if (before.run, before.beside, before.filters) != (view.run, view.beside, view.filters):
                 self._draw()
+            elif before.causes != view.causes:
+                self._show_causes()
+                self._mark()
             elif before.within == view.within:
                 self._show_window(from_page)
             else:
@@ -276,9 +296,9 @@ class Explorer:
             return
         self._version = version
         is_due = self._examine.visible or self._awaits_structure
-        if is_due and (self.shown.knows_causes or self.shown.examines):
+        if is_due and (self._examined.knows_causes or self._examined.examines):
             self._fill_causes()
-        self._examine.visible = not self.shown.knows_causes
+        self._examine.visible = not self._examined.knows_causes
         try:
             with self.shown.answering(quiet_s=0.0):
                 self._renew()
@@ -320,6 +340,12 @@ class Explorer:
     def _choose_beside(self, attribute: str, old: str, new: str) -> None:
         self.look(replace(self.view, beside=None if new in (_NONE, str(self.view.run)) else int(new)))
 
+    def _choose_causes(self, number: int) -> None:
+        """Show the findings of another run; what one of the run before has marked is cleared."""
+        if self.runs[number] is not self._examined:
+            is_of_table = self.view.what.startswith(("finding ", "phase ", "call index "))
+            self.look(replace(self.view.marking() if is_of_table else self.view, causes=number))
+
     def _filter(self, name: str) -> Any:
         def changed(attribute: str, old: str, new: str) -> None:
             filters = {key: text for key, text in {**self.view.filters, name: new.strip()}.items() if text}
@@ -346,19 +372,26 @@ class Explorer:
         self._mark()
         panels[0].diagram.zoom(view)
         self._arrange()
-        is_other = self._causes_of is not self.shown
+        name_tables(self._slowest_heading, self._ranks_heading, panels)
+        self._show_causes()
+
+    def _show_causes(self) -> None:
+        """Show findings, phases and call indices of the run that the reader chooses."""
+        examined = self._examined
+        offer_causes(self._whose, self.runs, self.view)
+        is_other = self._causes_of is not examined
         if is_other:
-            self._causes_of, self._diagnosis = self.shown, None
+            self._causes_of, self._diagnosis = examined, None
             for table in (self._findings, self._phases, self._ordinals):
                 table.fill({name: [] for name in table.source.data})
             self._doubts.text = ""
             self._findings.widget.visible = self._structure.visible = False
-        if is_other and (self.shown.knows_causes or self.shown.examines):
+        if is_other and (examined.knows_causes or examined.examines):
             self._fill_causes()
-        elif self._diagnosis is not None and self._filters_of_causes != view.filters:
+        elif self._diagnosis is not None and self._filters_of_causes != self.view.filters:
             self._fill_structure()
-        self._examine.visible = not self.shown.knows_causes
-        self._filters_of_causes = view.filters
+        self._examine.visible = not examined.knows_causes
+        self._filters_of_causes = self.view.filters
 
     def _show_window(self, from_page: bool) -> None:
         others = [panel.show_window(self.view) for panel in self._panels]
@@ -420,7 +453,7 @@ class Explorer:
 
     def _tell(self) -> None:
         """Say what is marked, selected and in view."""
-        view, calls = self.view, self._panels[0].of_marked
+        view = self.view
         about = "" if view.chosen is None else f"<p>{html.escape(chosen_text(view.chosen))}</p>"
         about += f"<p>Marked: {html.escape(view.what)}.</p>" if view.what else ""
         if self._marks_of is not None and self._marks_of[0] == view.what:
@@ -428,6 +461,8 @@ class Explorer:
             about += (
                 f"<p>Where: {html.escape(str(finding.where))}. Advice: {html.escape(finding.advice)}.</p>"
             )
+            of_run = [each for each in self._panels if each.shown is self._examined] or self._panels
+            calls = of_run[0].of_marked
             if not calls.reading:
                 about += f"<p>{html.escape(beyond_finding(finding, calls.count))}</p>"
         self._found.text = about + "".join(
@@ -441,11 +476,12 @@ class Explorer:
     def _fill_causes(self) -> None:
         """Fill the tables of findings, phases and call indices."""
         try:
-            self.shown.find_causes()
-            if not self.shown.knows_causes:
+            examined = self._examined
+            examined.find_causes()
+            if not examined.knows_causes:
                 self._doubts.text = "<p>The run is being examined for causes.</p>"
                 return
-            self._diagnosis = self.shown.causes.diagnosis
+            self._diagnosis = examined.causes.diagnosis
         except EnsioError as error:
             self._say(str(error))
             return
@@ -459,24 +495,26 @@ class Explorer:
     def _fill_structure(self) -> None:
         """Fill the tables of phases and call indices, of the calls that the filters select."""
         assert self._diagnosis is not None
-        found = self.shown.structure(self.view)
+        found = self._examined.structure(self.view)
         self._awaits_structure = found is None
         self._structured = found or Structure()
         self._structure.visible = bool(self._structured.phases)
         self._phases.fill(phase_columns(self._structured.phases))
         self._ordinals.fill(calls_by_ordinal(self._structured.ordinals))
-        of_run = self.shown.run.path if len(self.runs) > 1 else ""
+        of_run = self._examined.run.path if len(self.runs) > 1 else ""
         about = about_causes(self._diagnosis, found, of_run, bool(self.view.filters))
         self._doubts.text = f"<p>{html.escape(about)}</p>"
 
     def _mark_finding(self, number: int) -> None:
-        finding = self.shown.causes.diagnosis.findings[number]
-        self._marks_of = mark_finding(self.view, finding, number + 1).what, finding
-        self._look(lambda view: mark_finding(view, finding, number + 1))
+        finding = self._examined.causes.diagnosis.findings[number]
+        marked = mark_finding(self.view, finding, number + 1, self._of_run)
+        self._marks_of = marked.what, finding
+        self.look(marked)
 
     def _mark_phase(self, number: int) -> None:
         phase = self._structured.phases[number].phase
-        self._look(lambda view: view.marking(marks={"phase": str(phase)}, what=f"phase {phase}"))
+        what = f"phase {phase}{self._of_run}"
+        self._look(lambda view: view.marking(marks={"phase": str(phase)}, what=what))
 
     def _mark_ordinal(self, number: int) -> None:
         ordinals = self._structured.ordinals
@@ -485,7 +523,8 @@ class Explorer:
         chosen = calls_by_ordinal(ordinals)["ordinal"][number]
         marks = {"op": ordinals.op, "ordinal": chosen}
         marks |= {"size": ordinals.size} if ordinals.size is not None else {}
-        self._look(lambda view: view.marking(marks=marks, what=f"call index {chosen} of the {ordinals.what}"))
+        what = f"call index {chosen} of the {ordinals.what}{self._of_run}"
+        self._look(lambda view: view.marking(marks=marks, what=what))
 
     def _mark_rank(self, number: int) -> None:
         rank = int(self._ranks.source.data["rank"][number])

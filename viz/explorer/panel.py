@@ -62,7 +62,8 @@ class Panel:
         self.file_choice: Select | None = None
         more = "_beside" if beside is not None else ""
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
-        self.rates = Rates(self.calls, times, f"explorer_rates{more}")
+        compared = None if beside is None else beside.rates
+        self.rates = Rates(self.calls, times, f"explorer_rates{more}", compared)
         self.durations: Durations = Durations(
             self.calls,
             f"explorer_histogram{more}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from ensembles.viz.rate_curves import (
     rate_figure,
     say_nothing_moved,
     scale_to,
+    share_axis,
     unit_of,
+    with_equal_cells,
 )
 
 _HEIGHT = 210
@@ -47,6 +50,9 @@ class Rates:
         The axis of time.
     name : str
         Name of the first figure; a second one, of the reads, has ``_read`` behind it.
+    beside : Rates, optional
+        The rates of another run. Both have equal cells of time, one unit and one axis of each direction;
+        those beside are drawn with these: `show` is to be called for both.
 
     Attributes
     ----------
@@ -57,21 +63,34 @@ class Rates:
         units of its axis, and that of the marked calls, such as ``write`` and ``marked_write``.
     """
 
-    def __init__(self, calls: Calls, times: Range1d, name: str = "explorer_rates") -> None:
-        self._calls, self._name = calls, ""
-        curve = calls.curve()
+    def __init__(
+        self,
+        calls: Calls,
+        times: Range1d,
+        name: str = "explorer_rates",
+        beside: Rates | None = None,
+    ) -> None:
+        self._calls, self._name, self._beside = calls, "", beside
+        curve = self._whole = calls.curve()
+        self._some: RateCurve | None = None
+        self._asked: tuple[Calls | None, Interval | None] = None, None
         self._present = directions_of(curve)
         self.figures: dict[str, figure] = {}
         self.source = ColumnDataSource(_columns(curve, None, self._present))
         self._items: dict[str, LegendItem] = {}
         self._pale: list[tuple[Any, Any]] = []
         self._hovers: dict[str, CustomJSHover] = {}
+        self._waits = False  # for the rates of the run that is compared, which then draw both
         if not self._present:
             fig = self.figures[""] = rate_figure(_title("", curve), _HEIGHT, times, name)
             zoom_time_by_wheel(fig, times)
             say_nothing_moved(fig)
         for direction in self._present:
             self._add(direction, curve, times, name)
+        if beside is not None:
+            beside._waits = True
+            for direction in set(self._present) & set(beside._present):
+                share_axis([beside.figures[direction], self.figures[direction]])
 
     def _add(self, direction: str, curve: RateCurve, times: Range1d, name: str) -> None:
         is_one, is_last = len(self._present) == 1, direction == self._present[-1]
@@ -90,11 +109,11 @@ class Rates:
         scale_to(fig, [line, marked[1]])
         columns = {f"{who}{direction} rate": f"{column}{direction}" for who, column in _WHO}
         self._hovers[direction] = add_rate_hover(fig, self.source, f"top_{direction}", columns, "B")
-        self._name_unit(curve, direction)
+        self._name_unit([curve], direction)
 
-    def _name_unit(self, curve: RateCurve, direction: str) -> float:
+    def _name_unit(self, curves: Sequence[RateCurve], direction: str) -> float:
         """Name the unit on the axis of a direction; return its size in bytes."""
-        size_bytes, unit = unit_of(curve, [direction])
+        size_bytes, unit = unit_of(curves, [direction])
         label_rates(self.figures[direction], unit, "rate" if len(self._present) > 1 else "aggregate rate")
         self._hovers[direction].args = {"unit": unit}
         return size_bytes
@@ -103,7 +122,11 @@ class Rates:
         """Name the run in the titles, where pictures of several runs are on a page."""
         self._name = name
         for direction, fig in self.figures.items():
-            retitle(fig, _title(direction, self._calls.curve(), name))
+            retitle(fig, _title(direction, self._titled, name))
+
+    @property
+    def _titled(self) -> RateCurve | None:
+        return self._whole if len(self._whole.edges_ns) > 1 else None
 
     def replace(self, calls: Calls) -> bool:
         """Take other calls of the same run, as while it goes on; `show` draws them.
@@ -127,26 +150,39 @@ class Rates:
         window_s : (float, float) or None
             The time that is in view; None: all. Half of its length around it is drawn too.
         """
-        if not self._present:
-            return
         span_ns = None if window_s is None else _around(window_s)
         whole = self._calls.curve(span_ns)
         some = None if marked is None else marked.curve(span_ns)
         if some is not None and some.cell_ns > whole.cell_ns and some.moved_bytes.size:
             whole = self._calls.curve()  # until the marked calls of the window have been read
             some = some if some.cell_ns <= whole.cell_ns else None
+        self._whole, self._some, self._asked = whole, some, (marked, window_s)
+        if self._waits:
+            return
+        both = [self] if self._beside is None else [self._beside, self]
+        curves = with_equal_cells([each._whole for each in both])
+        for each, curve in zip(both, curves, strict=True):
+            each._whole = curve
+        for each in both:
+            each._draw(curves)
+
+    def _draw(self, compared: Sequence[RateCurve]) -> None:
+        """Draw what is shown, in the units of all curves that are compared."""
+        if not self._present:
+            return
+        whole, some, (marked, window_s) = self._whole, self._some, self._asked
         if len(whole.edges_ns) < 2:
             # Nothing moves in the window. BokehJS paints an area without points in an endless loop.
             columns = _nothing(window_s or (0.0, 1.0), self._present)
         else:
             columns = _columns(whole, some if marked is not None else None, self._present)
         for direction in self._present:
-            unit_bytes = self._name_unit(whole, direction)
+            unit_bytes = self._name_unit(compared, direction)
             for column in (direction, f"marked_{direction}", f"top_{direction}"):
                 columns[column] = columns[column] / unit_bytes
         self.source.data = columns
         for direction, fig in self.figures.items():
-            retitle(fig, _title(direction, whole if len(whole.edges_ns) > 1 else None, self._name))
+            retitle(fig, _title(direction, self._titled, self._name))
         for direction, item in self._items.items():
             item.label = value(_label(whole, some, direction, marked, window_s))
         for area, line in self._pale:

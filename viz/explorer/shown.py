@@ -6,7 +6,7 @@ import glob
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -32,6 +32,8 @@ MOST_EVENTS = 4_000_000
 FEW_EVENTS = 100_000
 """Runs with at most as many events are examined for causes before they are shown; others when asked."""
 
+
+_KEPT_BY_FINDINGS = ("run", "beside", "causes", "zoom_s", "zoom_ranks")
 
 QUIET_S = 0.3
 """Time after an answer in which nothing is read in the background: the page paints, and often asks again."""
@@ -277,7 +279,7 @@ class Shown:
         return np.flatnonzero(chosen)
 
 
-def mark_finding(view: View, finding: Finding, number: int) -> View:
+def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") -> View:
     """Return a view in which the calls of a finding are marked.
 
     Filters are cleared: a finding is about the whole run.
@@ -288,6 +290,8 @@ def mark_finding(view: View, finding: Finding, number: int) -> View:
     finding : Finding
     number : int
         From 1.
+    of_run : str
+        Is added to what the mark is about, where there are two runs.
 
     Examples
     --------
@@ -308,10 +312,11 @@ def mark_finding(view: View, finding: Finding, number: int) -> View:
         "file": "\n".join(glob.escape(path).replace("\n", "?") for path in where.files),
     }
     times = where.times_s
-    cleared = View(run=view.run, beside=view.beside, zoom_s=view.zoom_s, zoom_ranks=view.zoom_ranks)
+    cleared = replace(View(), **{name: getattr(view, name) for name in _KEPT_BY_FINDINGS})
     what = f"finding {number}: {finding.id}"
     if where.file_count > len(where.files):
         what += f", on the {len(where.files)} most costly files of {where.file_count:,}"
+    what += of_run
     return cleared.marking(
         marks={name: text for name, text in marks.items() if text},
         # Filters exclude the end of a range of times.

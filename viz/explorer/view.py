@@ -96,6 +96,9 @@ class View:
     file : str
         The file whose offsets are drawn; empty: that of the chosen call, or one in which marked calls move
         bytes.
+    causes : int or None
+        Number of the run whose findings, phases and call indices are shown; None, or that of another run: of
+        two runs, the one that takes longer.
     """
 
     run: int = 0
@@ -112,6 +115,7 @@ class View:
     zoom_ranks: Interval | None = None
     chosen: Chosen | None = None
     file: str = ""
+    causes: int | None = None
 
     @property
     def is_marked(self) -> bool:
@@ -192,6 +196,7 @@ class View:
             zoom_ranks=_interval(query, "shown-ranks"),
             chosen=_chosen(query),
             file=query.get("offsets-file", "")[:_MOST_CHARACTERS],
+            causes=None if "causes" not in query else _number(query["causes"], runs),
         )
 
     def query(self) -> str:
@@ -205,6 +210,8 @@ class View:
         parts = {"run": str(self.run)} if self.run else {}
         if self.beside is not None:
             parts["beside"] = str(self.beside)
+        if self.causes is not None:
+            parts["causes"] = str(self.causes)
         parts |= dict(self.filters)
         parts |= {f"marked-{name}": text for name, text in self.marks.items()}
         if self.what:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from bokeh.document import Document
 from bokeh.events import ButtonClick, SelectionGeometry
+from bokeh.models.widgets import Div
 from made_darshan_logs import traced_log
 from made_runs import run_of
 
@@ -20,6 +21,7 @@ from ensembles.cli.main import main
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 from ensembles.model.units import seconds_text
+from ensembles.viz.explorer.layout import name_of
 from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.sentences import ensemble_of
 from ensembles.viz.explorer.shown import Shown
@@ -451,6 +453,29 @@ def test_two_runs_share_the_time_axis_and_the_marks(shown: Shown, tmp_path: Path
     assert f"2 calls are marked of {other.run.path}" in found
     restored = add_explorer(Document(), [shown, other], dict(parse_qsl(explorer.view.query())))
     assert restored.view == explorer.view
+    # Findings are those of the run that takes longer, or of the one that the reader chooses.
+    choice = document.select_one({"name": "causes"})
+    doubts, phases = (document.select_one({"name": name}) for name in ("reasons", "phases"))
+    assert choice.visible
+    assert choice.value == "1"
+    assert f"are those of {other.run.path}." in doubts.text
+    assert phases.source.data["time_s"] == [each.time_s for each in other.causes.structure.phases]
+    phases.source.selected.indices = [0]
+    name = name_of(other)
+    assert explorer.view.what == f"phase 1 of {name}"
+    assert f"Marked: phase 1 of {name}." in document.select_one({"name": "found"}).text
+    choice.value = "0"
+    assert not explorer.view.is_marked
+    assert f"are those of {shown.run.path}." in doubts.text
+    assert phases.source.data["time_s"] == [each.time_s for each in shown.causes.structure.phases]
+    restored = add_explorer(Document(), [shown, other], dict(parse_qsl(explorer.view.query())))
+    assert (restored.view.causes, restored._examined, restored._whose.value) == (0, shown, "0")
+    headings = [each.text for each in document.select({"type": Div}) if "<strong>" in each.text]
+    assert sum(f" of {html.escape(name_of(shown))}" in each for each in headings) == 2
+    document.select_one({"name": "beside"}).value = "-"
+    assert not choice.visible
+    document.select_one({"name": "beside"}).value = "1"
+    assert (choice.visible, choice.value) == (True, "0")
     button = document.select_one({"name": "compare"})
     button._trigger_event(ButtonClick(button))
     from ensembles.comparison.compare import compare_runs

@@ -80,6 +80,30 @@ def test_small_reads_are_seen_under_large_writes_of_each_run(tmp_path: Path) -> 
     assert drawn["explorer_rates_beside"].startswith("Read rate of all tasks of ")
 
 
+def test_rates_of_two_runs_have_one_scale(tmp_path: Path) -> None:
+    """Each peak is the mean of an equal time, in one unit, and an axis is that of both."""
+    long = [[("pwrite", 0.05 * i, 0.01, 4096) for i in range(40)]]
+    short = [[("pwrite", 0.01 * i, 0.005, 1 << 20) for i in range(20)]]
+    runs = [Shown(run_of(tmp_path / "one", long)), Shown(run_of(tmp_path / "two", short))]
+    assert runs[0].calls(View()).curve().cell_ns > runs[1].calls(View()).curve().cell_ns
+    explorer = add_explorer(Document(), runs, {"beside": "1"})
+    both = [panel.rates for panel in explorer._panels]
+    for window in (None, (0.0, 0.15), (0.18, 0.3)):
+        explorer.look(View(beside=1, zoom_s=window))
+        figures = [rates.figures["write"] for rates in both]
+        widths = [np.diff(rates.source.data["left"]).max() for rates in both]
+        assert widths[0] == pytest.approx(widths[1], rel=1e-2)
+        assert [unit_of(fig) for fig in figures] == [1 << 20] * 2
+        assert figures[0].y_range is figures[1].y_range
+        assert len(figures[0].y_range.renderers) == 4  # of each run: all calls, and the marked ones
+        steps = [" ".join(fig.title.text.split()).split("mean of each ")[1] for fig in figures]
+        assert steps[0] == steps[1]
+    assert [rates.source.data["write"].max() for rates in both] == pytest.approx([0.39, 200], rel=0.01)
+    explorer.look(View(beside=1))
+    found = [areas(rates.source, 0, 3)["write"] * (1 << 20) for rates in both]
+    assert found == pytest.approx([40 * 4096, 20 << 20])
+
+
 def test_rates_of_a_window_have_its_bins(shown: Shown) -> None:
     _document, explorer = explore(shown)
     rates = explorer._panels[0].rates

@@ -71,6 +71,8 @@ def test_both_runs_share_a_time_axis(both: list[str], tmp_path: Path) -> None:
     steps = [re.search(r"mean of each (\S+\s\S+?);", figures[f"rate_{at}"].title.text) for at in (0, 1)]
     assert None not in steps
     assert steps[0][1] == steps[1][1]
+    assert figures["rate_0"].y_range is figures["rate_1"].y_range
+    assert figures["rate_0"].yaxis.axis_label == figures["rate_1"].yaxis.axis_label
     assert "<b>after" not in page
     assert "&lt;b&gt;after" in page
     visible = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)

@@ -65,6 +65,31 @@ def test_times_of_several_runs_share_their_ends(runs: list) -> None:
     assert sum(map(len, linked)) == 4  # start and end, both ways
 
 
+@pytest.mark.parametrize("by", [None, "layer"])
+def test_rates_of_several_runs_have_one_scale(runs: list, by: str | None) -> None:
+    """Narrower cells, or another unit, would make the peaks of one run look higher."""
+    data = [runs[0].select(time="0..0.3"), runs[1]]
+    alone = [viz.rate(each, by=by) for each in data]
+    widths = [np.diff(fig.renderers[0].data_source.data["left"]).max() for fig in alone]
+    assert 2 * widths[0] <= widths[1]
+    drawn = [fig for part in viz.rate(data, by=by, separate=True).children for fig in part.children]
+    for figures in (viz.rate(data, by=by).children, drawn[::2], drawn[1::2]):
+        sources = [fig.renderers[0].data_source.data["left"] for fig in figures]
+        assert [np.diff(each).max() for each in sources] == pytest.approx([widths[1]] * 2, rel=1e-2)
+        assert len({str(fig.yaxis.axis_label) for fig in figures}) == 1
+        assert figures[0].y_range is figures[1].y_range
+        assert all(any(line in fig.renderers for line in fig.y_range.renderers) for fig in figures)
+        steps = [str(fig.title.text).replace("\n", " ").split("mean of each ")[1][:8] for fig in figures]
+        assert steps[0] == steps[1]
+
+
+def test_tasks_inside_a_call_have_one_scale(runs: list) -> None:
+    both = viz.trace_diagram([runs[0], runs[1].select(rank=0)])
+    tops = [fig.y_range.end for fig in figures(both) if str(fig.name).startswith("tasks_inside")]
+    assert len(tops) == 2
+    assert tops[0] == tops[1]
+
+
 def test_ranks_and_files_of_events_are_those_of_the_run(runs: list) -> None:
     run = runs[0]
     writes = run.select(op="write")
