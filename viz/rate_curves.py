@@ -70,7 +70,8 @@ def share_axis(figures: Sequence[figure]) -> None:
     for fig in adapting[1:]:
         fig.y_range = ranges[0]
     if ranges:
-        ranges[0].renderers = [line for each in ranges for line in each.renderers]
+        lines = [line for each in ranges for line in each.renderers or ()]
+        ranges[0].renderers = [line for line in lines if isinstance(line, GlyphRenderer)]
 
 
 def rate_figure(title: str, height: int, x_range: Range1d, name: str) -> figure:

@@ -128,7 +128,8 @@ def below_each_other(parts: Mapping[str, Any], name: str) -> Column:
         if figures[0].name == "tasks_inside" and len({fig.yaxis.axis_label for fig in figures}) == 1:
             top = max(ends(fig.y_range)[1] for fig in figures)
             for fig in figures:
-                fig.y_range.end = top
+                if isinstance(fig.y_range, Range1d):
+                    fig.y_range.end = top
     return column(list(parts.values()), sizing_mode="stretch_width", name=f"{name}_of_several")
 
 

@@ -92,7 +92,7 @@ def offer_causes(choice: Select, runs: Sequence[Shown], view: View) -> None:
     """Offer the runs of a view in that choice, if there are two."""
     choice.visible = view.beside is not None
     numbers = [each for each in (view.run, view.beside) if each is not None]
-    choice.options = [(str(each), end_of(runs[each].run.path)) for each in numbers]
+    choice.options = list[str | tuple[Any, str]]((str(each), end_of(runs[each].run.path)) for each in numbers)
     choice.value = str(examined_of(runs, view))
 
 

@@ -63,7 +63,7 @@ class Panel:
         more = "_beside" if beside is not None else ""
         self.diagram = TraceDiagram(shown, self.calls, times, f"explorer_trace{more}")
         compared = None if beside is None else beside.rates
-        self.rates = Rates(self.calls, times, f"explorer_rates{more}", compared)
+        self.rates: Rates = Rates(self.calls, times, f"explorer_rates{more}", compared)
         self.durations: Durations = Durations(
             self.calls,
             f"explorer_histogram{more}",
