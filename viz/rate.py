@@ -135,33 +135,33 @@ def rates_alike(
 ) -> list[dict[str, figure]]:
     """Draw rates that are compared: with equal cells of time, one unit and one axis.
 
-        Parameters
-        ----------
-        curves : sequence of RateCurve
-        titles : sequence of str or None
-            Of each.
-        x_range : Range1d, optional
-            The axis of time.
-        separate : bool
-            Draw writes and reads in two figures each.
-        partial : sequence of str
-            What each curve lacks; empty texts: nothing.
+    Parameters
+    ----------
+    curves : sequence of RateCurve
+    titles : sequence of str or None
+        Of each.
+    x_range : Range1d, optional
+        The axis of time.
+    separate : bool
+        Draw writes and reads in two figures each.
+    partial : sequence of str
+        What each curve lacks; empty texts: nothing.
 
-        Returns
-        -------
-        list of dict of str to figure
-            Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
+    Returns
+    -------
+    list of dict of str to figure
+        Of each curve: by direction if `separate` is true, else one figure by the direction ``""``.
 
-        Examples
-        --------
-        >>> from ensembles.passes.summary import ignoring_run
+    Examples
+    --------
+    >>> from ensembles.passes.summary import ignoring_run
     >>> from ensembles.viz.rate import rates_alike
-        >>> from ensembles.summaries.rate import RateCurve
-        >>> runs = [en.open("ensio-ior"), en.open("ensio-ior-2")]
+    >>> from ensembles.summaries.rate import RateCurve
+    >>> runs = [en.open("ensio-ior"), en.open("ensio-ior-2")]
     >>> curves = [run.summarize(ignoring_run(RateCurve)) for run in runs]
-        >>> one, other = (each[""] for each in rates_alike(curves, ["before", "after"]))
-        >>> one.y_range is other.y_range, one.yaxis.axis_label == other.yaxis.axis_label
-        (True, True)
+    >>> one, other = (each[""] for each in rates_alike(curves, ["before", "after"]))
+    >>> one.y_range is other.y_range, one.yaxis.axis_label == other.yaxis.axis_label
+    (True, True)
     """
     cells = with_equal_cells([each.with_cells_of(LEAST_CELL_NS) for each in curves])
     drawn = [
