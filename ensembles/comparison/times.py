@@ -71,6 +71,9 @@ class TimeChange:
         The same with Holm's correction for all kinds of calls and groups. Of whole runs the first time (I/O
         of the critical path, else time in I/O) has its p, corrected for the groups, and the others count only
         as far as it does.
+    assumed_spread : float or None
+        The standard deviation from run to run, relative to the time, that is assumed unless these runs vary
+        by more; None: the runs show it themselves, or the time is not tested.
     """
 
     what: str
@@ -83,6 +86,7 @@ class TimeChange:
     high: float | None = None
     p: float | None = None
     adjusted_p: float | None = None
+    assumed_spread: float | None = None
 
     def is_certain(self, level: float) -> bool:
         """Whether the time is certainly another one."""
@@ -196,12 +200,19 @@ def _tested(
         half, p, between = fitted.half_width(_INTERVAL)[:, 0], fitted.p[:, 0], fitted.error[:, 0]
     runs = np.array([1 / len(logs[0]) + 1 / len(each) for each in logs[1:]])
     error = np.fmax(between, math.log2(1 + assumed) * np.sqrt(runs))
-    if sum(map(len, logs)) - len(logs) < FEWEST_FREEDOM:
+    few = sum(map(len, logs)) - len(logs) < FEWEST_FREEDOM
+    if few:
         # Two or three runs can be close to each other by accident: their t test alone would be certain then.
         p = 2 * np.asarray(ndtr(-np.abs(value) / error))
         half = float(ndtri(1 - _INTERVAL / 2)) * error
     return [
-        replace(change, low=2.0 ** (v - h), high=2.0 ** (v + h), p=float(q))
+        replace(
+            change,
+            low=2.0 ** (v - h),
+            high=2.0 ** (v + h),
+            p=float(q),
+            assumed_spread=assumed if few else None,
+        )
         if math.isfinite(v) and math.isfinite(h)
         else change
         for change, v, h, q in zip(changes, value.tolist(), half.tolist(), p.tolist(), strict=True)

@@ -141,6 +141,7 @@ class Ensemble:
         self.start_ns = as_integers("start_ns", start_ns, n)
         self.per, self.name, self.op, self.notes = checked_per(per), name, op, list(notes)
         self.node, self._resolution_s, self.left_out = None, resolution_s, ()
+        self.crowded = ""
         self.counted = CountedDurations.from_durations(durations, self.phase)
 
     @classmethod

@@ -102,8 +102,8 @@ static void add_transfer(const char *label, const char *calls, uint64_t bytes, u
     char amount[ENSIO_UNITS_ROOM], rate[ENSIO_UNITS_ROOM], time[ENSIO_UNITS_ROOM];
     add("# %-9s : %s", label, ensio_text_of_bytes(amount, (double)bytes));
     if (bytes && slowest_ns)
-        add(", %s/s by the %s in %s%s", ensio_text_of_bytes(rate, (double)bytes / seconds(slowest_ns)),
-            ensio_text_of_ns(time, slowest_ns), calls, of_several ? " of the slowest task" : "");
+        add(", %s/s by %s in %s%s", ensio_text_of_bytes(rate, (double)bytes / seconds(slowest_ns)),
+            ensio_text_of_ns(time, slowest_ns), calls, of_several ? " (slowest task)" : "");
     add("\n");
 }
 
@@ -208,7 +208,7 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     add("\n");
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
     add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns, totals->sum.tasks > 1);
-    add_transfer("written", has_syncs(totals) ? "writes and syncs" : "writes", totals->sum.bytes_written,
+    add_transfer("written", has_syncs(totals) ? "writes, syncs" : "writes", totals->sum.bytes_written,
                  totals->most.write_ns, totals->sum.tasks > 1);
     add_flights(totals);
     add_slowest(totals);

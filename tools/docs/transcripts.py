@@ -28,6 +28,8 @@ MACHINE = re.compile(
     r"^(?:# )?(?:command|program|hosts|job|MPI|processors|files on|start|node I/O|excluded|recorded|slowest|"
     r"Most in phase|It was)\b"
 )
+PROSE = re.compile(r"^(?:Most in phase|It was|[\d,]+ tasks share)\b")
+"""Sentences at the end of a paragraph that a machine may have or not."""
 CONTINUED = re.compile(r" {11}\S")
 NUMBER = re.compile(
     r"(?<![\w-])[<±×]?\s*[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:%|(?:[KMGTP]i?B/s|[KMGTP]i?B|[KMG]?iB|B/s|min|ns|µs|ms|s)\b)?"
@@ -83,10 +85,11 @@ def printed_by(commands: list[str]) -> list[list[str]]:
 def masked(lines: list[str]) -> list[str]:
     """Lines without numbers, widths and what belongs to the machine, in order of the alphabet."""
     kept = []
-    of_machine = False
+    of_machine = in_prose = False
     for line in lines:
+        in_prose = bool(line.strip()) and (in_prose or bool(PROSE.match(line)))
         of_machine = bool(MACHINE.match(line)) or (of_machine and bool(CONTINUED.match(line)))
-        if not line.strip() or of_machine or set(line) <= set("- #"):
+        if not line.strip() or of_machine or in_prose or set(line) <= set("- #"):
             continue
         text = " ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line)).split())
         kept.append(LAST_CALL.sub(r"\1call", text))
