@@ -127,10 +127,7 @@ def _between_files(
     numbers: dict[tuple[bytes, int], int] = {}
     inner: list[list[Loop]] = []
     sequence = np.zeros(len(begin), np.int64)
-    keys = [
-        (token[low:high].tobytes(), _main_order(order[low:high]))
-        for low, high in pairwise(ends)
-    ]
+    keys = [(token[low:high].tobytes(), _main_order(order[low:high])) for low, high in pairwise(ends)]
     # A segment without an order, such as the first transfer of a file, is like the next of the same calls.
     following: dict[bytes, int] = {}
     for at in reversed(range(len(keys))):

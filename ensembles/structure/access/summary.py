@@ -229,6 +229,8 @@ class AccessSummary(Summary):
         least = LEAST_SHARE * sum(use.bytes for use in uses)
         main = [number for number, use in enumerate(uses) if use.bytes and use.bytes >= least]
         small = [use.bytes for use in uses if 0 < use.bytes < least]
+        # Numbered without smaller loops, of which tasks with the same main loops may have others.
+        block = {number: at for at, number in enumerate(dict.fromkeys(parts[each].block for each in main))}
         shape = tuple(
             (
                 parts[number].times,
@@ -236,7 +238,7 @@ class AccessSummary(Summary):
                     (op, bytes_text(low), bytes_text(high), count)
                     for op, low, high, count in uses[number].steps
                 ),
-                parts[number].block,
+                block[parts[number].block],
                 parts[number].block_times,
             )
             for number in main

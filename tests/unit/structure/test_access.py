@@ -230,6 +230,9 @@ def test_tasks_with_sizes_that_print_alike_are_one_group():
     assert group.loops[0].steps == (("write", 5529200, 5529200 + 690, 1),)
     assert (group.smaller_loops, group.smaller_bytes) == (1, sum(40 + 8 * task for task in range(70)))
     assert line_of(found) == "8 x write 5.27 MiB, strided by 6 MiB; one shared file"
+    # Smaller loops that only some tasks have do not divide them.
+    some = pattern(tasks[0], [("write", 9, 70, 1), ("read", 0, 9, 1), *tasks[1]])
+    assert [len(group.ranks) for group in some.groups] == [2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), max_size=40))
