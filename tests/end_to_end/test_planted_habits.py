@@ -27,6 +27,7 @@ for number, flags in enumerate(with_flags):
 if os.fork() == 0:
     os.close(os.open("file1", os.O_WRONLY | os.O_SYNC))
     os.close(os.open("child", os.O_WRONLY | os.O_CREAT | os.O_DSYNC, 0o600))
+    os.close(os.open("file2", os.O_RDONLY | os.O_SYNC))  # no write waits for the device
     os._exit(0)
 os.wait()
 """
