@@ -107,8 +107,8 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
     raise NotApplicable(
         f"it could cost up to {seconds_text(at_most_s)} of this run: {count_text(len(tasks), 'task')} "
         f"({numbers_text(tasks)}) {'syncs' if len(tasks) == 1 else 'sync'} few bytes in each of {steps:,} "
-        f"phases, {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} each, and one run does not show whether "
-        "the program needs that, or what other tasks wrote to the file takes; record a run that syncs once in "
-        "several steps, and compare the runs (ensio compare)",
+        f"phases, {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} each, and one run does not show "
+        "whether the program needs that, or what other tasks wrote to the file takes; record a run that "
+        "syncs once in several steps, and compare the runs (ensio compare)",
         at_most_s,
     )

@@ -57,8 +57,9 @@ class LateOutside:
     def __str__(self) -> str:
         if self.call:
             return (
-                f"rank {self.rank} is late because it leaves {self.call} {seconds_text(self.left_s)} later than "
-                "the others in all, although all had entered it: it waits there for a processor, or for messages"
+                f"rank {self.rank} is late because it leaves {self.call} {seconds_text(self.left_s)} later "
+                "than the others in all, although all had entered it: it waits there for a processor, or for "
+                "messages"
             )
         return (
             f"rank {self.rank} is late because it was {seconds_text(self.outside_s)} outside of I/O calls, "
