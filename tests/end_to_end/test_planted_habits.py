@@ -41,6 +41,32 @@ def test_flags_with_which_writes_wait_are_facts_of_files(preload, tmp_path):
     assert flags == {"file0": "O_SYNC", "file1": "O_DSYNC", "file4": "O_SYNC", "child": "O_DSYNC"}
 
 
+SHARED = """
+import os
+def write(flags, first):
+    fd = os.open("shared", os.O_WRONLY | os.O_CREAT | flags, 0o600)
+    for number in range(20):
+        os.pwrite(fd, bytes(65536), (2 * number + first) * 65536)
+    os.close(fd)
+if os.fork() == 0:
+    write(0, 1)
+    os._exit(0)
+os.wait()
+write(os.O_SYNC, 0)
+"""
+
+
+def test_only_the_tasks_that_opened_a_shared_file_with_flags_wait(preload, tmp_path):
+    assert preload.execute(sys.executable, "-c", SHARED, cwd=tmp_path).returncode == 0
+    run = en.open(preload.run)
+    (rank,) = run.select(op="write", file=str(tmp_path / "shared"), offset="0..1").rank.tolist()
+    facts = run.info.file_facts[str(tmp_path / "shared")]
+    assert facts["open.flags"] == "O_SYNC"
+    (finding,) = [each for each in en.diagnose(run).findings if each.id == "o-sync"]
+    assert finding.evidence["writes"] == 20
+    assert facts["open.flags.ranks"] == str(rank)
+
+
 def test_a_file_that_is_opened_a_thousand_times_has_the_fact_once(preload, tmp_path):
     script = "import os\nfor n in range(1000): os.close(os.open('f', os.O_WRONLY | os.O_CREAT | os.O_SYNC))"
     assert preload.execute(sys.executable, "-c", script, cwd=tmp_path).returncode == 0
