@@ -13,6 +13,7 @@ from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from ensembles.diagnosis.counted.above_storage import AboveStorage
+    from ensembles.diagnosis.habits import Habit
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.outside import LateOutside
 
@@ -176,6 +177,8 @@ class Finding:
         Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
+    habit : Habit or None
+        The findings that one mend removes, this one among them; None: it stands alone.
     """
 
     id: str
@@ -196,6 +199,7 @@ class Finding:
     of_each_call: bool = field(default=False, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    habit: Habit | None = None
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -239,6 +243,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
+            **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 
     def __str__(self) -> str:

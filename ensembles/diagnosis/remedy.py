@@ -11,6 +11,7 @@ from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
     MOST_FILES,
+    SEVERITIES,
     Check,
     Finding,
     Where,
@@ -193,13 +194,19 @@ def _interval_s(
     return (least_s, whole_s), whole_s - most_s
 
 
-LIKELY_SHARES = (0.10, 0.04)
-"""Share of a run that a remedy gains, by the best estimate, from which a finding is a warning
-although the lower end of the interval is smaller: where that is 0, and where it is not."""
+LIKELY_SHARES = {"warning": (0.10, 0.04), "critical": (0.30, 0.20)}
+"""Share of a run that a remedy gains, by the best estimate, from which a finding has a severity although the
+lower end of the interval is smaller: where that is 0, and where it is not."""
+
+LIKELY_PART = 2 / 3
+"""Part of the upper end that the best estimate has at least where it makes a finding critical: else it is the
+middle of what is not known, as of filters."""
 
 
 def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
     """Rate what the remedy gains at least; what it likely gains counts if it is much."""
     severity = rate_severity(interval_s[0] / max(run_s, 1e-9))
-    likely = gain_s >= LIKELY_SHARES[interval_s[0] > 0] * run_s
-    return "warning" if severity == "note" and likely else severity
+    reached = [name for name, shares in LIKELY_SHARES.items() if gain_s >= shares[interval_s[0] > 0] * run_s]
+    if "critical" in reached and gain_s < LIKELY_PART * interval_s[1]:
+        reached.remove("critical")
+    return max([severity, *reached], key=SEVERITIES.index)
