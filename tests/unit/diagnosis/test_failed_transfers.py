@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from errno import EIO, ENOSPC
 from pathlib import Path
 
+import pytest
 from made_io import KIB, Made, io_run
 
 import ensembles as en
+from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Finding
 
 
@@ -40,3 +43,25 @@ def test_a_loss_that_two_layers_report_is_one(tmp_path: Path) -> None:
     lost = en.diagnose(io_run(tmp_path / "beside", [beside], {1: "/scratch/a"})).lost_data
     assert "MPI_File_write_at: 1 × EIO" in lost
     assert "pwrite: 1 × EIO" in lost
+
+
+@pytest.mark.parametrize("chosen", [["--failed"], ["--error", "ENOSPC"]])
+def test_nothing_is_idle_between_failed_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], chosen: list[str]
+) -> None:
+    failed = Made("pwrite", 10, 4 * KIB, 0, error=ENOSPC)
+    slow = [failed, Made("pwrite", 5000, 4 * KIB, 0), Made("MPI_Barrier", 5)]
+    fast = [Made("pwrite", 1000, 4 * KIB, 0), failed, Made("MPI_Barrier", 4005)]
+    run = io_run(tmp_path / "run", [slow * 3, fast * 3])
+    assert main(["phases", run.path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["lost_s"] > 0
+    assert main(["phases", run.path, *chosen, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["lost_s"], found["lost_share"], found["collective"]) == (None, None, None)
+    assert found["phases"]
+    assert {(each["lost_s"], each["lost_share"], each["calls"]) for each in found["phases"]} == {(None, None, 2)}
+    assert main(["phases", run.path, *chosen]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert found["why_no_idle"] in text
+    assert "Idle, because" not in text
+    assert "came last" not in text
