@@ -9,17 +9,16 @@ import numpy as np
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
+from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
-    CallTime,
     Diagnosis,
     Finding,
     NotExamined,
-    SizeTime,
 )
 from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.rule import NotApplicable, Rule

@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
+    LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
     Check,
@@ -128,8 +129,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
         )
     if remedy.of_processors:
         interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
-    if interval[1] < LEAST_SHARE * case.run_s:
-        return []
+    if max(interval[1] if interval[0] >= LEAST_LOW * interval[1] else gain_s, 0.0) < LEAST_SHARE * case.run_s:
+        return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
     phases = case.run.phases
