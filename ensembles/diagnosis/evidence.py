@@ -93,8 +93,8 @@ class Evidence(Summary):
     calls : KeyedSums
         By ``phase`` (0: none), ``rank``, ``call``, ``size`` (binary digits: 0 for no byte and for failed
         calls, 21 for 1 MiB) and ``depth`` (0 or 1): ``n``, ``bytes``, ``time_ns`` without recorded inner
-        calls, ``log_ns`` (sum of logarithms of durations), ``repeats`` (calls like the one before: same function, same file),
-        ``start_ns`` and ``end_ns``.
+        calls, ``log_ns`` (sum of logarithms of durations), ``repeats`` (calls like the one before: same
+        function, same file), ``start_ns`` and ``end_ns``.
     quarters : KeyedSums
         As `calls`, also by ``quarter`` of the time that a task spends in the phase: ``n``, ``log_ns``,
         ``time_ns`` and ``bytes``. Empty if there are more than `MOST_QUARTERED` phases.

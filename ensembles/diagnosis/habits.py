@@ -131,9 +131,7 @@ def _go_together(case: Case, paths: np.ndarray, others: np.ndarray) -> bool:
 
 def _joined(first: Finding, second: Finding, mend: str, case: Case) -> dict[str, Finding]:
     both = (first, second)
-    low_s, high_s = (
-        sum(each.gain_s[end] for each in both if each.gain_s is not None) for end in (0, 1)
-    )
+    low_s, high_s = (sum(each.gain_s[end] for each in both if each.gain_s is not None) for end in (0, 1))
     share_s = sum(each.share_s or 0.0 for each in both)
     gain_s = (low_s, min(high_s, max(case.run_s, share_s)))
     habit = Habit((first.id, second.id), mend, gain_s, share_s)

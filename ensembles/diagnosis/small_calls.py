@@ -173,8 +173,8 @@ def join_calls(
         + (
             f"{seconds_text(each_s)} of fixed cost each"
             if each_s > 0
-            else f"{seconds_text(mean_s)} each on average; most of this size take {seconds_text(usual_s)}, as "
-            "long as their bytes in memory"
+            else f"{seconds_text(mean_s)} each on average; most of this size take {seconds_text(usual_s)}, "
+            "as long as their bytes in memory"
         ),
         advice,
         checks,

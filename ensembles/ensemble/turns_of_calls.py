@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
-from ensembles.structure.turns import LEAST_UNITS, MOST_START_SHARE, LEVEL, Turns, p_of_turns, turns_of
+from ensembles.structure.turns import LEAST_UNITS, LEVEL, MOST_START_SHARE, Turns, p_of_turns, turns_of
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -42,7 +42,9 @@ def steps_of_turns(ensemble: Ensemble) -> StepsOfTurns | None:
 
 
 def _ends_ns(ensemble: Ensemble) -> np.ndarray:
-    assert ensemble.durations_s is not None and ensemble.start_ns is not None and ensemble.bytes is not None
+    assert ensemble.durations_s is not None
+    assert ensemble.start_ns is not None
+    assert ensemble.bytes is not None
     durations_s = ensemble.durations_s
     if ensemble.per == "MiB":
         durations_s = durations_s * (ensemble.bytes / _MIB)
@@ -74,7 +76,8 @@ def _phases_of_one_call_each(ensemble: Ensemble) -> list[np.ndarray]:
 def _in_turns(
     ensemble: Ensemble, calls: list[np.ndarray], units: np.ndarray, unit: str
 ) -> StepsOfTurns | None:
-    assert ensemble.start_ns is not None and ensemble.bytes is not None
+    assert ensemble.start_ns is not None
+    assert ensemble.bytes is not None
     columns = units, ensemble.start_ns, _ends_ns(ensemble), ensemble.bytes
     tested: list[Turns] = []
     in_turns = 0

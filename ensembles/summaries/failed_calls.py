@@ -99,7 +99,10 @@ class FailedCalls(Summary):
         rank, start = chunk.rank[failed], chunk.start[failed]
         columns = (chunk.call[failed], chunk.error[failed], chunk.file[failed])
         one = np.ones(len(failed), np.int64)
-        rows = [column.astype(np.int64) for column in (*columns, one, rank, rank, start, start, chunk.depth[failed] > 0)]
+        rows = [
+            column.astype(np.int64)
+            for column in (*columns, one, rank, rank, start, start, chunk.depth[failed] > 0)
+        ]
         self._add(chunk.calls, np.stack(rows))
 
     def merge(self, other: FailedCalls) -> None:

@@ -60,8 +60,8 @@ class StepsOfTurns:
         where = f"in {self.phases:,} of {count_text(self.tested, 'phase')}"
         said = (
             f"steps {seconds_text(self.step_s)} apart: {self.units:,} {self.unit}s begin together and are "
-            f"served one after the other (node-serialisation) {where}, with {share_text(self.share, None)} of "
-            f"the calls (p-value {self.chance:.2g}); durations are evenly spread up to "
+            f"served one after the other (node-serialisation) {where}, with {share_text(self.share, None)} "
+            f"of the calls (p-value {self.chance:.2g}); durations are evenly spread up to "
             f"{seconds_text(self.longest_s)} there"
         )
         return said + ": short modes are single steps, and the longest is the rest" * self.explain_modes

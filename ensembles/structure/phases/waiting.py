@@ -23,8 +23,8 @@ NOT_MEETING = (
 """What is said in place of idle times."""
 
 ONLY_FAILED = (
-    "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile (ensio phases "
-    "without --failed and --error has them)."
+    "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile "
+    "(ensio phases without --failed and --error has them)."
 )
 """The same where only failed calls are selected."""
 

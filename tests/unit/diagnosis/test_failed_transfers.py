@@ -59,7 +59,9 @@ def test_nothing_is_idle_between_failed_calls(
     found = json.loads(capsys.readouterr().out)
     assert (found["lost_s"], found["lost_share"], found["collective"]) == (None, None, None)
     assert found["phases"]
-    assert {(each["lost_s"], each["lost_share"], each["calls"]) for each in found["phases"]} == {(None, None, 2)}
+    assert {(each["lost_s"], each["lost_share"], each["calls"]) for each in found["phases"]} == {
+        (None, None, 2)
+    }
     assert main(["phases", run.path, *chosen]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert found["why_no_idle"] in text

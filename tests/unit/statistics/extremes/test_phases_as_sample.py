@@ -62,7 +62,7 @@ def test_a_slow_phase_widens_the_interval_upwards_only():
 
 @pytest.mark.parametrize(("slow", "least", "most"), [(0.0, 0.035, 0.065), (0.15, 0.022, 0.05)])
 def test_phases_below_the_interval_are_as_rare_as_stated(slow, least, most):
-    # Equal phases, and phases of which one in seven is 2.5 times as slow: with the interval of all, 1.5 % lie below.
+    # Equal phases, and phases of which one in seven is 2.5 times as slow: 1.5 % are below that of all.
     rng = np.random.default_rng(7)
     log_s = rng.normal(0, 0.15, (3000, 7)) + np.log(2.5) * (rng.random((3000, 7)) < slow)
     low = [PhaseMaxima(row[:6, None], 6.0, False, row).quantiles_s(np.array([0.05]))[0] for row in log_s]
