@@ -1,4 +1,4 @@
-"""Failed transfers are no requests, and a loss that two layers report is one loss."""
+"""Failed transfers do not count as requests, and a loss that two layers report is one loss."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_loss_that_two_layers_report_is_one(tmp_path: Path) -> None:
     assert "MPI_File_write_at" not in en.diagnose(nested).lost_data
     streams = io_run(tmp_path / "streams", [stdio], {2: "/scratch/b"})
     assert en.diagnose(streams).lost_data.count("EIO") == 1
-    # One beside the other: two losses.
+    # Not one inside the other: two losses.
     beside = [Made("MPI_File_write_at", 120, 64 * KIB, 0, error=EIO), inner]
     lost = en.diagnose(io_run(tmp_path / "beside", [beside], {1: "/scratch/a"})).lost_data
     assert "MPI_File_write_at: 1 × EIO" in lost
