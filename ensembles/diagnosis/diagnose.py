@@ -9,18 +9,18 @@ import numpy as np
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
+from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
-    CallTime,
     Diagnosis,
     Finding,
     NotExamined,
-    SizeTime,
 )
+from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
@@ -231,6 +231,7 @@ class DiagnosisPass:
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
+            findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)

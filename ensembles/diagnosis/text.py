@@ -10,7 +10,8 @@ from ensembles.model.wrapped import wrapped
 from ensembles.structure.library_time import LIBRARIES
 
 if TYPE_CHECKING:
-    from ensembles.diagnosis.finding import CallTime, Diagnosis, Finding
+    from ensembles.diagnosis.call_time import CallTime
+    from ensembles.diagnosis.finding import Diagnosis, Finding
 
 MOST_SHORT = 5
 """Findings that one screen shows."""

@@ -27,6 +27,7 @@ from ensembles.statistics.modes.kinds import (
 from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
 from ensembles.statistics.modes.sizes import SizeShares, shares_by_size
+from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -103,6 +104,8 @@ class Modes(Printed):
         without bytes, or `time_slices` explain them.
     time_slices : TimeSlices or None
         Modes at multiples of a tick of the scheduler; None: none, or not significant.
+    turns : StepsOfTurns or None
+        Phases in which nodes, or tasks, are served one after the other; None: none, or not known.
     resolution_s : float
         Step of the clock that was assumed, in seconds; 0.0: finer than the bins.
     bumps : tuple of Bump
@@ -129,6 +132,7 @@ class Modes(Printed):
     p_one_mode: float = 1.0
     harmonics: Harmonics | None = None
     time_slices: TimeSlices | None = None
+    turns: StepsOfTurns | None = None
     resolution_s: float = 0.0
     bumps: tuple[Bump, ...] = ()
     spread: tuple[Spread, ...] = ()
@@ -150,6 +154,7 @@ class Modes(Printed):
             "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
             "harmonics": self.harmonics and self.harmonics.to_json(),
             "time_slices": self.time_slices and self.time_slices.to_json(),
+            "turns": self.turns and self.turns.to_json(),
             "level": self.level,
             "p_one_mode": self.p_one_mode,
             "least_share": self.least_share,
@@ -233,6 +238,29 @@ class Modes(Printed):
             slices, harmonics = (slices, None) if slices_win else (None, harmonics)
         return replace(self, harmonics=harmonics, time_slices=slices)
 
+    def with_turns(self, turns: StepsOfTurns | None) -> Modes:
+        """Return the same modes with the steps of calls that are served one after the other.
+
+        Steps that explain most calls replace harmonics and time slices, as they are equally spaced, too.
+
+        Parameters
+        ----------
+        turns : StepsOfTurns or None
+
+        Returns
+        -------
+        Modes
+        """
+        if turns is None or not turns.explain_modes:
+            return replace(self, turns=turns)
+        return replace(self, turns=turns, harmonics=None, time_slices=None)
+
+    @property
+    def kind(self) -> str:
+        """What the modes are, to be appended to their number: steps of turns, or nothing in particular."""
+        explained = self.turns is not None and self.turns.explain_modes and self.modes
+        return ": steps of turns, not parts of a mixture" if explained else ""
+
     def without_times(self) -> Modes:
         """Return the same modes without shares of the time, as of times per MiB, whose sums are not times."""
         return replace(
@@ -246,7 +274,7 @@ class Modes(Printed):
     def __str__(self) -> str:
         if self.refused:
             return self.refused[0].upper() + self.refused[1:] + "."
-        lines = [f"{count_text(len(self.modes), 'mode')} in {count_text(self.n, 'call')}"]
+        lines = [f"{count_text(len(self.modes), 'mode')} in {count_text(self.n, 'call')}{self.kind}"]
         for mode in self.modes:
             lines.append(
                 f"  {seconds_text(mode.t_s)} ({seconds_text(mode.low_s)} to {seconds_text(mode.high_s)}), "
@@ -259,6 +287,7 @@ class Modes(Printed):
             self.far_calls,
             self.harmonics,
             self.time_slices,
+            self.turns,
             self.fair_share,
         )
         lines += [f"  {what}" for what in further if what is not None]
