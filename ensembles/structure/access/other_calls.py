@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.structure.access.summary import READ, SEEK, SYNC, WRITE
+from ensembles.structure.access.tokens import READ, SEEK, SYNC, WRITE
 
 
 @dataclass(frozen=True)
