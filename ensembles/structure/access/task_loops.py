@@ -69,7 +69,27 @@ def find_task_loops(rows: dict[str, np.ndarray]) -> TaskLoops:
     Returns
     -------
     TaskLoops
+        A log beside the data, of which no place is known, is in no loop.
     """
+    kept, log_bytes = _without_logs(rows)
+    if log_bytes:
+        found = _find({name: column[kept] for name, column in rows.items()})
+        found.smaller_bytes.append(log_bytes)
+        found.in_mixed_order = kept[found.in_mixed_order]
+        return found
+    return _find(rows)
+
+
+def _without_logs(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, int]:
+    """Find the rows of other files than logs, and the bytes of logs: few, at unknown offsets."""
+    moved = np.where(rows["order"] >= 0, np.maximum(rows["moved"], 0), 0)
+    _, file = np.unique(rows["file"], return_inverse=True)
+    bytes_, placed = np.bincount(file, moved), np.bincount(file, rows["offset"] >= 0)
+    is_log = (placed == 0) & (bytes_ > 0) & (bytes_ < LEAST_SHARE * bytes_.sum())
+    return np.flatnonzero(~is_log[file]), int(bytes_[is_log].sum())
+
+
+def _find(rows: dict[str, np.ndarray]) -> TaskLoops:
     best = _division(rows, True, None)
     by_thread = _order_by_thread(rows)
     if by_thread is not None and (best.steps > _FEW_STEPS or _have_a_file_each(rows)):

@@ -138,6 +138,7 @@ def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
     return "one shared file" if many == 1 else f"{many:,} shared files"
 
 
+_LEAST_PIECE = 1.5
 _STEPS = {"": "", "single": "", "repeated": ", the same bytes again"}
 
 
@@ -175,10 +176,14 @@ def _order(loop: LoopPattern) -> str:
         return ", backwards"
     strides = _strides(loop.strides_bytes)
     pieces = loop.piece_calls
-    if pieces is not None and pieces > 1.5 and loop.most_files > 1 and len(loop.steps) > 1:
+    if pieces is not None and pieces > _LEAST_PIECE and loop.most_files > 1 and len(loop.steps) > 1:
         return f", in part strided by {strides}"  # pieces differ from file to file
-    joined = f" in pieces of {pieces:.3g} calls" if pieces is not None and pieces > 1.5 else ""
-    return f",{joined} strided by {strides}"
+    # Where steps differ, so do their pieces: the steps say how many calls follow each other.
+    counts = {count for op, _, _, count in loop.steps if op in ("read", "write")}
+    if pieces is None or pieces < _LEAST_PIECE or len(counts) > 1:
+        return f", strided by {strides}"
+    about = "" if abs(pieces - round(pieces)) < 1 / 8 else "about "
+    return f", in pieces of {about}{round(pieces):,} calls strided by {strides}"
 
 
 def _is_backwards(loop: LoopPattern) -> bool:

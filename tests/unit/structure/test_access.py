@@ -135,6 +135,26 @@ def test_tasks_with_the_same_loops_are_one_group_and_others_are_named():
     assert line_of(found).startswith("2 of 3 tasks: 10 x write 1 MiB")
 
 
+def test_a_log_beside_the_data_hides_no_loop():
+    plain = [("write", number * MIB, MIB) for number in range(8)] * 3
+    logging = list(plain)
+    for place in (23, 15, 11, 10, 2, 0):
+        logging[place:place] = [("write", -1, 7 * size, 2) for size in (1, 3, 2)]
+    assert line_of(pattern(logging, plain)) == line_of(pattern(plain, plain))
+    # A stream with a considerable part of the bytes is no log.
+    assert len(pattern([*plain, *[("write", -1, MIB, 2)] * 8], plain).groups) == 2
+
+
+def test_pieces_are_counted_where_all_steps_have_the_same():
+    calls = []
+    for step in range(20):
+        start = 4 * step * MIB
+        calls += [("read", start + part * MIB // 8, MIB // 8) for part in range(8)] + [("write", start, MIB)]
+    assert line_of(pattern(calls)).startswith("20 x (8 x read 128 KiB, write 1 MiB), strided by 4 MiB")
+    many = [("write", (row * 2 * 1040 + part) * 1024, 1024) for row in range(8) for part in range(1040)]
+    assert "in pieces of 1,040 calls strided by" in line_of(pattern(many))
+
+
 def test_sizes_without_number_become_octaves():
     rng = np.random.default_rng(1)
     calls = [("read", number * MIB, int(size)) for number, size in enumerate(rng.integers(4096, 8192, 100))]
@@ -565,7 +585,7 @@ def test_calls_that_are_in_no_loop_are_named_with_what_loops_cover():
     assert found.all_time_s == pytest.approx(60 * 5e-9 + 50 * 20e-9)
     assert [(one.call, one.count) for one in found.others] == [("MPI_File_set_view", 50)]
     text = coverage_text(found)
-    assert text.startswith("Loops have 60 of 110 I/O calls, 23.1 % of their time")
+    assert text.startswith("Transfers, seeks and syncs are 60 of 110 I/O calls, 23.1 % of their time")
     assert text.endswith("of all tasks: 50 x MPI_File_set_view.")
     alone = IoCalls()
     alone.add(events([rows[:30]]))
