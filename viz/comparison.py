@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -93,8 +94,37 @@ def comparison(
     verdict, mine = _ensembles(a, b, filters, names)
     if mine[0].per != mine[1].per:
         raise ValueError("durations per call and per MiB cannot be compared: use one of them")
+    reason = "" if verdict is None else verdict.reason
+    return _drawn(mine, names, title or _title(mine[0], verdict), reason, level)
+
+
+def comparison_of_kind(
+    found: Comparison, runs: Sequence[Run], names: tuple[str, str], verdict: str, level: float = 0.9
+) -> Column:
+    """Draw the calls of two runs that were compared already, for a page that has the reason in words.
+
+    Parameters
+    ----------
+    found : Comparison
+        Of two runs, about one kind of calls.
+    runs : sequence of Run
+        Two; the first one is the baseline.
+    names : (str, str)
+        Names of both.
+    verdict : str
+        For the title, after the functions.
+    level : float
+        As for `comparison`.
+    """
+    before, after = (_calls_of(run, found, {}) for run in runs)
+    what = plain(before.name or before.op or "calls")
+    return _drawn((before, after), names, f"{what}: {verdict}", "", level)
+
+
+def _drawn(
+    mine: tuple[Ensemble, Ensemble], names: tuple[str, str], head: str, reason: str, level: float
+) -> Column:
     empty = [name for name, ensemble in zip(names, mine, strict=True) if not ensemble.n]
-    head = title or _title(mine[0], verdict)
     if empty:
         fig = new_figure(
             head,
@@ -106,7 +136,7 @@ def comparison(
         )
         annotate_empty(fig, f"no calls {' and '.join(empty)}")
         return column([fig], sizing_mode="stretch_width", name="comparison")
-    parts = [_density(mine, names, head, verdict), _ratio(mine, names, level)]
+    parts = [_density(mine, names, head, reason), _ratio(mine, names, level)]
     return column(parts, sizing_mode="stretch_width", name="comparison")
 
 
@@ -142,9 +172,7 @@ def _title(ensemble: Ensemble, verdict: Comparison | None) -> str:
     return f"{what}: {verdict.verdict}, median {ratio_text(shift.median_ratio)}{between}"
 
 
-def _density(
-    mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str, verdict: Comparison | None
-) -> figure:
+def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str, reason: str) -> figure:
     found = [ensemble.histogram("log") for ensemble in mine]
     low = min(max(float(each.edges_s[0]), _LEAST_S) for each in found)
     high = max(float(each.edges_s[-1]) for each in found)
@@ -155,8 +183,8 @@ def _density(
         x_axis_type="log",
         name="comparison_density",
     )
-    if verdict is not None and verdict.reason:
-        subtitle(fig, verdict.reason[0].upper() + verdict.reason[1:].rstrip(".") + ".")
+    if reason:
+        subtitle(fig, reason[0].upper() + reason[1:].rstrip(".") + ".")
     label_log_durations(fig, mine[0])
     fig.yaxis.axis_label = "share of the calls"
     fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
