@@ -29,6 +29,7 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.histogram import below_clock, on_log_axis
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.style import NEUTRAL, OVERLAID, time_hover
 
@@ -36,7 +37,6 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 """Probabilities of the quantiles whose ratios are drawn."""
 
 _COLOURS = OVERLAID[:2]
-_LEAST_S = 0.5e-9
 _LEAST_TICKS = 4
 _NEARLY_LINEAR = 4
 _BEYOND = 3.0
@@ -174,8 +174,10 @@ def _title(ensemble: Ensemble, verdict: Comparison | None) -> str:
 
 def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str, reason: str) -> figure:
     found = [ensemble.histogram("log") for ensemble in mine]
-    low = min(max(float(each.edges_s[0]), _LEAST_S) for each in found)
-    high = max(float(each.edges_s[-1]) for each in found)
+    counted = {at: (each.edges_s, each.amounts) for at, each in enumerate(found)}
+    shown = on_log_axis(counted)
+    low = min(float(edges_s[0]) for edges_s, _ in shown.values())
+    high = max(float(edges_s[-1]) for edges_s, _ in shown.values())
     fig = new_figure(
         title,
         300,
@@ -185,13 +187,17 @@ def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str
     )
     if reason:
         subtitle(fig, reason[0].upper() + reason[1:].rstrip(".") + ".")
+    if below := below_clock(counted, shown):
+        subtitle(fig, f"{below}.")
     label_log_durations(fig, mine[0])
     fig.yaxis.axis_label = "share of the calls"
     fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
     items, top = [], 0.0
-    for ensemble, histogram, name, colour in zip(mine, found, names, _COLOURS, strict=True):
-        edges_s = np.maximum(histogram.edges_s, _LEAST_S)
-        share = histogram.amounts / histogram.amounts.sum()
+    for at, (ensemble, name, colour) in enumerate(zip(mine, names, _COLOURS, strict=True)):
+        if at not in shown:  # all its calls took 0 ns
+            continue
+        edges_s, amounts = shown[at]
+        share = amounts / counted[at][1].sum()
         source = ColumnDataSource(
             {
                 "t": np.concatenate([edges_s[:1], edges_s]),

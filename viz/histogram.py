@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from bokeh.models import (
@@ -30,7 +30,7 @@ from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Call
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
@@ -63,6 +63,10 @@ _MOST_CALLS = 13
 _LOG_FIRST = 100.0
 _FEW_CALLS = 6
 """Up to this number, the legend is above the figure; else at its side."""
+
+K = TypeVar("K")
+Bins = tuple[np.ndarray, np.ndarray]
+"""Edges of bins in s, and calls in each."""
 
 
 def histogram(
@@ -221,10 +225,10 @@ def _linear(
 
 
 def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> figure:
-    coarse = {call: histogram.coarse(call) for call in look.colours}
-    edges = [_on_log_axis(edges_s) for edges_s, _ in coarse.values()]
-    low = min((values[0] for values in edges), default=1e-6) / 1.5
-    high = max((values[-1] for values in edges), default=1.0) * 1.5
+    counted = {call: histogram.coarse(call) for call in look.colours}
+    coarse = on_log_axis(counted)
+    low = min((edges_s[0] for edges_s, _ in coarse.values()), default=1e-6) / 1.5
+    high = max((edges_s[-1] for edges_s, _ in coarse.values()), default=1.0) * 1.5
     top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
     fig = new_figure(
         title or _TITLE,
@@ -244,15 +248,61 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
     for call, colour in look.colours.items():
-        edges_s, counts = coarse[call]
-        renderers = _draw(fig, call, colour, _on_log_axis(edges_s), counts, base=0.5)
+        if call not in coarse:  # all its calls took 0 ns
+            continue
+        renderers = _draw(fig, call, colour, *coarse[call], base=0.5)
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     words = title or _TITLE
-    if any(counts[0] for counts in histogram.counts.values()):
-        words += " (calls of 0 ns are shown below 1 ns)"
+    if below := below_clock(counted, coarse):
+        words += f" ({below})"
     retitle(fig, words + _left_out(histogram))
     _finish(fig, histogram, items)
     return fig
+
+
+def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
+    """Return the bins that a logarithmic axis can show: calls of 0 ns would be three empty decades away.
+
+    Parameters
+    ----------
+    counted : mapping to (ndarray, ndarray)
+        Edges of bins in s, shape (k + 1,), and calls in each, shape (k,).
+
+    Returns
+    -------
+    dict to (ndarray, ndarray)
+        Without bins of 0 ns, and without what has no other calls. If no call took longer, the bin of 0 ns
+        begins at half a nanosecond.
+    """
+    shown = {}
+    for key, (edges_s, counts) in counted.items():
+        used = np.flatnonzero(counts[1:]) + 1 if edges_s[0] == 0 else np.arange(len(counts))
+        if len(used):
+            shown[key] = edges_s[used[0] :], counts[used[0] :]
+    if shown:
+        return shown
+    return {
+        key: (np.where(edges_s == 0, _BELOW_1_NS_S, edges_s), counts)
+        for key, (edges_s, counts) in counted.items()
+    }
+
+
+def below_clock(counted: Mapping[K, Bins], shown: Mapping[K, Bins]) -> str:
+    """Say how many calls took 0 ns, and whether they are drawn; "": none did.
+
+    Parameters
+    ----------
+    counted, shown : mapping to (ndarray, ndarray)
+        Before and after `on_log_axis`.
+    """
+    zero = sum(int(counts[0]) for edges_s, counts in counted.values() if edges_s[0] == 0)
+    if not zero:
+        return ""
+    drawn = sum(int(counts.sum()) for _, counts in shown.values())
+    every = sum(int(counts.sum()) for _, counts in counted.values())
+    one = zero == 1
+    left_out = f", and {'is' if one else 'are'} not drawn" if drawn < every else ""
+    return f"{count_text(zero, 'call')} took 0 ns, below the clock{left_out}"
 
 
 def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
@@ -271,10 +321,6 @@ def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
 def _left_out(histogram: LogHistogram) -> str:
     count = len(histogram.counts)
     return f" (the {_MOST_CALLS} of {count} that took the most time)" if count > _MOST_CALLS else ""
-
-
-def _on_log_axis(edges_s: np.ndarray) -> np.ndarray:
-    return np.where(edges_s == 0, _BELOW_1_NS_S, edges_s)
 
 
 def _draw(
