@@ -46,7 +46,7 @@ from ensembles.viz.figures import (
 from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.size_classes import ensembles_by_size
-from ensembles.viz.style import COLOURS, OVERLAID, class_of_call, shade, time_hover, time_ticks
+from ensembles.viz.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.theme import widget_colours
 
 _MOST_LINEAR_BINS = 120
@@ -60,6 +60,10 @@ _BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
+_MOST_SHADES, _MUCH_TIME = 3, 0.01
+"""Functions of a class with a curve each, and the share of the time that they need."""
+_OTHERS, _OTHER_WAITS, _OF_OTHERS = " other functions", " other waits", SERIES[1]
+"""Names of those that are taken together, and a colour that no class of operations has."""
 _LOG_FIRST = 100.0
 _FEW_CALLS = 6
 """Up to this number, the legend is above the figure; else at its side."""
@@ -82,7 +86,7 @@ def histogram(
     On two tabs, logarithmic axes come first if the durations of the functions with much time span more than
     two decades. On linear axes, bins have equal width; functions with little time, and those that wait for
     other tasks, are hidden until they are clicked in the legend. On logarithmic axes, bins have nearly equal
-    ratio. If there are many functions, the figure shows those that took the most time, I/O before waiting.
+    ratio. If there are many functions, those with little time are one curve; at most three share a colour.
 
     Parameters
     ----------
@@ -135,7 +139,7 @@ def histogram(
         per = next((each.per for each in ensembles.values()), "call")
         look = _Look(_series(counts), per == "MiB")
     else:
-        counts = data_for(data, LogHistogram)
+        counts = with_others(data_for(data, LogHistogram))
         look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB")
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
@@ -146,7 +150,54 @@ def histogram(
     ]
     if _spans_decades(counts, _calls_that_matter(counts) if every is None else every):
         panels.reverse()
+    highest = max(panel.child.height for panel in panels)  # the tabs are as high as the higher one
+    for panel in panels:
+        panel.child.height = highest
     return Tabs(tabs=panels, sizing_mode="stretch_width", name="histogram", stylesheets=[widget_colours()])
+
+
+def with_others(histogram: LogHistogram) -> LogHistogram:
+    """Take functions with little time together, so that eyes can distinguish those that are left.
+
+    At most three functions of a class of operations are left, whose shades differ clearly. The others are
+    counted as "N other functions", and those that wait for other tasks as "N other waits".
+
+    Parameters
+    ----------
+    histogram : LogHistogram
+        Is not changed.
+    """
+    kept: list[Call] = []
+    others: dict[bool, list[Call]] = {False: [], True: []}
+    used: dict[str, int] = {}
+    for call in _by_time(histogram):
+        name, waits = class_of_call(call), call.waits_for_tasks
+        alike = [each for each in histogram.counts if each.waits_for_tasks == waits]
+        share = histogram.time_s(call) / max(sum(histogram.time_s(each) for each in alike), 1e-9)
+        if len(histogram.counts) <= _FEW_CALLS or (used.get(name, 0) < _MOST_SHADES and share >= _MUCH_TIME):
+            kept.append(call)
+            used[name] = used.get(name, 0) + 1
+        else:
+            others[waits].append(call)
+    found = LogHistogram()
+    found.counts = {call: histogram.counts[call] for call in kept}
+    for waits, calls in others.items():
+        if len(calls) == 1:
+            found.counts[calls[0]] = histogram.counts[calls[0]]
+        elif calls:
+            name = f"{len(calls)}{_OTHER_WAITS if waits else _OTHERS}"
+            merged = Call(name, calls[0].layer, calls[0].op) if waits else Call(name, "", "meta")
+            found.counts[merged] = sum((histogram.counts[call] for call in calls), np.int64(0))
+    return found
+
+
+def _by_time(histogram: LogHistogram) -> list[Call]:
+    """Return the functions, those that took the most time first, I/O before waiting, others last."""
+    ends = (_OTHERS, _OTHER_WAITS)
+    return sorted(
+        histogram.counts,
+        key=lambda call: (call.waits_for_tasks, call.name.endswith(ends), -histogram.time_s(call)),
+    )
 
 
 class _Look(NamedTuple):
@@ -405,8 +456,10 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
     """
     used: dict[str, int] = {}
     colours = {}
-    ordered = sorted(histogram.counts, key=lambda call: (call.waits_for_tasks, -histogram.time_s(call)))
-    for call in ordered[:_MOST_CALLS]:
+    for call in _by_time(histogram)[:_MOST_CALLS]:
+        if call.name.endswith(_OTHERS):
+            colours[call] = _OF_OTHERS
+            continue
         name = class_of_call(call)
         colours[call] = shade(COLOURS[name], used.get(name, 0))
         used[name] = used.get(name, 0) + 1

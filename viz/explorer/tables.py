@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -175,7 +176,7 @@ def _row_height(lines: int) -> int:
 
 
 def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
-    """Return the columns of the table of findings: of a gain in two clauses, the first."""
+    """Return the columns of the table of findings: of gains what fits into two lines."""
     return {
         "id": [finding.id for finding in found.findings],
         "severity": [
@@ -183,8 +184,21 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
             for finding in found.findings
         ],
         "title": [finding.title for finding in found.findings],
-        "gain": [(finding.gain_text or "gain not known").split("; ")[0] for finding in found.findings],
+        "gain": [_short_gain(finding.gain_text) for finding in found.findings],
     }
+
+
+def _short_gain(text: str) -> str:
+    """Return a gain without what the column says and what the text of a chosen finding has.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.tables import _short_gain
+    >>> _short_gain("The run would be 2 ms to 9 ms shorter (of these, 1 ms outside); one run shows no more")
+    '2 ms to 9 ms shorter'
+    """
+    first = (text or "gain not known").split("; ")[0].removeprefix("The run would be ")
+    return re.sub(r" \([^()]*\)", "", first)
 
 
 def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
