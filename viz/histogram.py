@@ -62,6 +62,7 @@ _HEIGHT = 380
 _MOST_CALLS = 13
 _MOST_SHADES, _MUCH_TIME = 3, 0.01
 """Functions of a class with a curve each, and the share of the time that they need."""
+_MOST_NAMED = 12
 _OTHERS, _OTHER_WAITS, _OF_OTHERS = " other functions", " other waits", SERIES[1]
 """Names of those that are taken together, and a colour that no class of operations has."""
 _LOG_FIRST = 100.0
@@ -139,8 +140,10 @@ def histogram(
         per = next((each.per for each in ensembles.values()), "call")
         look = _Look(_series(counts), per == "MiB")
     else:
-        counts = with_others(data_for(data, LogHistogram))
-        look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB")
+        whole = data_for(data, LogHistogram)
+        counts = with_others(whole)
+        others = [plain(call.name) for call in _by_time(whole) if call not in counts.counts]
+        look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB", others)
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
@@ -201,10 +204,11 @@ def _by_time(histogram: LogHistogram) -> list[Call]:
 
 
 class _Look(NamedTuple):
-    """Colour of each function that is drawn, and whether durations are per MiB."""
+    """Colour of each function that is drawn, whether durations are per MiB, and names of the others."""
 
     colours: dict[Call, str]
     per_mib: bool
+    others: Sequence[str] = ()
 
 
 def _overlaid(ensembles: Mapping[str, Ensemble]) -> LogHistogram:
@@ -262,6 +266,7 @@ def _linear(
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
     words = (title or _TITLE) + _left_out(histogram)
+    _name_others(fig, look)
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
         why = "waiting, or less than 5 % of the I/O time; click to show"
@@ -307,8 +312,16 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     if below := below_clock(counted, coarse):
         words += f" ({below})"
     retitle(fig, words + _left_out(histogram))
+    _name_others(fig, look)
     _finish(fig, histogram, items)
     return fig
+
+
+def _name_others(fig: figure, look: _Look) -> None:
+    if look.others:
+        more = len(look.others) - _MOST_NAMED
+        listed = ", ".join(look.others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        subtitle(fig, f"Taken together: {listed}.")
 
 
 def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:

@@ -343,7 +343,8 @@ def _diagram(
     top, bottom = low - 0.5, high + 0.5
     tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
     is_empty = not (raster.present() if shown.layer else present)
-    height = int(np.clip(150 + 26 * (high - low + 1), 220, tallest))
+    rows = high - low + 1
+    height = int(np.clip(min(150 + 26 * rows, 104 + 38 * rows), 0, tallest))  # few bars are not thick ones
     fig = new_figure(
         title,
         height=_EMPTY_HEIGHT if is_empty and shown.layer else height,

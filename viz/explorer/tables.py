@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatt
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.table import PhaseTotals
+from ensembles.viz.findings import short_gain
 from ensembles.viz.style import NUMBERS_JS
 
 TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
@@ -184,21 +184,8 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
             for finding in found.findings
         ],
         "title": [finding.title for finding in found.findings],
-        "gain": [_short_gain(finding.gain_text) for finding in found.findings],
+        "gain": [short_gain(finding) for finding in found.findings],
     }
-
-
-def _short_gain(text: str) -> str:
-    """Return a gain without what the column says and what the text of a chosen finding has.
-
-    Examples
-    --------
-    >>> from ensembles.viz.explorer.tables import _short_gain
-    >>> _short_gain("The run would be 2 ms to 9 ms shorter (of these, 1 ms outside); one run shows no more")
-    '2 ms to 9 ms shorter'
-    """
-    first = (text or "gain not known").split("; ")[0].removeprefix("The run would be ")
-    return re.sub(r" \([^()]*\)", "", first)
 
 
 def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:

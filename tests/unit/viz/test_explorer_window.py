@@ -415,7 +415,7 @@ def test_the_table_of_findings_is_as_high_as_its_rows() -> None:
     assert heights == [55, 55, 80, 105, 105]
     # Rows are as high as their texts are in a narrow page.
     for length, height in ((60, 38), (1_000, 68)):
-        table.fill(dict.fromkeys(table.source.data, [""]) | {"title": ["x" * length]})
+        table.fill({name: [""] for name in table.source.data} | {"title": ["x" * length]})
         table.fit(3)
         assert (table.widget.row_height, table.widget.height) == (height, 30 + height)
 

@@ -234,6 +234,8 @@ def test_of_many_calls_those_with_little_time_are_one_curve_and_waiting_comes_la
         labels = legend_labels(fig)
         assert labels[:2] == ["pwrite (n = 1)", "call19 (n = 1)"]
         assert labels[3:] == ["call17 (n = 1)", "17 other functions (n = 17)", "MPI_Init (n = 1)"]
+        texts = [each.text for each in fig.above if isinstance(each, Title)]
+        assert any("together: call16, call15, " in text and "call5 and 5 more." in text for text in texts)
     tabs = viz.histogram(events)
     assert len({panel.child.height for panel in tabs.tabs}) == 1  # no empty band below the lower one
     few = Events({name: values[-2:] for name, values in columns.items()}, calls, [""])

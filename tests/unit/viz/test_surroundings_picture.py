@@ -80,7 +80,7 @@ def test_many_samples_keep_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     assert grown == pytest.approx(int(many.write_bytes[-1] - many.write_bytes[0]), rel=1e-6)
     np.testing.assert_array_equal(sum_levels(many, "dirty_bytes").value, [5] * 10)
     low, high = (surroundings(each).select_one({"name": "dirty_pages"}) for each in (SAMPLES, many))
-    assert low.height < high.height - 50
+    assert low.height < high.height - 30  # but not squeezed: a frame of 60 pixels in a narrow page
 
 
 def test_without_samples_the_picture_says_why() -> None:
