@@ -396,6 +396,7 @@ def report_html(
                 x_range=x_range,
                 zoomed=summaries.longest,
                 is_selection=bool(selected),
+                info=run.info,
             )
             advance(1)
             pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)

@@ -32,7 +32,7 @@ from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
 from ensembles.viz.access_map import access_map
-from ensembles.viz.files import files
+from ensembles.viz.files import files, plain_path
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
 from ensembles.viz.phases import phases_of
@@ -297,10 +297,11 @@ def _of_offsets(run: Run, sums: TotalsBy) -> list[Folded]:
     file = max(moved, key=lambda row: row.order("bytes"))
     if file.calls < _LEAST_ACCESSES:
         return []
-    picture = access_map(run, file.path)
+    name = plain_path(os.path.basename(file.path))
+    picture = access_map(run, file.path, title=f"Accesses of {name}: bytes by offset and time")
     if picture.select_one({"name": "empty"}):  # the offsets are not known
         return []
-    title = f"Offsets: where calls read and wrote in {os.path.basename(file.path)}, the file with most bytes"
+    title = f"Offsets: where calls read and wrote in {name}, the file with most bytes"
     return [Folded("access_map", title, picture)]
 
 

@@ -107,7 +107,9 @@ def facts(
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     if information is not None and information["python_lines"]:
         shown.append(("recorder", "lines of Python", information["python_lines"].partition(": ")[2]))
-    shown += _failed_facts(run, summaries)
+    failed = _failed_facts(run, summaries)
+    lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
+    shown = [*lost, *shown, *(each for each in failed if each not in lost)]
     if run.info.lost_calls:
         shown.append(
             ("lost", count_text(run.info.lost_calls, "call"), "not recorded and not included in the totals")

@@ -117,6 +117,7 @@ def trace_diagram(
     x_range: Range1d | None = None,
     zoomed: DiagramCalls | None = None,
     is_selection: bool = False,
+    info: RunInfo | None = None,
 ) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
@@ -152,6 +153,8 @@ def trace_diagram(
     is_selection : bool
         Whether a raster has only some of the calls of its run, as events always may: ranks before the first
         and behind the last that has any are left out if they are many.
+    info : RunInfo, optional
+        Facts about the run of a raster, with which boxes of calls name call sites and storage targets.
 
     Returns
     -------
@@ -205,7 +208,7 @@ def trace_diagram(
     )
     present = raster.present()
     mapper = _mapper(present)
-    info = data.info if isinstance(data, Run) else None
+    info = data.info if isinstance(data, Run) else info
     if zoomed is None and part is None:
         zoomed = calls_of(data)
     first = 0 if part is None else part.first
@@ -394,7 +397,7 @@ def _diagram(
                 line_width=3 if raster.tasks <= 16 else 1,
             )
     outlined = shown.outlined
-    marks = [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
+    marks = [outline_calls(fig, outlined, row, shown.info)] if outlined is not None and len(outlined) else []
     if shown.zoomed is not None and shown.single is None:
         add_zoomed_calls(
             fig, shown.zoomed, renderers, row, shown.info, marks[0].renderers[0] if marks else None
