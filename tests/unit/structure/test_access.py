@@ -141,7 +141,7 @@ def test_a_log_beside_the_data_hides_no_loop():
     for place in (23, 15, 11, 10, 2, 0):
         logging[place:place] = [("write", -1, 7 * size, 2) for size in (1, 3, 2)]
     assert line_of(pattern(logging, plain)) == line_of(pattern(plain, plain))
-    # A stream with a considerable part of the bytes is no log.
+    # A stream with a considerable part of the bytes is not a log.
     assert len(pattern([*plain, *[("write", -1, MIB, 2)] * 8], plain).groups) == 2
 
 
