@@ -116,7 +116,7 @@ def facts(
         )
     if run.info.excluded_calls:
         excluded = count_text(run.info.excluded_calls, "call")
-        shown.append(("excluded", excluded, "on system files (ENSIO_EXCLUDE)"))
+        shown.append(("excluded", excluded, "on system files (ENSIO_EXCLUDE), pipes or terminals"))
     return shown
 
 
