@@ -45,7 +45,7 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
     per_mib = ensemble.per == "MiB"
     of = f" ({ensemble.name})" if ensemble.name else ""
     found = count_text(len(modes), "mode") if modes.modes else "No mode"
-    lines = [f"{found} in {count_text(modes.n, 'call')}{of}", ""]
+    lines = [f"{found} in {count_text(modes.n, 'call')}{of}{modes.kind}", ""]
     if shown := histogram_text(ensemble, [mode.t_s for mode in modes.modes]):
         quantity = "time per MiB" if per_mib else "duration"
         lines += [shown, f"  Number of calls by {quantity}" + "; digits are modes." * bool(modes.modes), ""]
@@ -66,7 +66,7 @@ def modes_text(modes: Modes, ensemble: Ensemble) -> str:
         per = " per MiB" if per_mib else ""
         lines.append(f"Timer resolution: {seconds_text(modes.resolution_s)}{per}.")
     one_each = (modes.far_calls, modes.harmonics, modes.time_slices, modes.fair_share)
-    for what in (*modes.bumps, *modes.spread, *modes.shoulders, *one_each):
+    for what in (modes.turns, *modes.bumps, *modes.spread, *modes.shoulders, *one_each):
         if what is not None:
             text = str(what)
             lines.append(text[0].upper() + text[1:] + ".")

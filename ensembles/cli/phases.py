@@ -64,7 +64,7 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.phases.inner_waits import InnerWaits, waiting_inside
     from ensembles.structure.phases.outside import late_in_phase
     from ensembles.structure.phases.table import PhaseTable
-    from ensembles.structure.phases.waiting import with_known_idle
+    from ensembles.structure.phases.waiting import ONLY_FAILED, with_known_idle, without_idle
     from ensembles.summaries.collective_entries import CollectiveEntries
     from ensembles.summaries.collective_steps import CollectiveSteps
     from ensembles.summaries.collective_time import CollectiveTime
@@ -86,13 +86,18 @@ def execute(args: argparse.Namespace) -> int:
     )
     table = found["table"]
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
-    totals = with_late_calls(run, phases, with_known_idle(run, phases, totals), wanted)
+    only_failed = selection.failed or selection.errors is not None
+    totals = without_idle(totals) if only_failed else with_known_idle(run, phases, totals)
+    totals = totals if only_failed else with_late_calls(run, phases, totals, wanted)
     refuse_nothing(run, selection, len(totals) + (0 if selection.phases else table.outside))
-    collective = found["collective"].to_json() if run.info.has_all_events and not selection.phases else None
+    has_waits = run.info.has_all_events and not selection.phases and not only_failed
+    collective = found["collective"].to_json() if has_waits else None
     # Of some calls only, the steps of collective calls and waits are not known.
     has_all = run.info.has_all_events and _is_whole(selection)
     steps = step_table(found["steps"], run.info.clock_error_ns, run.info.crowded_text) if has_all else None
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
+    if only_failed:
+        result["why_no_idle"] = ONLY_FAILED
     result["collective_steps"] = None if steps is None else steps.to_json()
     if has_all:
         ends = [(entry.start_s, entry.end_s) for entry in totals]

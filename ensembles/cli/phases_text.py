@@ -103,7 +103,8 @@ def phases_text(
         ``lost_without_calls_s``, ``crowded``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``; ``phases_without_calls`` of named phases; ``late_entry`` if a task enters
         collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the
-        run does not show that tasks wait for each other.
+        run does not show that tasks wait for each other, or only failed calls are selected: then
+        ``why_no_idle`` says so.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
 
@@ -332,7 +333,7 @@ def _shortened(name: str, most: int) -> str:
 
 def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any]) -> str:
     if result["lost_s"] is None:
-        return wrapped(NOT_MEETING)
+        return wrapped(result.get("why_no_idle", NOT_MEETING))
     share = result["lost_share"]
     of_all = f", {share_text(share)} of task time" if share is not None else ""
     doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.evidence import phases_of_calls, size_classes
+from ensembles.diagnosis.evidence import classed_bytes, phases_of_calls, size_classes
 from ensembles.model.distinct import distinct_rows
 from ensembles.run.selection import Selection
 
@@ -45,7 +45,7 @@ class CallsOfRows:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of events that it needs."""
-        return tuple({*self.base.columns, "call", "rank", "requested", "start", "depth"})
+        return tuple({*self.base.columns, "call", "rank", "requested", "moved", "start", "depth"})
 
     def mask(self, chunk: Events) -> np.ndarray:
         """Compute which events of a chunk are selected."""
@@ -58,7 +58,7 @@ class CallsOfRows:
             phase,
             chunk.rank[at],
             chunk.call[at],
-            size_classes(chunk.requested[at]),
+            size_classes(classed_bytes(chunk)[at]),
             chunk.depth[at] > 0,
         )
         count = self.rows.shape[1]

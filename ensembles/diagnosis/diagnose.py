@@ -9,18 +9,18 @@ import numpy as np
 
 from ensembles.diagnosis.accounting import share_out
 from ensembles.diagnosis.call_sites import python_hint, symbol_hint, with_sites
+from ensembles.diagnosis.call_time import CallTime, SizeTime
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.above_storage import above_storage
 from ensembles.diagnosis.evidence_rule import SUMMARY, case_of, has_counters_only
 from ensembles.diagnosis.finding import (
     LEAST_CALL_SHARE,
     LEAST_SIZE_SHARE,
-    CallTime,
     Diagnosis,
     Finding,
     NotExamined,
-    SizeTime,
 )
+from ensembles.diagnosis.habits import with_habits
 from ensembles.diagnosis.rule import NotApplicable, Rule
 from ensembles.diagnosis.rules import (
     aggregation_mismatch,
@@ -60,7 +60,7 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
-from ensembles.structure.late_entry import LateEntry, late_of_run
+from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.recorder_time import python_lines_text
@@ -231,6 +231,7 @@ class DiagnosisPass:
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
             findings, unexplained_s = share_out(findings, case)
+            findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
             calls = int(case.rows["n"].sum())
             recorder = python_lines_text(run.info.environment, calls, run.tasks, run_s)
@@ -245,6 +246,10 @@ class DiagnosisPass:
                 ):
                     late_outside = None  # collective calls show for whom the others wait
                 late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
+                if late_outside is not None:
+                    late_outside = late_outside.after(
+                        *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
+                    )
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)

@@ -68,6 +68,15 @@ def size_classes(requested: np.ndarray) -> np.ndarray:
     return np.frexp(requested.astype(np.float64))[1].astype(np.int64)
 
 
+def classed_bytes(chunk: Events) -> np.ndarray:
+    """Return the bytes by whose size calls are classed: those requested, or 0 of calls that failed.
+
+    A failed transfer moved no byte, so that it is not one of the requests of its size.
+    """
+    failed = chunk.moved < 0
+    return np.where(failed, 0, chunk.requested) if failed.any() else chunk.requested
+
+
 class Evidence(Summary):
     """A mergeable summary: tables of I/O calls for the rules of the diagnosis.
 
@@ -82,10 +91,10 @@ class Evidence(Summary):
     Attributes
     ----------
     calls : KeyedSums
-        By ``phase`` (0: none), ``rank``, ``call``, ``size`` (binary digits: 0 for no byte, 21 for 1 MiB) and
-        ``depth`` (0 or 1): ``n``, ``bytes``, ``time_ns`` without recorded inner calls, ``log_ns`` (sum of
-        logarithms of durations), ``repeats`` (calls like the one before: same function, same file),
-        ``start_ns`` and ``end_ns``.
+        By ``phase`` (0: none), ``rank``, ``call``, ``size`` (binary digits: 0 for no byte and for failed
+        calls, 21 for 1 MiB) and ``depth`` (0 or 1): ``n``, ``bytes``, ``time_ns`` without recorded inner
+        calls, ``log_ns`` (sum of logarithms of durations), ``repeats`` (calls like the one before: same
+        function, same file), ``start_ns`` and ``end_ns``.
     quarters : KeyedSums
         As `calls`, also by ``quarter`` of the time that a task spends in the phase: ``n``, ``log_ns``,
         ``time_ns`` and ``bytes``. Empty if there are more than `MOST_QUARTERED` phases.
@@ -106,6 +115,7 @@ class Evidence(Summary):
 
     columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
     requires = RANK_ORDER
+    meaning = 1
     case: Case | None = None
     """What rules made of the filled summary (`ensembles.diagnosis.evidence_rule.case_of`)."""
     results = ("calls", "quarters", "durations", "targets", "ends", "order", "uses")
@@ -136,6 +146,7 @@ class Evidence(Summary):
         own_ns = None if inner_ns is None else np.maximum(chunk.duration - inner_ns, 0)
         phase = phases_of_calls(self._phases, chunk)
         columns = [getattr(chunk, name) for name in _SUMMED_COLUMNS]
+        columns[_SUMMED_COLUMNS.index("requested")] = classed_bytes(chunk)
         found = _compiled.sum_evidence(
             *map(np.ascontiguousarray, (*columns, phase)),
             np.log2(np.maximum(chunk.duration, 1)),

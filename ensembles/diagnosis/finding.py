@@ -12,7 +12,9 @@ from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
+    from ensembles.diagnosis.call_time import CallTime
     from ensembles.diagnosis.counted.above_storage import AboveStorage
+    from ensembles.diagnosis.habits import Habit
     from ensembles.structure.late_entry import LateEntry
     from ensembles.structure.phases.outside import LateOutside
 
@@ -176,6 +178,8 @@ class Finding:
         Rows of the shared evidence that it concerns (`ensembles.diagnosis.calls_of_findings.ROW`).
     not_inside : tuple of str
         Functions: the finding does not concern what happens inside them.
+    habit : Habit or None
+        The findings that one mend removes, this one among them; None: it stands alone.
     """
 
     id: str
@@ -196,6 +200,7 @@ class Finding:
     of_each_call: bool = field(default=False, repr=False, compare=False)
     rows: Any = field(default=None, repr=False, compare=False)
     not_inside: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    habit: Habit | None = None
 
     @property
     def weight(self) -> tuple[int, float, float]:
@@ -217,6 +222,11 @@ class Finding:
         is_known = self.share_s is not None and self.share_s > 0 and self._holds(self.share_s)
         likely = f", {seconds_text(self.share_s or 0.0)} by the best estimate" if is_known else ""
         if self.gain_s[0] < LEAST_LOW * self.gain_s[1]:
+            if is_known and (self.share_s or 0.0) < LEAST_LIKELY * self.gain_s[1]:
+                return (
+                    f"The run would be {seconds_text(self.share_s or 0.0)} shorter by the best estimate, and "
+                    f"up to {high}{loop} at most; one run does not show how much"
+                )
             return f"The run would be up to {high} shorter{loop}{likely}; one run does not show how much"
         if self.gain_s[1] < WIDE * self.gain_s[0]:
             likely = ""
@@ -239,6 +249,7 @@ class Finding:
             "share_s": self.share_s,
             "loop_s": self.loop_s,
             "symptoms": list(self.symptoms),
+            **({} if self.habit is None else {"habit": self.habit.to_json()}),
         }
 
     def __str__(self) -> str:
@@ -276,58 +287,6 @@ class NotExamined:
     reason: str
     at_most_s: float | None = None
     suspected: bool = False
-
-
-@dataclass(frozen=True)
-class SizeTime:
-    """Time of those calls of a function whose requests are of about one size, within a factor of two.
-
-    Attributes
-    ----------
-    mean_bytes : float
-    calls : int
-    share : float
-        Of the time of all I/O calls.
-    mean_s : float
-        Of a call, s.
-    """
-
-    mean_bytes: float
-    calls: int
-    share: float
-    mean_s: float
-
-
-@dataclass(frozen=True)
-class CallTime:
-    """Time of the I/O calls of a function, without the calls inside them.
-
-    Attributes
-    ----------
-    call, layer : str
-    calls : int
-    time_s : float
-        Summed over tasks, s.
-    share : float
-        Of the time of all I/O calls.
-    in_library : bool
-        The time passed inside HDF5 or netCDF: storage calls inside were recorded, and are not in it.
-    of_size : SizeTime or None
-        The size of most of this time; None: the calls move no bytes, no size has most of it, or it
-        passed inside a library.
-    """
-
-    call: str
-    layer: str
-    calls: int
-    time_s: float
-    share: float
-    in_library: bool = False
-    of_size: SizeTime | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a dict with the names of the attributes."""
-        return {**vars(self), "of_size": self.of_size and vars(self.of_size)}
 
 
 @dataclass(frozen=True)
@@ -484,6 +443,9 @@ def _shown(text: str, findings: Sequence[Finding]) -> str:
 
 LEAST_LOW = 0.01
 """Lower end of a gain, as a part of its upper end, from which it says something."""
+
+LEAST_LIKELY = 0.1
+"""Best estimate, as a part of the upper end of a gain, below which the text begins with it."""
 
 WIDE = 3.0
 """Ratio of the ends of a gain from which the text gives its best estimate."""

@@ -148,15 +148,18 @@ def other_data_calls(
     return tuple(sorted(name for name in data if name.startswith(prefix)))
 
 
-def refill_advice(case: Case, writes: bool) -> str:
-    """Return what lets HDF5 move bytes once.
+def refill_advice(case: Case, writes: bool, reads_back: bool) -> str:
+    """Return what lets HDF5 move bytes once, the cause that the run shows first.
 
     Parameters
     ----------
     case : Case
     writes : bool
         It writes bytes several times.
+    reads_back : bool
+        It reads bytes back inside H5Dwrite: chunks left its cache too early, whatever fill values there are.
     """
     flushes = int(case.rows["n"][(case.op == "sync") & (case.layer == "hdf5")].sum())
-    advice = [FILL] * writes + [CHUNKS] + [FLUSHES] * (writes and flushes >= LEAST_FLUSHES)
+    flush = [FLUSHES] * (writes and flushes >= LEAST_FLUSHES)
+    advice = [CHUNKS, *flush, *[FILL] * writes] if reads_back else [*[FILL] * writes, CHUNKS, *flush]
     return "; ".join(advice)

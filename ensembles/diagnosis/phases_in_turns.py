@@ -9,11 +9,9 @@ import numpy as np
 from ensembles.diagnosis.cannot_tell import transfers
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.shared_processors import on_crowded_nodes
-from ensembles.diagnosis.turns import LEAST_UNITS, Turns, largest_chance, p_of_turns, turns_of
 from ensembles.model.units import count_text, seconds_text
+from ensembles.structure.turns import LEAST_UNITS, LEVEL, Turns, largest_chance, p_of_turns, turns_of
 from ensembles.summaries.keyed_sums import groups_of_rows
-
-LEVEL = 0.001
 
 
 @dataclass(frozen=True)

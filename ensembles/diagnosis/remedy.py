@@ -10,7 +10,9 @@ import numpy as np
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
+    LEAST_LOW,
     MOST_FILES,
+    SEVERITIES,
     Check,
     Finding,
     Where,
@@ -127,8 +129,8 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
         )
     if remedy.of_processors:
         interval = (max(interval[0], min(_OF_PROCESSORS * case.gain_s(low), gain_s)), interval[1])
-    if interval[1] < LEAST_SHARE * case.run_s:
-        return []
+    if max(interval[1] if interval[0] >= LEAST_LOW * interval[1] else gain_s, 0.0) < LEAST_SHARE * case.run_s:
+        return []  # neither what is certain nor the best estimate is worth a line
     rows = {name: column[remedy.rows] for name, column in case.rows.items()}
     ops, layers, names = (np.unique(column[remedy.rows]) for column in (case.op, case.layer, case.name))
     phases = case.run.phases
@@ -193,13 +195,19 @@ def _interval_s(
     return (least_s, whole_s), whole_s - most_s
 
 
-LIKELY_SHARES = (0.10, 0.04)
-"""Share of a run that a remedy gains, by the best estimate, from which a finding is a warning
-although the lower end of the interval is smaller: where that is 0, and where it is not."""
+LIKELY_SHARES = {"warning": (0.10, 0.04), "critical": (0.30, 0.20)}
+"""Share of a run that a remedy gains, by the best estimate, from which a finding has a severity although the
+lower end of the interval is smaller: where that is 0, and where it is not."""
+
+LIKELY_PART = 2 / 3
+"""Part of the upper end that the best estimate has at least where it makes a finding critical: else it is the
+middle of what is not known, as of filters."""
 
 
 def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
     """Rate what the remedy gains at least; what it likely gains counts if it is much."""
     severity = rate_severity(interval_s[0] / max(run_s, 1e-9))
-    likely = gain_s >= LIKELY_SHARES[interval_s[0] > 0] * run_s
-    return "warning" if severity == "note" and likely else severity
+    reached = [name for name, shares in LIKELY_SHARES.items() if gain_s >= shares[interval_s[0] > 0] * run_s]
+    if "critical" in reached and gain_s < LIKELY_PART * interval_s[1]:
+        reached.remove("critical")
+    return max([severity, *reached], key=SEVERITIES.index)

@@ -133,20 +133,24 @@ def join_calls(
             for each, rate in zip((low, saved), TARGET_BYTES_PER_NS, strict=True)
         )
     most_s, likely_s = case.gain_s(high), case.gain_s(saved)
+    # Calls that take no longer than their bytes are not what is slow, whatever their size.
+    rows = rows & (high > 0) if high.any() else rows
     if likely_s <= 0 and most_s >= FROM_SHARE["warning"] * case.run_s:
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or nothing, as the targets may need "
             "all the time for the bytes, or tasks for exchanging pieces: record a run with larger requests",
             most_s,
         )
-    size = float(np.average(mean_bytes[rows], weights=rows_of["n"][rows]))
+    weights = rows_of["n"][rows]
+    size = float(np.average(mean_bytes[rows], weights=weights))
     calls_text = _calls_by_size(rows_of, rows)
-    each_s = float(np.average(each_ns[rows], weights=rows_of["n"][rows])) * 1e-9
+    each_s, mean_s, usual_s = (
+        float(np.average(values[rows], weights=weights)) * 1e-9 for values in (each_ns, mean_ns, usual_ns)
+    )
     if likely_s <= _NO_ANSWER * most_s and likely_s < FROM_SHARE["warning"] * case.run_s <= most_s:
-        usual_s = float(np.average(mean_ns[rows], weights=rows_of["n"][rows])) * 1e-9
         raise NotApplicable(
             f"it could cost up to {seconds_text(most_s)} of this run, or next to nothing: {calls_text} take "
-            f"{seconds_text(usual_s)} each; {seconds_text(each_s)} of it is "
+            f"{seconds_text(mean_s)} each; {seconds_text(each_s)} of it is "
             "a cost of each call, and the rest may be the disk's for the same bytes in any order or size: "
             f"record a run that {_OTHER_WAY.get(cause, 'makes larger requests')}",
             most_s,
@@ -166,7 +170,12 @@ def join_calls(
         rows,
         saved,
         f"{what}: {calls_text}, "
-        + (f"{seconds_text(each_s)} of fixed cost each" if each_s > 0 else "with no fixed cost that shows"),
+        + (
+            f"{seconds_text(each_s)} of fixed cost each"
+            if each_s > 0
+            else f"{seconds_text(mean_s)} each on average; most of this size take {seconds_text(usual_s)}, "
+            "as long as their bytes in memory"
+        ),
         advice,
         checks,
         {"mean_bytes": size, "fixed_cost_s": each_s},

@@ -427,11 +427,13 @@ class Ensemble:
         >>> modes.harmonics.orders
         (1, 2, 4)
         """
+        from ensembles.ensemble.turns_of_calls import steps_of_turns
         from ensembles.statistics.modes.modes import fit_modes
 
         step_s = self.sample.resolution_s if resolution_s is None else resolution_s
         modes = fit_modes(self.sample, level, seed, step_s, size)
         modes = of_scale(modes, self.per, self.op, self.bytes, self.durations_s, self.crowded)
+        modes = modes.with_turns(steps_of_turns(self))
         if limit_bytes_per_s is None or tasks is None or modes.refused:
             return modes
         return modes.with_fair_share(limit_bytes_per_s, tasks, bytes_of_each(self.per, self.bytes))

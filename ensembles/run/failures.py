@@ -13,6 +13,9 @@ _NS_PER_S = 1e9
 _NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
 _READS_OF_LINKS = ("readlink", "readlinkat")
 _OPS_WITH_DATA = ("write", "sync", "close")
+_CLOSES_OF_HDF5 = ("H5Fclose", "H5Dclose")
+"""Those of other objects, such as attributes, hold no data of the file that could be lost."""
+
 _TRIED_AGAIN = ("EAGAIN", "EINTR")
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
 _MOST_LINES = 4
@@ -52,6 +55,7 @@ def failed_calls_json(failed: FailedCalls, files: Sequence[str]) -> list[dict[st
             "last_rank": kind.high_rank,
             "first_s": kind.first_ns / _NS_PER_S,
             "last_s": kind.last_ns / _NS_PER_S,
+            "inside": kind.inside,
         }
         for kind in failed.kinds()
     ]
@@ -113,14 +117,34 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
     Returns
     -------
     str
-        ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR).
+        ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR). A call that failed
+        because one inside it did is not named beside that one: nothing is lost twice.
     """
     lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
+    lost = [
+        row
+        for row in lost
+        if row["layer"] != "hdf5" or row["op"] != "close" or row["call"].startswith(_CLOSES_OF_HDF5)
+    ]
+    lost = [row for row in lost if not any(_is_inside(inner, row) for inner in lost)]
     if not lost:
         return ""
     text = "; ".join(_sentence(row, tasks) for row in lost[:_MOST_LINES])
     more = "; and others" if len(lost) > _MOST_LINES else ""
     return f"failed, so that files may lack data: {text}{more} (ensio events RUN --failed)"
+
+
+def _is_inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
+    """Tell whether failed calls were made inside others that failed too, by their numbers and times."""
+    return bool(
+        inner["layer"] != outer["layer"]
+        and inner["inside"] >= outer["count"]
+        and outer["error"] in (None, inner["error"])
+        and outer["file"] in (None, inner["file"])
+        and inner["first_rank"] <= outer["first_rank"] <= outer["last_rank"] <= inner["last_rank"]
+        and outer["first_s"] <= inner["first_s"]
+        and outer["last_s"] <= inner["last_s"]
+    )
 
 
 def _sentence(row: Mapping[str, Any], tasks: int) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from ensembles.model.events import Call, Events
 from ensembles.passes.summary import ANY_ORDER, Summary
 
-_ROWS = ("call", "error", "file", "count", "low_rank", "high_rank", "first_ns", "last_ns")
-_JOINS = (np.add, np.minimum, np.maximum, np.minimum, np.maximum)
+_ROWS = ("call", "error", "file", "count", "low_rank", "high_rank", "first_ns", "last_ns", "inside")
+_JOINS = (np.add, np.minimum, np.maximum, np.minimum, np.maximum, np.add)
 """How two rows of the same function, errno and file become one, for the columns after these."""
 
 _LEAST_WAITING = 1 << 12
@@ -38,6 +38,8 @@ class FailedKind(NamedTuple):
         Lowest and highest rank that made some.
     first_ns, last_ns : int
         Start of the first and of the last, since the origin of the run.
+    inside : int
+        How many of them were made inside another I/O call, which may have failed with them.
     """
 
     call: Call
@@ -51,6 +53,7 @@ class FailedKind(NamedTuple):
     high_rank: int
     first_ns: int
     last_ns: int
+    inside: int
 
 
 class FailedCalls(Summary):
@@ -72,8 +75,9 @@ class FailedCalls(Summary):
     ('write', 28, 2, 1, 1, 20, 30)
     """
 
-    columns = ("rank", "call", "file", "moved", "error", "start")
+    columns = ("rank", "call", "depth", "file", "moved", "error", "start")
     requires = ANY_ORDER
+    meaning = 1
     results = ("_calls", "_rows")
 
     def __init__(self) -> None:
@@ -95,7 +99,10 @@ class FailedCalls(Summary):
         rank, start = chunk.rank[failed], chunk.start[failed]
         columns = (chunk.call[failed], chunk.error[failed], chunk.file[failed])
         one = np.ones(len(failed), np.int64)
-        rows = [column.astype(np.int64) for column in (*columns, one, rank, rank, start, start)]
+        rows = [
+            column.astype(np.int64)
+            for column in (*columns, one, rank, rank, start, start, chunk.depth[failed] > 0)
+        ]
         self._add(chunk.calls, np.stack(rows))
 
     def merge(self, other: FailedCalls) -> None:
@@ -155,6 +162,7 @@ class FailedCalls(Summary):
                     int(mine[5].max()),
                     int(first_ns.min()),
                     int(last_ns.max()),
+                    int(mine[8].sum()),
                 )
             )
         return sorted(found, key=lambda kind: (-kind.calls, kind.call, kind.error))

@@ -78,7 +78,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         share_of_rows(case, table, chosen | (work > 0)) > 0,
         saved + likely * again,
         f"HDF5 moves bytes several times: {'; '.join(said)}",
-        refill_advice(case, "write_bytes" in evidence),
+        refill_advice(case, "write_bytes" in evidence, "read_back_bytes" in evidence),
         (
             Check("more-than-the-file", True, "; ".join(said)),
             Check("not-the-program", True, f"{CALLS} and the extent of the file add up to less"),

@@ -10,7 +10,7 @@ in phases; a new phase is one more observation of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,12 @@ fortieth instead of a twentieth on each side.
 """
 
 _CONTRADICTED = 0.05
+
+_OUTLIER_LEVEL = 0.01
+"""Level of the test by Grubbs for slow phases, which are left out of the lower end."""
+
+_MOST_OUTLIERS = 1 / 3
+"""Part of the phases that may be left out."""
 
 _MORE = 0.05
 """Log ratio of N to the calls of a phase up to which the slowest call is used without extrapolation."""
@@ -82,9 +88,16 @@ class PhaseMaxima:
         position q (p + 1) of the sorted phases, which is exact for any distribution (S. S. Wilks,
         "Determination of sample sizes for setting tolerance limits", Annals of Mathematical Statistics 12,
         1941), and Student's t beyond the positions 1 and p.
+
+        A phase that is slower than the others by far (F. E. Grubbs, "Procedures for detecting outlying
+        observations in samples", Technometrics 11, 1969, at 1 %) widens the interval upwards only: below the
+        median, the interval is that of the other phases if it is narrower.
         """
         levels = np.asarray(levels, dtype=np.float64)
         student = self._student(levels)
+        usual = self._without_slow_phases
+        if usual is not None:
+            student = np.where(levels <= 0.5, np.maximum(student, usual._student(levels)), student)
         if self.normal:
             quantiles_s: np.ndarray = np.exp(student)
             return quantiles_s
@@ -107,6 +120,27 @@ class PhaseMaxima:
         error = np.sqrt(between + within + between / effective)
         found: np.ndarray = self.log_s.mean() + error * stdtrit(self._freedom, levels)
         return found
+
+    @property
+    def _without_slow_phases(self) -> PhaseMaxima | None:
+        """The same without phases that are outliers on the slow side; None: there are none."""
+        from ensembles.statistics.special import stdtrit
+
+        mean = self.log_s.mean(1)
+        order = np.argsort(mean)
+        kept = len(mean)
+        while kept > 3 and len(mean) - kept < int(_MOST_OUTLIERS * len(mean)):
+            values = mean[order[:kept]]
+            sd = float(values.std(ddof=1))
+            t = float(stdtrit(kept - 2.0, np.array([1 - _OUTLIER_LEVEL / kept]))[0])
+            limit = (kept - 1) / np.sqrt(kept) * np.sqrt(t * t / (kept - 2 + t * t))
+            if sd <= 0 or values[-1] - values.mean() <= limit * sd:
+                break
+            kept -= 1
+        if kept == len(mean):
+            return None
+        usual = np.sort(order[:kept])
+        return replace(self, log_s=self.log_s[usual], effective=min(self.effective, float(kept)))
 
     @property
     def _variances(self) -> tuple[float, float, float]:

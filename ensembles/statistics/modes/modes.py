@@ -27,6 +27,7 @@ from ensembles.statistics.modes.kinds import (
 from ensembles.statistics.modes.locations import ModeEstimates, measured
 from ensembles.statistics.modes.shoulders import Shoulder, find_shoulders
 from ensembles.statistics.modes.sizes import SizeShares, shares_by_size
+from ensembles.statistics.modes.steps_of_turns import StepsOfTurns
 from ensembles.statistics.modes.time_slices import TimeSlices, find_time_slices
 from ensembles.statistics.samples.clock_step import clock_step_of_counts_s
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -60,7 +61,8 @@ class Mode:
     from_s, to_s : float
         Range of these calls: from one antimode, or the shortest call, to the next, or the longest.
     time_share : float or None
-        Share of these calls in the time of all calls; None: unknown, as of times per MiB.
+        Share of these calls in the time of all calls, without `Modes.far_calls`; None: unknown, as of times
+        per MiB.
     """
 
     t_s: float
@@ -103,6 +105,8 @@ class Modes(Printed):
         without bytes, or `time_slices` explain them.
     time_slices : TimeSlices or None
         Modes at multiples of a tick of the scheduler; None: none, or not significant.
+    turns : StepsOfTurns or None
+        Phases in which nodes, or tasks, are served one after the other; None: none, or not known.
     resolution_s : float
         Step of the clock that was assumed, in seconds; 0.0: finer than the bins.
     bumps : tuple of Bump
@@ -129,6 +133,7 @@ class Modes(Printed):
     p_one_mode: float = 1.0
     harmonics: Harmonics | None = None
     time_slices: TimeSlices | None = None
+    turns: StepsOfTurns | None = None
     resolution_s: float = 0.0
     bumps: tuple[Bump, ...] = ()
     spread: tuple[Spread, ...] = ()
@@ -150,6 +155,7 @@ class Modes(Printed):
             "modes": [{**mode.to_json(), "mode": number} for number, mode in enumerate(self.modes, 1)],
             "harmonics": self.harmonics and self.harmonics.to_json(),
             "time_slices": self.time_slices and self.time_slices.to_json(),
+            "turns": self.turns and self.turns.to_json(),
             "level": self.level,
             "p_one_mode": self.p_one_mode,
             "least_share": self.least_share,
@@ -233,6 +239,29 @@ class Modes(Printed):
             slices, harmonics = (slices, None) if slices_win else (None, harmonics)
         return replace(self, harmonics=harmonics, time_slices=slices)
 
+    def with_turns(self, turns: StepsOfTurns | None) -> Modes:
+        """Return the same modes with the steps of calls that are served one after the other.
+
+        Steps that explain most calls replace harmonics and time slices, as they are equally spaced, too.
+
+        Parameters
+        ----------
+        turns : StepsOfTurns or None
+
+        Returns
+        -------
+        Modes
+        """
+        if turns is None or not turns.explain_modes:
+            return replace(self, turns=turns)
+        return replace(self, turns=turns, harmonics=None, time_slices=None)
+
+    @property
+    def kind(self) -> str:
+        """What the modes are, to be appended to their number: steps of turns, or nothing in particular."""
+        explained = self.turns is not None and self.turns.explain_modes and self.modes
+        return ": steps of turns, not parts of a mixture" if explained else ""
+
     def without_times(self) -> Modes:
         """Return the same modes without shares of the time, as of times per MiB, whose sums are not times."""
         return replace(
@@ -246,7 +275,7 @@ class Modes(Printed):
     def __str__(self) -> str:
         if self.refused:
             return self.refused[0].upper() + self.refused[1:] + "."
-        lines = [f"{count_text(len(self.modes), 'mode')} in {count_text(self.n, 'call')}"]
+        lines = [f"{count_text(len(self.modes), 'mode')} in {count_text(self.n, 'call')}{self.kind}"]
         for mode in self.modes:
             lines.append(
                 f"  {seconds_text(mode.t_s)} ({seconds_text(mode.low_s)} to {seconds_text(mode.high_s)}), "
@@ -259,6 +288,7 @@ class Modes(Printed):
             self.far_calls,
             self.harmonics,
             self.time_slices,
+            self.turns,
             self.fair_share,
         )
         lines += [f"  {what}" for what in further if what is not None]
@@ -334,6 +364,7 @@ def fit_modes(
     few = clusters_of_few_phases(sample, cells, spans)
     times = time_shares(sample, parts.bounds).tolist()
     modes: list[Mode] = []
+    numbers: list[int] = []
     bumps: list[Bump] = []
     spread: list[Spread] = []
     shoulders: list[Shoulder] = []
@@ -349,8 +380,15 @@ def fit_modes(
         else:
             middle, width = parts.place[number, 0], parts.width[number, 0]
             shoulders += find_shoulders(cells, *ends, middle, width, len(modes))
-            modes.append(replace(_mode(parts, number, sample, cells), time_share=times[number]))
+            numbers.append(number)
+            modes.append(_mode(parts, number, sample, cells))
     told_to_s = max((*(bump.high_s for bump in bumps), *(part.high_s for part in spread)), default=0.0)
+    far = find_far_calls(sample, [mode.t_s for mode in modes], told_to_s)
+    beyond = time_shares(sample, parts.bounds, far.from_s) if far else np.zeros(len(times))
+    modes = [
+        replace(mode, time_share=times[number] - float(beyond[number]))
+        for number, mode in zip(numbers, modes, strict=True)
+    ]
     span = float(np.ptp(places_of_shares(cells, np.stack([cells.counts] * 2), n * _RANGE)))
     return Modes(
         n,
@@ -369,11 +407,7 @@ def fit_modes(
         bumps=tuple(bumps),
         spread=tuple(spread),
         shoulders=tuple(shoulders),
-        far_calls=find_far_calls(
-            sample,
-            [mode.t_s for mode in modes],
-            told_to_s,
-        ),
+        far_calls=far,
         phases=len(sample.phase) if sample.phases_known else None,
     )
 

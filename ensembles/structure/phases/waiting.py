@@ -22,6 +22,12 @@ NOT_MEETING = (
 )
 """What is said in place of idle times."""
 
+ONLY_FAILED = (
+    "Idle and waiting times are not known between failed calls: tasks make other calls meanwhile "
+    "(ensio phases without --failed and --error has them)."
+)
+"""The same where only failed calls are selected."""
+
 
 def tasks_meet(info: RunInfo, phases: Phases | None) -> bool:
     """Tell whether the slowest task of a phase is the one for which the others wait.
@@ -61,4 +67,9 @@ def with_known_idle(run: Run, phases: Phases, totals: Sequence[PhaseTotals]) -> 
     """
     if run.tasks <= 1 or tasks_meet(run.info, phases):
         return list(totals)
+    return without_idle(totals)
+
+
+def without_idle(totals: Sequence[PhaseTotals]) -> list[PhaseTotals]:
+    """Replace idle times by NaN, as where only failed calls are known: others may have gone on meanwhile."""
     return [replace(entry, lost_s=math.nan, lost_share=math.nan) for entry in totals]

@@ -52,6 +52,7 @@ class Made(NamedTuple):
     file: int = 1
     inside: Sequence[Made] = ()
     gap_us: float = 1.0
+    error: int = 0
 
 
 def _rows(calls: Iterable[Made], now: float, depth: int) -> tuple[list[tuple], float]:
@@ -95,6 +96,8 @@ def io_run(
             event["call"], event["depth"] = _NUMBERS[call.name], depth
             event["start"], event["duration"] = _BEGIN + round(start * 1e3), round(us * 1e3)
             event["requested"] = event["moved"] = call.size
+            if call.error:
+                event["moved"] = -call.error
             event["offset"], event["file"] = call.offset, 0 if call.name in _WITHOUT_FILE else call.file
         taken = np.zeros(len(samples) if rank == 0 else 0, SURROUNDINGS.dtype)
         for row, sample in zip(taken, samples, strict=False):

@@ -12,7 +12,7 @@ import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.rules import node_serialisation
-from ensembles.diagnosis.turns import Turns, chance_of_even, p_of_turns, turns_of, variation_of_gaps
+from ensembles.structure.turns import Turns, chance_of_even, p_of_turns, turns_of, variation_of_gaps
 
 NODES, TASKS_PER_NODE, STEPS, STEP_US = 12, 2, 10, 50_000.0
 TASKS = NODES * TASKS_PER_NODE
@@ -80,6 +80,20 @@ def test_nodes_that_are_served_in_turns_are_found(tmp_path: Path) -> None:
     whole_s = STEPS * NODES * STEP_US * 1e-6
     assert one.gain_s[0] == pytest.approx(whole_s / 2 - STEPS * 0.003, rel=0.05)
     assert one.gain_s[1] == pytest.approx(whole_s * 11 / 12, rel=0.05)
+    # The same steps are not reported as modes of a mixture.
+    modes = run.ensemble(op="write", size="64KiB").modes()
+    assert modes.turns is not None
+    assert (modes.turns.unit, modes.turns.units, modes.turns.phases) == ("node", NODES, STEPS)
+    assert modes.turns.step_s == pytest.approx(STEP_US * 1e-6, rel=0.05)
+    assert modes.turns.share == 1
+    assert modes.harmonics is None
+    assert modes.time_slices is None
+    assert modes.to_json()["turns"]["chance"] == pytest.approx(one.evidence["p"])
+    assert str(modes).splitlines()[0].endswith("calls: steps of turns, not parts of a mixture")
+    assert " ms apart: 12 nodes begin together and are served one after the other" in str(modes)
+    all_sizes = run.ensemble(op="write", size="0..", per="MiB").modes()
+    assert all_sizes.turns is not None
+    assert all_sizes.turns.share == pytest.approx(STEPS / (STEPS + 3))
 
 
 @pytest.mark.parametrize("durations", [at_random, equal], ids=["random", "equal"])
@@ -87,6 +101,7 @@ def test_other_ends_are_no_turns(tmp_path: Path, durations) -> None:
     run = steps_run(tmp_path / "run", durations)
     assert not found(run)
     assert "harmonics" in refusal(run, "node-serialisation")
+    assert run.ensemble(op="write", size="64KiB").modes().turns is None
 
 
 def test_turns_that_the_program_makes_are_not_of_the_storage(tmp_path: Path) -> None:
@@ -101,6 +116,7 @@ def test_unequal_bytes_are_not_turns(tmp_path: Path) -> None:
 
     run = steps_run(tmp_path / "run", by_bytes, sizes=(33 + 2 * NODE) * KIB)
     assert not found(run)
+    assert run.ensemble(op="write", size="0..").modes().turns is None
 
 
 def test_bytes_that_the_storage_moves_no_faster_are_not_called_turns(tmp_path: Path) -> None:
@@ -115,9 +131,13 @@ def test_tasks_that_share_processors_may_take_turns_there(tmp_path: Path) -> Non
     def tasks_in_turns(rng: np.random.Generator) -> np.ndarray:
         return STEP_US * (rng.permutation(TASKS) + 1.0)
 
-    (one,) = found(steps_run(tmp_path / "alone", tasks_in_turns, processors="64"))
+    alone = steps_run(tmp_path / "alone", tasks_in_turns, processors="64")
+    (one,) = found(alone)
     assert one.title.startswith("24 tasks are served one after the other, 50.0 ms apart")
-    assert not found(steps_run(tmp_path / "crowded", tasks_in_turns, processors="1"))
+    assert "24 tasks begin together" in str(alone.ensemble(op="write", size="64KiB").modes().turns)
+    crowded = steps_run(tmp_path / "crowded", tasks_in_turns, processors="1")
+    assert not found(crowded)
+    assert crowded.ensemble(op="write", size="64KiB").modes().turns is None
 
 
 def test_gaps_of_independent_ends_vary_by_about_their_mean() -> None:

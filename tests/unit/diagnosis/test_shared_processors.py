@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_io import Made, io_run
+from made_io import KIB, Made, io_run
 
+import ensembles as en
 from ensembles.diagnosis.diagnose import diagnose
 from ensembles.diagnosis.finding import Finding
 from ensembles.diagnosis.rules import small_requests
@@ -53,3 +54,22 @@ def test_where_tasks_share_processors_time_slices_count_in_the_best_estimate(tmp
     # What a call usually costs is said, not the mean.
     assert crowded.evidence["fixed_cost_s"] == pytest.approx(1.75e-6, rel=0.1)
     assert crowded.title == alone.title
+
+
+def test_calls_that_take_as_long_as_their_bytes_are_not_slow_requests(tmp_path: Path) -> None:
+    # Three tasks write at the rate of memory. The fourth waits for the device, and now and then for long.
+    fast = [Made("pwrite", 15, 64 * KIB, 64 * KIB * at) for at in range(320)]
+    slow = [Made("pwrite", 12_000 if at % 12 == 0 else 205, 64 * KIB, 64 * KIB * at, 2) for at in range(320)]
+    run = io_run(
+        tmp_path / "run",
+        [fast, fast, fast, slow],
+        {1: "/scratch/a", 2: "/scratch/b"},
+        {2: {"open.flags": "O_SYNC"}},
+        processors="2",
+    )
+    found = {each.id: each for each in en.diagnose(run).findings}
+    assert "small-requests" in found["o-sync"].symptoms
+    small = found["small-requests"]
+    assert small.title.startswith("small requests: 320 calls of 64.0 KiB, ")
+    assert "most of this size take 15" in small.title
+    assert small.where.ranks == ((3, 3),)

@@ -56,7 +56,7 @@ def test_nothing_is_explained_by_waiting_where_nobody_waits(one_after_the_other:
 def test_a_parent_that_makes_the_last_call_hides_nothing(pool: en.Run) -> None:
     found = {each.id: each for each in en.diagnose(pool).findings}
     assert "not-io" not in found
-    assert found["sync-per-write"].severity == "warning"
+    assert found["sync-per-write"].severity == "critical"
     low, high = found["sync-per-write"].gain_s
     assert (low, found["sync-per-write"].share_s) == (0.0, pytest.approx(0.295, rel=0.02))
     assert 0.295 < high < 0.31  # three at the same time: at most from the first sync to the last

@@ -45,6 +45,30 @@ def test_few_phases_get_the_interval_of_students_t():
     np.testing.assert_allclose(np.log(found), [log_s.mean() - half, log_s.mean() + half], rtol=1e-6)
 
 
+def test_a_slow_phase_widens_the_interval_upwards_only():
+    from scipy import stats
+
+    levels = np.array([0.05, 0.5, 0.95])
+    usual = np.array([2.88, 2.89, 2.9, 2.92, 2.87])
+    log_s = np.append(usual, 3.8)
+    low, median, high = np.log(PhaseMaxima(log_s[:, None], 6.0, False, log_s).quantiles_s(levels))
+    # That of the other phases below the median, and of all above it.
+    half = stats.t.ppf(0.95, 4) * usual.std(ddof=1) * np.sqrt(1 + 1 / 5)
+    assert low == pytest.approx(usual.mean() - half, rel=1e-6)
+    assert median == pytest.approx(log_s.mean(), rel=1e-9)
+    half = stats.t.ppf(0.95, 5) * log_s.std(ddof=1) * np.sqrt(1 + 1 / 6)
+    assert high == pytest.approx(log_s.mean() + half, rel=1e-6)
+
+
+@pytest.mark.parametrize(("slow", "least", "most"), [(0.0, 0.035, 0.065), (0.15, 0.022, 0.05)])
+def test_phases_below_the_interval_are_as_rare_as_stated(slow, least, most):
+    # Equal phases, and phases of which one in seven is 2.5 times as slow: 1.5 % are below that of all.
+    rng = np.random.default_rng(7)
+    log_s = rng.normal(0, 0.15, (3000, 7)) + np.log(2.5) * (rng.random((3000, 7)) < slow)
+    low = [PhaseMaxima(row[:6, None], 6.0, False, row).quantiles_s(np.array([0.05]))[0] for row in log_s]
+    assert least <= np.mean(np.exp(log_s[:, 6]) < low) <= most
+
+
 @pytest.mark.parametrize("tasks", [1, 3, 50, 199])
 def test_fewer_tasks_are_drawn_without_replacement(tasks):
     durations_s, phase = some_phases(40, 200, 3)

@@ -27,6 +27,9 @@ MOST_INSIDE_SHARE = 0.25
 MOST_BYTES_RATIO = 1.1
 """Units that move more bytes than others by this factor may end later for this."""
 
+LEVEL = 0.001
+"""Significance level at which phases show turns."""
+
 _DRAWS = 10_000
 _MOST_DRAWN_GAPS = 64
 
@@ -76,7 +79,7 @@ def variation_of_gaps(ends: np.ndarray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from ensembles.diagnosis.turns import variation_of_gaps
+    >>> from ensembles.structure.turns import variation_of_gaps
     >>> variation_of_gaps(np.array([30, 10, 20, 40]))
     0.0
     """

@@ -1,0 +1,110 @@
+"""Findings that are one habit of the program are joined: one mend, and one gain of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_io import KIB, MIB, Made, io_run
+
+import ensembles as en
+from ensembles.diagnosis.finding import Finding
+from ensembles.diagnosis.remedy import severity_of
+
+LINES, STEPS = 200, 4
+
+
+def findings(run: en.Run) -> dict[str, Finding]:
+    return {finding.id: finding for finding in en.diagnose(run).findings}
+
+
+def log_run(folder: Path, close_us: float = 1.0, kept_open: bool = False) -> en.Run:
+    """Task 0 of four writes a log by open, write and close of each line."""
+    log: list[Made] = []
+    for line in range(LINES):
+        write = Made("pwrite", 20, 40, 40 * line, 2)
+        whole = [Made("open", 30, file=2), write, Made("close", close_us, file=2)]
+        log += [write] if kept_open else whole
+    log_us = sum(call.us + call.gap_us for call in log)
+    tasks: list[list[Made]] = [[], [], [], []]
+    for rank, calls in enumerate(tasks):
+        for step in range(STEPS):
+            calls += [Made("MPI_Barrier", 1)]
+            calls += log if rank == 0 else []
+            calls += [Made("pwrite", 10_000, MIB, step * MIB)]
+            calls += [Made("MPI_Barrier", 1 if rank == 0 else 1 + log_us)]
+    return io_run(folder, tasks, {1: "/scratch/data", 2: "/scratch/log"})
+
+
+def test_a_log_that_is_opened_for_each_line_is_one_habit(tmp_path: Path) -> None:
+    found = findings(log_run(tmp_path / "run"))
+    storm, small = found["metadata-storm"], found["small-requests"]
+    habit = storm.habit
+    assert habit is not None
+    assert small.habit == habit
+    assert set(habit.ids) == {"metadata-storm", "small-requests"}
+    first, second = (found[name] for name in habit.ids)
+    assert second.advice.startswith(f"part of the same habit as {first.id}, whose mend removes both")
+    assert f"removes {second.id} too, which is the same habit: both together" in first.advice
+    assert "keep it open" in first.advice
+    assert "keep it open" in second.advice
+    # 800 times 30 µs and 1 µs, and 20 µs less a copy: the gain of both, which is said once.
+    assert habit.share_s == pytest.approx(LINES * STEPS * 51e-6, rel=0.1)
+    assert storm.gain_s is not None
+    assert small.gain_s is not None
+    assert habit.gain_s == pytest.approx([storm.gain_s[end] + small.gain_s[end] for end in (0, 1)])
+    assert first.to_json()["habit"]["share_s"] == habit.share_s
+    assert sum("by the best estimate" in each.advice for each in found.values()) == 1
+
+
+def test_closes_belong_to_the_gain_of_their_habit(tmp_path: Path) -> None:
+    slow = findings(log_run(tmp_path / "slow", close_us=25.0))["metadata-storm"].habit
+    fast = findings(log_run(tmp_path / "fast"))["metadata-storm"].habit
+    assert slow is not None
+    assert fast is not None
+    assert slow.share_s - fast.share_s == pytest.approx(LINES * STEPS * 24e-6, rel=0.15)
+
+
+def test_a_log_that_stays_open_is_no_habit(tmp_path: Path) -> None:
+    found = findings(log_run(tmp_path / "run", kept_open=True))
+    assert found["small-requests"].habit is None
+    assert "habit" not in found["small-requests"].to_json()
+
+
+def journal_run(folder: Path, changes: int = 60) -> en.Run:
+    """One task makes, syncs and removes a journal for each change, as SQLite does."""
+    calls: list[Made] = []
+    for number in range(changes):
+        calls += [Made("open", 150, file=2), Made("pwrite", 5, 4 * KIB, 0, 2), Made("fsync", 250, file=2)]
+        calls += [Made("pwrite", 5, 4 * KIB, 4 * KIB * (number % 3)), Made("fsync", 250, file=1)]
+        calls += [Made("close", 2, file=2), Made("unlink", 100, file=2, gap_us=400)]
+    return io_run(folder, [calls], {1: "/scratch/a.db", 2: "/scratch/a.db-journal"})
+
+
+def test_a_journal_for_each_change_is_one_habit(tmp_path: Path) -> None:
+    found = findings(journal_run(tmp_path / "run"))
+    sync, storm = found["sync-per-write"], found["metadata-storm"]
+    assert sync.habit is not None
+    assert sync.habit.ids == ("sync-per-write", "metadata-storm")
+    assert storm.habit == sync.habit
+    assert "one transaction for many changes" in sync.advice
+    assert storm.advice.startswith("part of the same habit as sync-per-write")
+    assert sync.habit.share_s == pytest.approx(sync.share_s + storm.share_s)
+    # Most of the run is at stake, whatever is certain.
+    assert sync.severity == "critical"
+
+
+def test_a_best_estimate_of_much_of_the_run_is_critical() -> None:
+    assert [severity_of((0.0, 0.4), share, 1.0) for share in (0.05, 0.2, 0.37)] == [
+        "note",
+        "warning",
+        "critical",
+    ]
+    assert [severity_of((0.01, 0.25), share, 1.0) for share in (0.05, 0.19, 0.2)] == [
+        "warning",
+        "warning",
+        "critical",
+    ]
+    assert severity_of((0.15, 1.0), 0.15, 1.0) == "critical"
+    # The middle of what is not known is none.
+    assert severity_of((0.0, 0.8), 0.4, 1.0) == "warning"
