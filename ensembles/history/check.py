@@ -421,7 +421,7 @@ def _verdict(
 ) -> tuple[str, str]:
     worse = [change for change in changes if change.direction != "faster"]
     if worse and all(change.what == "durations" for change in worse):
-        # What a run loses decides: some calls that take longer are no regression of runs that are shorter.
+        # What a run loses decides: calls that take longer make no regression of shorter runs.
         latest = records[-max(change.runs for change in worse) :]
         runs = change_of_runs([records[at] for at in before], latest)
         if runs is not None and runs.is_shorter(COMPARED_LEVEL):
