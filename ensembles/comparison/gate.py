@@ -39,12 +39,15 @@ class Gate:
         What is longer by as much in these runs, but not certainly.
     whole_runs_fail : bool
         Whether it fails because whole runs take longer, and not only some kind of calls.
+    kinds : list of str
+        Kinds of calls that fail: ``posix read``.
     """
 
     failed: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
 
     whole_runs_fail: bool = False
+    kinds: list[str] = field(default_factory=list)
 
     def answer(self, asked: str) -> str:
         """Return the answer in one line, with the reason if whole runs are not certainly longer."""
@@ -111,7 +114,9 @@ def gate(found: Sequence[Comparison], fail_on: float, of_whole_runs: bool = True
         failed.append(
             "these are single runs, which do not show how much they vary: compare several per group"
         )
-    return Gate(failed, undecided, whole_runs_fail)
+    named = [_kind(each) for each in found]
+    kinds = [name for name in named if any(reason.startswith((f"{name}: ", f"{name} ")) for reason in failed)]
+    return Gate(failed, undecided, whole_runs_fail, kinds)
 
 
 def _of_whole_runs(found: Comparison, runs: Sequence[TimeChange], fail_on: float, of: str) -> list[str]:

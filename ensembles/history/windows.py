@@ -9,8 +9,9 @@ import numpy as np
 
 from ensembles.comparison.components import TAIL
 from ensembles.comparison.model import holm
+from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
 from ensembles.comparison.totals import make_total
-from ensembles.history.series import CALLS, COMMON, Series
+from ensembles.history.series import CALLS, COMMON, TIME, Series
 
 WINDOWS = (1, 3, 7)
 """Numbers of latest runs that are judged together."""
@@ -120,8 +121,8 @@ def _test(
     found = []
     for at, part in enumerate(series.parts):
         mine, latest = old[:, at][np.isfinite(old[:, at])], new[:, at][np.isfinite(new[:, at])]
-        if len(mine) < 2 or not len(latest):
-            continue
+        if len(mine) < 2 or not len(latest) or (part.what == TIME and not confirm):
+            continue  # of named numbers of runs the gate judges the times
         if part.what == CALLS:
             total = make_total("calls", [mine.tolist(), latest.tolist()], margin, level)
             change = float(latest.mean() - mine.mean())
@@ -129,11 +130,11 @@ def _test(
             found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
             continue
         m, n = len(mine), len(latest)
-        memory = _memory(mine, errors=_ERRORS if part.what == COMMON else 0.0)
+        memory = _memory(mine, errors=_ERRORS if part.what in (COMMON, TIME) else 0.0)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
-        robust = part.what in (COMMON, TAIL) and n > 1
+        robust = part.what in (COMMON, TAIL, TIME) and n > 1
         own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
         # Few runs of few calls may vary less by luck than so few calls can.
         of_old, of_new = (
@@ -142,15 +143,22 @@ def _test(
         error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + _LEAST
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
-        if n == 1 and (part.what == TAIL or (part.what == COMMON and confirm)):
+        if n == 1 and (part.what == TAIL or (part.what in (COMMON, TIME) and confirm)):
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
         p = float(2 * stdtr(usable, -statistic))
+        if n == 1 and part.what == COMMON and not confirm and abs(change) < _least_of_one_run(m):
+            p = 1.0
         half = float(stdtrit(usable, 1 - level / 2)) * error + part.grain
         moved = float(series.absolute[rows, at][np.isfinite(new[:, at])].mean())
         absolute = moved - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
         found.append(Tested(at, len(rows), change, absolute, float(centre - half), float(centre + half), p))
     return found
+
+
+def _least_of_one_run(baselines: int) -> float:
+    """Return from how many octaves on one new run is slower, as in ``ensio compare``."""
+    return 1.96 * float(np.log2(1 + LEAST_SPREAD_OF_NEW_RUN) * np.sqrt(1 + 1 / baselines))
 
 
 def _least_of_pair(series: Series, before: Sequence[int], row: int, at: int) -> float:
