@@ -15,6 +15,7 @@ from ensembles.cli.options import (
     parse_path,
     selection_from_args,
     warn,
+    warn_of,
 )
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
@@ -140,8 +141,7 @@ def execute(args: argparse.Namespace) -> int:
     places = [{os.path.realpath(path) for path in group} for group in groups]
     for path in sorted(set.intersection(places[0], set.union(*places[1:]))):
         warn(f"note: {path} is in both groups: a run is the same as itself")
-    for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
-        warn(f"note: {note}")
+    warn_of(dict.fromkeys(note for group in runs for run in group for note in run.notes))
     if judged is None:
         return 0
     for reason in judged.failed:

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
@@ -339,9 +339,16 @@ def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection
     wanted = selection_from_args(args).for_run(run, from_summary=True)
     selection, ensemble = main_ensemble(run, wanted, "MiB" if args.per_byte else "call")
     refuse_nothing(run, wanted, ensemble.n)
-    for note in dict.fromkeys([*run.notes, *ensemble.notes]):
-        warn(f"note: {note}")
+    warn_of([*run.notes, *ensemble.notes])
     return run, selection, ensemble
+
+
+def warn_of(notes: Iterable[str]) -> None:
+    """Print notes on standard error; of those that ``ensio info`` explains, the gist."""
+    from ensembles.model.notes import short_note
+
+    for note in dict.fromkeys(map(short_note, notes)):
+        warn(f"note: {note}")
 
 
 def warn(sentence: str) -> None:

@@ -18,7 +18,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.errors import EnsioError
 
@@ -79,8 +79,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result | {"complete": not notes, "notes": notes}, indent=2))
     else:
         print(_text(found, covered, args.limit))
-    for note in notes:
-        warn(f"note: {note}")
+    warn_of(notes)
     return 0
 
 

@@ -18,6 +18,7 @@ from ensembles.cli.options import (
     open_run,
     selection_from_args,
     warn,
+    warn_of,
 )
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def execute(args: argparse.Namespace) -> int:
         print(phases_text(phases, totals, args.limit, result, with_messages="mpimsg" in layers))
         if table.outside and selection.phases is None:
             warn(f"note: {table.outside:,} calls are outside all phases")
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return 0
 
 

@@ -18,7 +18,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import share_text
@@ -77,8 +77,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2))
     else:
         print(_text(run, sites, args.limit))
-    for note in notes:
-        warn(f"note: {note}")
+    warn_of(notes)
     return 0
 
 

@@ -12,7 +12,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     parse_count,
     parse_level,
-    warn,
+    warn_of,
 )
 from ensembles.model.wrapped import with_wrapped_lines
 
@@ -59,8 +59,7 @@ def execute(args: argparse.Namespace) -> int:
 
     ensemble = ensemble_from_args(args)
     split = ensemble.split(args.calls, args.tasks, level=args.level)
-    for note in split.notes:
-        warn(f"note: {note}")
+    warn_of(split.notes)
     if args.json:
         print(json.dumps(split.to_json(), allow_nan=False))
     else:

@@ -8,6 +8,7 @@ import pytest
 from places import BUILD
 
 import ensembles
+from ensembles.cli.run_list import collect_runs, run_list_text
 
 DD = "dd if=/dev/zero of=data bs=1k count=3 status=none"
 
@@ -145,6 +146,8 @@ def test_a_script_is_named_by_its_command(tmp_path):
         ["ensio", "info", "run"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert f"command    bash -c '{script}' one" in shown.stdout
+    listed = run_list_text(".", collect_runs([str(tmp_path / "run")], ensembles.open))
+    assert "  bash -c 'rm -f b; echo text | " in listed
 
 
 def test_the_environment_of_started_programs_is_what_the_program_gave_them(preload, tmp_path):
