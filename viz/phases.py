@@ -280,5 +280,7 @@ def _slowest(row: PhaseTotals) -> str:
         on = f", most on {plain_path(late.file)}" if late.file else ""
         calls = f"{count_text(late.calls, 'call')} of {plain(late.call)}"
         return f"rank {row.slowest_task}, {seconds_text(late.time_s)} in {calls}{on}"
+    if row.late_outside is not None:
+        return f"rank {row.slowest_task}: {row.late_outside.text(row.middle_task)}"
     on = f" on {plain_path(last.file)}" if last.file else ""
     return f"rank {row.slowest_task}, {plain(last.call)} of {seconds_text(last.duration_s)}{on}"

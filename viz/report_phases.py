@@ -129,6 +129,8 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "
                 f"; it spent {seconds_text(late.time_s)} in {count_text(late.calls, 'call')} of "
                 f"{late.call}{most}, rank {entry.middle_task} {seconds_text(late.other_s)}"
             )
+        elif entry.late_outside is not None:
+            hover[name] += f"; {entry.late_outside.text(entry.middle_task)}"
         rows.append(
             (
                 name,
@@ -139,7 +141,7 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "
                 bytes_text(entry.bytes_read) if entry.bytes_read else "",
                 bytes_text(entry.bytes_written) if entry.bytes_written else "",
                 *((seconds_text(entry.lost_s), share_text(entry.lost_share, 1)) if is_known else ()),
-                f"{entry.slowest_task}: {entry.named_call}",
+                f"{entry.slowest_task}: {entry.reason}",
             )
         )
     headers: tuple[str, ...] = ("phase", "from (s)", "time", "tasks", "calls", "read", "written")

@@ -63,7 +63,6 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import detect_phases
     from ensembles.structure.phases.inner_waits import InnerWaits, waiting_inside
-    from ensembles.structure.phases.outside import late_in_phase
     from ensembles.structure.phases.table import PhaseTable
     from ensembles.structure.phases.waiting import ONLY_FAILED, with_known_idle, without_idle
     from ensembles.summaries.collective_entries import CollectiveEntries
@@ -106,11 +105,6 @@ def execute(args: argparse.Namespace) -> int:
         enters = late_of_run(found["entries"], found["io"], run, run_length_s(run, span_s))
         if enters is not None:
             result["late_entry"] = enters.to_json()
-    worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
-    if worst is not None and worst.lost_s > 0 and _is_whole(selection):
-        late = late_in_phase(found["io"], worst.phase)
-        if late is not None:
-            result["late_outside"] = late.to_json()
     if has_all:
         inside = waiting_inside(run, phases, totals, found["waits"], found["io"])
         if inside is not None:

@@ -279,7 +279,7 @@ def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
         for header, attribute in directions:
             count = getattr(entry, attribute)
             cells[header] = bytes_text(count) if count else ""
-        cells[_LAST] = f"{entry.slowest_task} {entry.named_call}"
+        cells[_LAST] = f"{entry.slowest_task} {entry.reason}"
     cells |= {"from (s)": f"{start_s:z.3f}", "time": seconds_text(time_s)}
     return cells | {"tasks": f"{tasks:,}", "calls": f"{calls:,}"}
 
@@ -365,27 +365,17 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
-        if worst.late_calls is not None:
+        if worst.late_calls is not None or worst.late_outside is not None:
             text = (
                 f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} came "
                 f"last. {late_text(worst)}."
-            )
-        late = result.get("late_outside")
-        if late is not None and (late["phase"], late["rank"]) == (worst.phase, worst.slowest_task):
-            worst_s = seconds_text(worst.lost_s)
-            lines.append(
-                wrapped(f"Most in phase {worst.phase}, {worst_s}: rank {worst.slowest_task} came last.")
-            )
-            text = (
-                f"It was {seconds_text(late['outside_s'])} outside of I/O calls before, the others "
-                f"{seconds_text(late['others_s'])} in the median."
             )
         lines.append(wrapped(text))
     return "\n".join(lines)
 
 
 def late_text(entry: PhaseTotals) -> str:
-    """Say in which calls the last task of a phase spent the time by which it is late; ``""``: not known.
+    """Say where the last task of a phase spent the time by which it is late; ``""``: not known.
 
     Examples
     --------
@@ -398,9 +388,9 @@ def late_text(entry: PhaseTotals) -> str:
     >>> late_text(PhaseTotals(1, None, *numbers, middle_task=3, late_calls=late))
     'It spent 168 ms in 16 calls of fsync, most on a; rank 3, in the middle, 4.00 ms'
     """
-    late = entry.late_calls
+    late, outside = entry.late_calls, entry.late_outside
     if late is None:
-        return ""
+        return "" if outside is None else outside.text(entry.middle_task).replace("it", "It", 1)
     on = f", most on {sanitize_text(os.path.basename(late.file))}" if late.file else ""
     calls = f"{count_text(late.calls, 'call')} of {late.call}"
     return (

@@ -200,7 +200,7 @@ def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
         "calls": [each.calls for each in phases],
         "idle": ["" if math.isnan(each.lost_s) else seconds_text(each.lost_s) for each in phases],
         "share": ["" if math.isnan(each.lost_share) else share_text(each.lost_share) for each in phases],
-        "last": [f"{each.slowest_task} {each.named_call}" for each in phases],
+        "last": [f"{each.slowest_task} {each.reason}" for each in phases],
     }
 
 

@@ -59,16 +59,28 @@ def test_a_task_that_leaves_a_barrier_late_does_not_compute(tmp_path: Path) -> N
     assert "look at its computation" not in words
 
 
+@pytest.mark.parametrize("inside", [False, True])
 def test_phases_name_what_made_a_task_last_and_not_a_harmless_call(
-    waiting: en.Run, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], inside: bool
 ) -> None:
-    assert main(["phases", waiting.path]) == 0
+    """Rank 1 leaves the barrier 150 ms after the others, or it computes as long behind it."""
+    others = [Made("MPI_Barrier", 10), Made("pwrite", 4000, MIB), Made("MPI_Barrier", 150_010)]
+    meeting = Made("MPI_Barrier", 150_010) if inside else Made("MPI_Barrier", 10, gap_us=150_000)
+    mine = [meeting, Made("pwrite", 4000, MIB), Made("MPI_Barrier", 10)]
+    tasks = [others, mine, others]
+    run = io_run(tmp_path / "run", tasks)
+    assert main(["phases", run.path]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "rank 1 came last. It was 150 ms outside of I/O calls before" in " ".join(text.split())
+    assert "rank 1 came last. It began its first call 150 ms later than rank 0, in the middle, " in text
+    assert ("as it left MPI_Barrier 150 ms later, although all tasks had entered it" in text) == inside
+    assert ("although it left MPI_Barrier no later: look at what it does before" in text) != inside
+    assert "1 late start" in text
     assert "with pwrite" not in text
-    assert main(["phases", waiting.path, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["late_outside"]
-    assert (told["rank"], told["outside_s"]) == (1, pytest.approx(0.15, rel=0.01))
+    assert main(["phases", run.path, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["phases"]
+    assert told["late_calls"] is None
+    assert told["late_outside"]["begins_s"] == pytest.approx(0.15, rel=0.01)
+    assert told["late_outside"]["left_s"] == pytest.approx(0.15 * inside, rel=0.01)
 
 
 def test_nothing_left_is_not_told(tmp_path: Path) -> None:

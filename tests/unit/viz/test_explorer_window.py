@@ -309,7 +309,10 @@ def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, 
     assert main(["phases", waiting.run.path, "--json"]) == 0
     phases = json.loads(capsys.readouterr().out)["phases"]
     table = explore(waiting)[0].select_one({"name": "phases"}).source.data
-    last = [(each["late_calls"] or each["last_call"])["call"] for each in phases]
+    last = [
+        "late start" if each["late_outside"] else (each["late_calls"] or each["last_call"])["call"]
+        for each in phases
+    ]
     ranks = [each["slowest_task"] for each in phases]
     assert table["last"] == [f"{rank} {call}" for rank, call in zip(ranks, last, strict=True)]
     assert table["idle"] == [seconds_text(each["lost_s"]) for each in phases]
