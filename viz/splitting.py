@@ -50,7 +50,8 @@ def splitting(
     """Draw what splitting each call into k smaller ones would do: Figure 2 of the paper.
 
     The first figure has the distribution of the time in which a task makes its k calls: it narrows as k
-    grows. Where the longest time is many times the usual one, axes of time are logarithmic. The second one has the time of the slowest of N tasks, with its interval.
+    grows. The second one has the time of the slowest of N tasks, with its interval. Where the longest time is
+    many times the usual one, axes of time are logarithmic.
 
     Measured runs can be drawn too: give a mapping from the number of calls to the run or its ensemble. The
     time of a task is then the sum of each k consecutive calls of a task in a phase.
