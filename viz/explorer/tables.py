@@ -30,17 +30,25 @@ MOVED = f"<span><% {NUMBERS_JS} print(value < 0 ? error || 'none' : bytes_text(v
 TEXT = """<span title="<%- value %>"><%- value %></span>"""
 """Format of a column of texts that may be longer than their cell: hovering shows them whole."""
 
+PATH = """<span title="<%- value %>" style="display: block; overflow: hidden; text-overflow: ellipsis;
+direction: rtl; text-align: left"><bdi dir="ltr"><%- value %></bdi></span>"""
+"""Format of a column of paths: of those that are longer than their cell, the end is seen."""
+
 Column = tuple[str, str, str | None, int]
 """Field, title, format and width in pixels; in a narrow page all columns shrink. Formats: None (numbers and
-short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
+short texts), `TEXT`, `PATH`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
 _MOST_LINES = 4
 _LINE, _AROUND = 15, 8
 """Pixels of a line of text in a cell with several, and above and below them."""
 
-_NARROW, _CHARACTER, _BESIDE = 660, 6.4, 12
-"""Pixels of a table in a page of 700, of a character, and beside the text of a cell."""
+_NARROW, _CHARACTER, _BESIDE = 660, 6.1, 12
+"""Pixels of a table in a page of 700, of a character, and beside the text of a cell. ``rows.js`` has the same
+numbers, and takes the width that the table has."""
+
+LINES = "rows as high as their texts"
+"""Tag of tables that ``rows.js`` fits, before the most rows that they show."""
 
 _FOCUSED = ".slick-viewport:focus-visible { outline: 2px solid #0b5cad !important; outline-offset: -2px; }"
 """The one part of a table that takes the focus by the tabulator key (``keys.js``)."""
@@ -56,7 +64,7 @@ SLOWEST: Sequence[Column] = (
     ("duration_s", "duration", LASTED, 85),
     ("moved_bytes", "moved", MOVED, 90),
     ("offset_bytes", "offset", BYTES, 95),
-    ("file", "file", TEXT, 230),
+    ("file", "file", PATH, 230),
 )
 RANKS: Sequence[Column] = (
     ("rank", "rank", None, 60),
@@ -153,6 +161,7 @@ class Table:
         rows = max(1, min(most, *(len(column) for column in self.source.data.values())))
         if self._has_lines:
             self.widget.row_height = _row_height(self._lines())
+            self.widget.tags = [LINES, most]
         self.widget.height = _HEAD + rows * self.widget.row_height
 
     def _lines(self) -> int:
@@ -206,7 +215,7 @@ def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how in (TIME, LASTED, BYTES, MOVED, TEXT):
+    if how in (TIME, LASTED, BYTES, MOVED, TEXT, PATH):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)

@@ -26,6 +26,7 @@ from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import Chosen, View, end_of
+from ensembles.viz.single_calls import call_columns
 
 MIB = 1 << 20
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -181,6 +182,8 @@ def test_offsets_are_those_of_a_file_in_which_marked_calls_are(tmp_path: Path) -
     assert title() == "Offsets in /b: drag to mark calls"
     explorer.look(View(marks={"op": "sync"}, what="syncs"))
     assert title() == "Offsets in /b: no marked call moves bytes here"
+    explorer.look(View(zoom_s=(0.15, 0.35), file="/a"))
+    assert title() == "Offsets in /a: no bytes move in this time"
     explorer.look(View())
     assert title() == "Offsets in /a: drag to mark calls"
     # A reader chooses the file, or a call of it.
@@ -406,6 +409,15 @@ def test_zooming_to_marked_calls_without_a_mark_says_so(shown: Shown) -> None:
     assert "No call is marked: the window has all calls that the filters select." in text_of(
         document, "of_modes"
     )
+
+
+def test_borders_do_not_cover_calls_of_low_rows(tmp_path: Path) -> None:
+    for tasks, bordered in ((20, True), (200, False)):
+        run = run_of(tmp_path / f"{tasks}", [[("pwrite", 0.1, 0.5, 1)] for _ in range(tasks)])
+        columns = call_columns(run.events)
+        assert {edge != colour for edge, colour in zip(columns["edge"], columns["colour"], strict=True)} == {
+            bordered
+        }
 
 
 def test_the_table_of_findings_is_as_high_as_its_rows() -> None:
