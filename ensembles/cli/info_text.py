@@ -21,6 +21,7 @@ _WIDTH = 80
 _LABEL = 11
 _MOST_REGIONS = 30
 _LEAST_INSIDE = 0.01
+_MOST_INSIDE = 3
 """Share of the bytes read from which on those read inside writes are named."""
 _WHOLE_CALLS = "exclusive time: without recorded inner calls; mean and longest: of whole calls"
 
@@ -217,9 +218,15 @@ def _reads_in_writes(information: dict[str, Any]) -> str:
     from ensembles.structure.layer_traffic import bytes_read_in_writes
 
     inside = bytes_read_in_writes(information["layer_traffic"] or [])
-    if inside < _LEAST_INSIDE * information["transfers"]["read"]["bytes"] or not inside:
-        return ""
-    return f"\n{bytes_text(inside)} of the bytes read are read by libraries inside writes"
+    text, least = "", max(_LEAST_INSIDE * information["transfers"]["read"]["bytes"], 1)
+    if inside >= least:
+        text = f"\n{bytes_text(inside)} of the bytes read are read by libraries inside writes"
+    asked_for_none = information.get("read_inside") or {}
+    if (more := sum(asked_for_none.values())) >= max(least, inside):
+        names = sorted(asked_for_none, key=lambda name: -asked_for_none[name])
+        most = ", ".join(f"{bytes_text(asked_for_none[name])} in {name}" for name in names[:_MOST_INSIDE])
+        text += f"\n{bytes_text(more)} are read inside calls that ask for no bytes: {most}"
+    return text
 
 
 def _transfer_table(transfers: dict[str, Any]) -> str:

@@ -39,6 +39,12 @@ _READ, _WRITE = OPS.index("read"), OPS.index("write")
 STORAGE = ("posix", "stdio")
 """Layers whose calls reach the file system; those of other layers are libraries above it."""
 
+LIBRARY_OPENS = frozenset(["H5Fopen", "MPI_File_open", "fopen", "nc_open", "nc_open_par", "ncmpi_open"])
+"""Functions of libraries that open a file: what they do inside belongs to it."""
+
+_IN_OPEN, _WITH_OPEN = 1, 2
+_OF_LIBRARIES = ("opens", "opening_ns", "with_open_ns", "opening_bytes")
+
 _SUMMED_COLUMNS = ("rank", "call", "file", "offset", "moved", "start", "duration")
 _FOUND = ("file", "phase", "rank", "call", "n", "bytes", "time_ns", "low", "start_ns", "high", "end_ns")
 """Rows of numbers that `_compiled.sum_file_uses` returns."""
@@ -59,20 +65,23 @@ class FileUses(Summary):
     table : KeyedSums
         By ``file``, ``phase`` (0: none), ``rank``, ``call`` and ``kind``: ``n``, ``bytes``, ``time_ns``
         (without enclosed calls), ``low`` and ``high`` (extent in the file; calls without an offset have
-        none), ``start_ns`` and ``end_ns``.
+        none), ``start_ns`` and ``end_ns``. Of these calls, ``opens`` are opens of libraries inside no other
+        open (`LIBRARY_OPENS`); ``opening_ns`` and ``opening_bytes`` (read from the file system) are in such
+        opens, and ``with_open_ns`` is in closes of libraries and in opens of what the file holds.
     """
 
     columns = ("rank", "thread", "call", "depth", "file", "offset", "requested", "moved", "start", "duration")
     requires = RANK_ORDER
     results = ("table",)
-    meaning = 1
+    meaning = 2
 
     def __init__(self, phases: Phases | None) -> None:
         self._phases = phases
         self._enclosing = Enclosing()
         self._calls: tuple[Call, ...] = ()
         keys = ("file", "phase", "rank", "call", "kind")
-        self.table = KeyedSums(keys, ("n", "bytes", "time_ns"), ("low", "start_ns"), ("high", "end_ns"))
+        sums = ("n", "bytes", "time_ns", *_OF_LIBRARIES)
+        self.table = KeyedSums(keys, sums, ("low", "start_ns"), ("high", "end_ns"))
 
     @classmethod
     def for_run(cls, run: Run) -> FileUses:
@@ -111,13 +120,23 @@ class FileUses(Summary):
             *map(np.ascontiguousarray, (*columns, phase)), kinds_of_calls(chunk.calls)
         )
         numbers = np.frombuffer(found, np.int64).reshape(len(_FOUND), -1)
-        kind = np.full(numbers.shape[1], PLAIN, np.int64)
-        self.table.add_summed({"kind": kind, **dict(zip(_FOUND, numbers, strict=True))})
+        rows = dict(zip(_FOUND, numbers, strict=True))
+        within = _opens_and_closes(chunk.calls)[rows["call"]]
+        rows["opens"] = rows["n"] * (within == _IN_OPEN)
+        rows["opening_ns"] = rows["time_ns"] * (within == _IN_OPEN)
+        rows["with_open_ns"] = rows["time_ns"] * (within == _WITH_OPEN)
+        none = np.zeros(numbers.shape[1], np.int64)
+        self.table.add_summed({"kind": np.full(len(none), PLAIN), "opening_bytes": none, **rows})
 
     def _add(self, rows: Rows, last: bool) -> None:
         rows = self._enclosing.complete(rows, last)
         wanted = is_io_of_calls(self._calls)[rows["call"]] & (rows["file"] > 0)
         kind = _kinds(rows, op_of_calls(self._calls)[rows["call"]], _is_posix(self._calls)[rows["call"]])
+        within, is_outermost = _within(rows, _opens_and_closes(self._calls)[rows["call"]])
+        reads = np.array([call.layer in STORAGE and call.op == "read" for call in self._calls])[rows["call"]]
+        opening = within == _IN_OPEN
+        rows |= {"opening": opening, "opens": opening & is_outermost, "read_to_open": opening & reads}
+        rows["with_open"] = within == _WITH_OPEN
         at = np.flatnonzero(wanted)
         rows = {name: column[at] for name, column in rows.items()}
         moved = np.maximum(rows["moved"], 0)
@@ -133,8 +152,23 @@ class FileUses(Summary):
                 "high": np.where(placed, rows["offset"] + moved, -1),
                 "start_ns": rows["start"],
                 "end_ns": rows["start"] + rows["duration"],
+                "opens": rows["opens"].astype(np.int64),
+                "opening_ns": rows["own_ns"] * rows["opening"],
+                "with_open_ns": rows["own_ns"] * rows["with_open"],
+                "opening_bytes": moved * rows["read_to_open"],
             }
         )
+
+
+def _within(rows: Rows, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find calls in opens and closes of libraries, and the outermost one of them: both of shape (n,)."""
+    within, is_outermost = own.copy(), own > 0
+    for level in range(1, int(rows["depth"].max(initial=0)) + 1):
+        inner = np.flatnonzero((rows["depth"] == level) & (rows["parent"] >= 0))
+        around = within[rows["parent"][inner]]
+        inner, around = inner[around > 0], around[around > 0]
+        within[inner], is_outermost[inner] = around, False
+    return within, is_outermost
 
 
 def _kinds(rows: Rows, op: np.ndarray, posix: np.ndarray) -> np.ndarray:
@@ -187,6 +221,17 @@ def _flags_of(calls: Sequence[Call]) -> np.ndarray:
         return _HDF5 | _LIBRARY_WRITE * writes | _HDF5_DATA * data | _HDF5_WRITE * (data and writes)
 
     return np.array([flags(call) for call in calls], np.int64)
+
+
+@of_calls
+def _opens_and_closes(calls: Sequence[Call]) -> np.ndarray:
+    def state(call: Call) -> int:
+        if call.name in LIBRARY_OPENS:
+            return _IN_OPEN
+        goes_with = call.op == "close" or (call.op == "open" and "create" not in call.name)
+        return _WITH_OPEN * (goes_with and call.layer != "posix")
+
+    return np.array([state(call) for call in calls], np.int64)
 
 
 @of_calls

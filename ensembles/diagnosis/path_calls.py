@@ -108,7 +108,8 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
 def without_single_long_ns(case: Case, rows: np.ndarray) -> np.ndarray:
     """Take single long calls off the time of rows: which calls can be left out does not say that it is these.
 
-    An open that empties a large file waits for the file system, and so does the first one of a path.
+    An open that empties a large file waits for the file system, and so does the first one of a path. Removals
+    are those of the same file again and again (`removed_again`), however long a few of them take.
 
     Parameters
     ----------
@@ -123,7 +124,8 @@ def without_single_long_ns(case: Case, rows: np.ndarray) -> np.ndarray:
         is the time that its calls usually take.
     """
     time_ns = case.rows["time_ns"].astype(np.float64)
-    for call in np.unique(case.rows["call"][rows & (case.op != "close")]):
+    single = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING))
+    for call in np.unique(case.rows["call"][single]):
         mine = rows & (case.rows["call"] == call)
         if case.effective_count(mine) < FEW_LONG <= case.rows["n"][mine].sum():
             time_ns = np.where(mine, np.minimum(time_ns, case.rows["n"] * case.usual_ns()), time_ns)

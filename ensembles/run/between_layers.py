@@ -37,14 +37,16 @@ def between_layers(found: Mapping[str, Any] | None, times: LayerTimes) -> dict[s
     Returns
     -------
     dict
-        ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``in_libraries``
+        ``layer_traffic`` (`ensembles.structure.layer_traffic.traffic_rows`), ``read_inside`` (by function:
+        bytes that storage calls read inside calls that ask for none, such as opens), ``in_libraries``
         (`ensembles.structure.library_time.library_rows`) and ``collective``
         (`ensembles.summaries.collective_time.CollectiveTime.to_json`), each None if it is not known.
     """
     if found is None:
-        return {"layer_traffic": None, "in_libraries": None, "collective": None}
+        return {"layer_traffic": None, "read_inside": None, "in_libraries": None, "collective": None}
     return {
         "layer_traffic": traffic_rows(found["traffic"]),
+        "read_inside": {name: sums.bytes for name, sums in found["traffic"].read_inside.items()},
         "in_libraries": library_rows(times, found["traffic"]),
         "collective": found["collective"].to_json(),
     }

@@ -12,6 +12,7 @@ from ensembles.passes.summary import Summary
 from ensembles.summaries.runtotals import DIRECTIONS, direction_of_calls
 
 _OTHER = "other"
+_STORAGE = ("posix", "stdio")
 
 
 class Traffic(NamedTuple):
@@ -47,6 +48,9 @@ class LayerTraffic(Summary):
     inner : dict of (str, str, str, str) to Traffic
         By layer and operation (``"read"``, ``"write"`` or ``"other"``) of the outermost call, and by layer
         and operation of the reads and writes inside it, of other layers only.
+    read_inside : dict of str to Traffic
+        By function: what storage calls read inside outermost calls that move no bytes of the program, such as
+        opens.
 
     Examples
     --------
@@ -64,12 +68,14 @@ class LayerTraffic(Summary):
     """
 
     columns = ("rank", "thread", "call", "depth", "moved", "start")
-    results = ("outer", "inner")
+    results = ("outer", "inner", "read_inside")
     result_types = (Traffic,)
+    meaning = 1
 
     def __init__(self) -> None:
         self.outer: dict[tuple[str, str], Traffic] = {}
         self.inner: dict[tuple[str, str, str, str], Traffic] = {}
+        self.read_inside: dict[str, Traffic] = {}
         # Of each thread: inner calls whose outermost call is still to come, and the start of the last.
         self._open: dict[int, tuple[int, dict[Inner, Traffic]]] = {}
 
@@ -137,6 +143,8 @@ class LayerTraffic(Summary):
         outer = chunk.calls[around]
         if outer.layer == inner[0]:
             return
+        if outer.op not in DIRECTIONS and inner[1] == "read" and inner[0] in _STORAGE:
+            self.read_inside[outer.name] = self.read_inside.get(outer.name, Traffic()).plus(traffic)
         key = outer.layer, outer.op if outer.op in DIRECTIONS else _OTHER, *inner
         self.inner[key] = self.inner.get(key, Traffic()).plus(traffic)
 
@@ -146,6 +154,8 @@ class LayerTraffic(Summary):
             self.outer[key] = self.outer.get(key, Traffic()).plus(traffic)
         for pair, traffic in other.inner.items():
             self.inner[pair] = self.inner.get(pair, Traffic()).plus(traffic)
+        for name, traffic in other.read_inside.items():
+            self.read_inside[name] = self.read_inside.get(name, Traffic()).plus(traffic)
         self._open.update(other._open)
 
     def to_arrays(self) -> dict[str, np.ndarray]:

@@ -1,88 +1,55 @@
 """Rule ``metadata-storm``: tasks ask the metadata server for the same paths again and again.
 
-A task asks for the path of its call before, or makes and removes the same file, or all tasks open all files.
+A task asks for the path of its call before, makes and removes the same file, or opens a file by a library in
+each step; or all tasks open all files.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ensembles.diagnosis.avoidable_calls import ADVICE, leave_out_calls, refuse_long_calls
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.metadata import find_counted
 from ensembles.diagnosis.file_uses import FileUses
-from ensembles.diagnosis.flushes import without_the_flush_ns
-from ensembles.diagnosis.path_calls import asked_again, removed_again, without_single_long_ns
+from ensembles.diagnosis.finding import FROM_SHARE
+from ensembles.diagnosis.library_opens import KEEP_OPEN, opened_again
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.diagnosis.shared_opens import opened_by_all
 from ensembles.diagnosis.summed.metadata import find_summed
-from ensembles.model.units import seconds_text, share_text
-
-_LOW, _LOW_OF_REMOVED = 0.75, 0.5
-"""Parts of the saving at the lower end; a file that is kept has to be emptied instead."""
-
-_FEW_LONG = 3.0
-"""Ratio of the mean to the median from which a mean describes no call."""
-
-ADVICE = (
-    "ask once and keep the answer: open a file once and keep it open, let one task look a "
-    "path up and broadcast the "
-    "result, leave out stat and access before open; administrator: look at the load of the metadata server"
-)
-
-KEEP_FILE = (
-    "keep the file, and empty it or write over it, instead of removing it and making it again (SQLite: "
-    "journal_mode=WAL, PERSIST or TRUNCATE); a file of the task alone can be in memory or on a local disk"
-)
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    temporary = removed_again(case, uses)
-    again = asked_again(case, temporary)
-    shared, files, files_check = opened_by_all(case, uses)
-    asked = np.maximum(again.share, shared)
-    rows = (asked > 0) | (temporary.share > 0)
-    if not rows.any():
-        return None
-    share = np.minimum(asked + temporary.share, 1.0)
-    counted = again.counted | temporary.counted | ((shared > 0) & (case.op != "close"))
-    high = without_single_long_ns(case, rows) * share
-    saved = np.minimum(high, share * without_the_flush_ns(case, counted))
-    removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
-    count = int(case.rows["n"][counted].sum())
-    each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
-    repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
-    checks = tuple(each for each in (again.check, temporary.check, files_check) if each is not None)
-    what = "for files that other tasks open too" if again.check is None else "for the same path again"
-    if removes:
-        what = "for files that are made and removed again"
-    low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved
+    remedy = _of_habits(case, uses)
+    if remedy is None or case.most_s(remedy.saved_ns) < FROM_SHARE["warning"] * case.run_s:
+        refuse_long_calls(case, uses)
+    return remedy
+
+
+def _of_habits(case: Case, uses: FileUses) -> Remedy | None:
+    paths, opened = leave_out_calls(case, uses), opened_again(case, uses)
+    if opened is None:
+        return paths
+    low, saved, high = (case.rows["time_ns"] * each for each in (opened.low, opened.share, opened.high))
+    if paths is not None:
+        if paths.saved_ns.sum() > saved.sum():
+            return paths
+        assert paths.low_ns is not None
+        assert paths.high_ns is not None
+        bounds = zip((low, saved, high), (paths.low_ns, paths.saved_ns, paths.high_ns), strict=True)
+        low, saved, high = (np.maximum(*each) for each in bounds)
     return Remedy(
-        # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
-        counted & rows if (counted & rows).any() else rows,
+        opened.opens,
         saved,
-        f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
-        f"{_how_long(case, counted, each_s)}",
-        KEEP_FILE if removes else ADVICE,
-        checks,
-        {"repeated": repeated, "mean_s": each_s},
-        case.kept_after_flush(np.where(counted, low, 0.0)),
+        opened.title,
+        KEEP_OPEN,
+        (opened.check,),
+        opened.evidence,
+        low,
         high,
-        files,
-        fewer=case.rows["n"] * share,
+        opened.files,
+        fewer=case.rows["n"] * opened.share * (case.rows["depth"] == 0),
         parts=SHORTER_QUEUES,
-    )
-
-
-def _how_long(case: Case, counted: np.ndarray, each_s: float) -> str:
-    """Say how long a call takes; where a few long ones make the mean, also what it usually takes."""
-    if not counted.any():
-        return f"take {seconds_text(each_s)} each"
-    usual_s = case.median_ns(counted) * 1e-9
-    if each_s < _FEW_LONG * usual_s:
-        return f"take {seconds_text(each_s)} each"
-    return (
-        f"usually take {seconds_text(usual_s)} each; a few long ones raise the mean to {seconds_text(each_s)}"
     )
 
 

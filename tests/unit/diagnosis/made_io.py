@@ -35,6 +35,17 @@ CALLS = {
     27: Call("unlink", "posix", "meta"),
     28: Call("MPI_File_read_at_all", "mpiio", "read"),
     29: Call("MPI_Allreduce", "mpisync", "wait"),
+    30: Call("nc_open", "netcdf", "open"),
+    31: Call("nc_close", "netcdf", "close"),
+    32: Call("H5Fopen", "hdf5", "open"),
+    33: Call("H5Oopen", "hdf5", "open"),
+    34: Call("H5Fclose", "hdf5", "close"),
+    35: Call("fopen", "stdio", "open"),
+    36: Call("fclose", "stdio", "close"),
+    37: Call("MPI_File_open", "mpiio", "open"),
+    38: Call("MPI_File_close", "mpiio", "close"),
+    39: Call("MPI_File_delete", "mpiio", "meta"),
+    40: Call("nc_put_vara", "netcdf", "write"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")

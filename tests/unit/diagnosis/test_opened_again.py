@@ -1,0 +1,119 @@
+"""Files that a program opens by a library in each step, whatever the library does in these opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_io import KIB, MIB, Made, io_run, refusal
+
+import ensembles as en
+from ensembles.cli.info_text import information_text
+from ensembles.diagnosis.finding import Finding
+from ensembles.run.information import collect_information
+
+NETCDF = [
+    Made(
+        "nc_open",
+        8000,
+        inside=[
+            *[Made("fopen", 3), Made("fread", 2000, 3 * MIB), Made("fclose", 2)],
+            Made("H5Fopen", 900, inside=[Made("open", 5), Made("pread", 2, 512, 0)]),
+        ],
+    ),
+    Made("nc_put_vara", 300, 128 * KIB, inside=[Made("pwrite", 100, 128 * KIB, 4096)]),
+    Made("nc_close", 900, inside=[Made("pwrite", 600, KIB, 0), Made("close", 3)]),
+]
+"""As of netCDF, which reads the whole file in each open."""
+
+
+def findings(run: en.Run) -> dict[str, Finding]:
+    return {each.id: each for each in en.diagnose(run).findings}
+
+
+def steps(opening: str, closing: str, write: str) -> list[Made]:
+    """One step of a program that opens its file for one write."""
+    return [Made(opening, 2000), Made(write, 50, 64 * KIB, 0), Made(closing, 500)]
+
+
+def test_all_that_a_library_does_in_an_open_is_saved_with_it(tmp_path: Path) -> None:
+    run = io_run(tmp_path / "run", [NETCDF * 50])
+    found = findings(run)["metadata-storm"]
+    assert found.severity == "critical"
+    assert found.title == (
+        "50 opens of 1 file by nc_open, 49 of them of a file that the task had open before, take 8.00 ms "
+        "each with all calls inside, in which 150 MiB are read"
+    )
+    assert found.where.calls == ("nc_open",)
+    assert "nc_sync" in found.advice
+    low, high = found.gain_s
+    # The close of 900 us writes for 600 us, which stays.
+    assert low == pytest.approx(0.75 * 49 * 8e-3, rel=0.05)
+    assert low < 49 * 8.3e-3 < high
+    text = information_text(collect_information(run))
+    assert "150 MiB are read inside calls that ask for no bytes: 150 MiB in nc_open" in text
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "write"),
+    [
+        ("H5Fopen", "H5Fclose", "H5Dwrite"),
+        ("MPI_File_open", "MPI_File_close", "MPI_File_write_at"),
+        ("fopen", "fclose", "fwrite"),
+    ],
+)
+def test_a_file_opened_in_each_step_is_found_in_each_library(
+    tmp_path: Path, opening: str, closing: str, write: str
+) -> None:
+    found = findings(io_run(tmp_path / "run", [steps(opening, closing, write) * 20]))["metadata-storm"]
+    assert found.where.calls == (opening,)
+    assert found.gain_s[0] < 19 * 2.5e-3 < found.gain_s[1]
+
+
+def test_objects_opened_with_the_file_are_not_opened_again_either(tmp_path: Path) -> None:
+    opens = [Made("H5Fopen", 1000), Made("H5Oopen", 1000), Made("H5Dwrite", 50, KIB), Made("H5Fclose", 10)]
+    found = findings(io_run(tmp_path / "run", [opens * 20]))["metadata-storm"]
+    assert found.gain_s[0] == pytest.approx(0.75 * 19e-3, rel=0.05)
+    assert found.gain_s[1] > 2 * 19e-3
+
+
+def test_a_file_that_is_made_anew_has_to_be_opened(tmp_path: Path) -> None:
+    removed = [*steps("MPI_File_open", "MPI_File_close", "MPI_File_write_at"), Made("unlink", 10)]
+    assert "MPI_File_open" not in str(findings(io_run(tmp_path / "a", [removed * 20])))
+    once = {n: f"/srv/{n}" for n in range(1, 21)}
+    stream = "fopen", "fclose", "fwrite"
+    each = [made._replace(file=number) for number in once for made in steps(*stream)]
+    assert "metadata-storm" not in findings(io_run(tmp_path / "b", [each], once))
+    twice = steps(*stream) * 2
+    assert "metadata-storm" not in findings(io_run(tmp_path / "c", [twice]))
+
+
+def removing(times_us: list[float]) -> list[list[Made]]:
+    """Four tasks that meet in each step, before which task 0 removes the file."""
+    tasks = []
+    for rank in range(4):
+        calls: list[Made] = []
+        for us in times_us:
+            looks = [Made("stat", 6, file=2)] * 10
+            removal = [Made("unlink", us), Made("open", 10)] if rank == 0 else []
+            waits = Made("MPI_Barrier", 50 if rank == 0 else us + 62)
+            calls += [*looks, *removal, Made("pwrite", 100, MIB, 0), waits]
+        tasks.append(calls)
+    return tasks
+
+
+def test_long_removals_are_in_the_bound_however_few_they_are(tmp_path: Path) -> None:
+    """Most calls on paths are short, and yet all tasks wait for two long ones."""
+    run = io_run(tmp_path / "a", removing([6, 20_000, 6, 20_000, 6, 6]), {1: "/srv/a", 2: "/srv/b"})
+    found = findings(run)["metadata-storm"]
+    assert found.gain_s[1] > 0.6 * 40e-3
+    assert "a few long ones raise the mean" in found.title
+
+
+def test_one_long_removal_is_named_and_not_clean(tmp_path: Path) -> None:
+    run = io_run(tmp_path / "a", [[Made("pwrite", 100, MIB, 0)] * 50 + [Made("unlink", 40_000)]])
+    assert "metadata-storm" not in findings(run)
+    reason = refusal(run, "metadata-storm")
+    assert "1 call of unlink on /scratch/data: 40.0 ms" in reason
+    quick = io_run(tmp_path / "b", [[Made("pwrite", 100, MIB, 0)] * 50 + [Made("unlink", 40)]])
+    assert not refusal(quick, "metadata-storm")
