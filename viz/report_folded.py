@@ -45,6 +45,7 @@ from ensembles.viz.trace_diagram import trace_diagram
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.idle import IdleTime
     from ensembles.structure.phases.table import PhaseTotals
     from ensembles.summaries.layers import LayerTime
     from ensembles.summaries.target_load import TargetLoad
@@ -149,7 +150,9 @@ def folded_sections(
     return sections
 
 
-def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], crowded: str) -> Folded:
+def _of_phases(
+    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], idle: IdleTime, crowded: str
+) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
@@ -159,7 +162,7 @@ def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[i
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, crowded))
+    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, idle, crowded))
 
 
 def _named(entry: PhaseTotals) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.model.units import seconds_text, share_text
+from ensembles.structure.phases.idle import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
 from ensembles.viz.findings import short_gain
 from ensembles.viz.style import NUMBERS_JS
@@ -197,18 +196,19 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
     }
 
 
-def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
-    """Return the columns of the table of phases, as ``ensio phases`` has them.
+def phase_columns(phases: Sequence[PhaseTotals], tasks: int) -> dict[str, list[Any]]:
+    """Return the columns of the table of phases of a run of so many tasks, as ``ensio phases`` has them.
 
     ``idle`` and ``share`` are empty if the run does not show that tasks wait for each other.
     """
+    idle = [idle_cells(each, tasks) for each in phases]
     return {
         "phase": [f"{each.phase} {each.name or ''}".strip() for each in phases],
         "start_s": [each.start_s for each in phases],
         "time_s": [each.time_s for each in phases],
         "calls": [each.calls for each in phases],
-        "idle": ["" if math.isnan(each.lost_s) else seconds_text(each.lost_s) for each in phases],
-        "share": ["" if math.isnan(each.lost_share) else share_text(each.lost_share) for each in phases],
+        "idle": [cell for cell, _ in idle],
+        "share": [cell for _, cell in idle],
         "last": [f"{each.slowest_task} {each.reason}" for each in phases],
     }
 

@@ -105,8 +105,8 @@ class TimeInCalls(Summary):
         end_ns = np.full(len(first), np.iinfo(np.int64).min)
         np.minimum.at(start_ns, group, chunk.start[mine].astype(np.int64))
         np.maximum.at(end_ns, group, chunk.end[mine].astype(np.int64))
-        keys = (phase[mine][first], rank[first], start_ns, end_ns)
-        for at, by, begin_ns, last_ns in zip(*(each.tolist() for each in keys), strict=True):
+        ends = (phase[mine][first], rank[first], start_ns, end_ns)
+        for at, by, begin_ns, last_ns in zip(*(each.tolist() for each in ends), strict=True):
             self._put_ends((at, by), begin_ns, last_ns)
 
     def _add_meetings(self, chunk: Events) -> None:
