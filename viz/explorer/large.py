@@ -230,7 +230,8 @@ class LargeRun(Shown):
             raise EnsioError("these calls are still being read: ask again when they have been")
         if calls.count > MOST_EVENTS:
             raise EnsioError(
-                f"{calls.count:,} calls are more than the explorer holds: mark fewer, or use ensio modes"
+                f"{calls.count:,} calls are more than the {MOST_EVENTS:,} that the explorer holds: mark a "
+                "shorter time or fewer ranks, add a filter such as op, or use ensio modes with these filters"
             )
 
     def _ensemble(self, selection: Selection) -> Ensemble:
