@@ -287,7 +287,7 @@ def judge(
         widest = max(one.runs for one in certain)
         begin = max(0, len(records) - most - widest) if baseline is None else 0
         moved = [one.part for one in certain]
-        first = first_changed(series, sorted(set(moved)), begin)
+        first = first_changed(series, sorted(set(moved)), begin, lasts=certain[0].runs > 2)
         changes = _changes(series, certain, first, records)
         if any(change.what != "time" for change in changes):
             changes = [change for change in changes if change.what != "time"]  # the others say why

@@ -23,6 +23,15 @@ _ERRORS = 1.0
 """Standard errors that are added to the correlation of the common factor, in which busy weeks show."""
 
 _LEAST = 1e-6
+_FAR = 4.0
+"""Standard deviations of the other runs from which on a run of the baseline is a slow night."""
+
+_MOST_FAR = 0.25
+"""Share of the baseline that slow nights are at most."""
+
+_LEAST_RUNS = 6
+"""Runs of a baseline that show which of them are slow nights."""
+
 _MEDIAN_VARIANCE = np.pi / 2
 
 
@@ -92,7 +101,8 @@ def judge_windows(
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
     calls and rates vary at least as much as so few calls do, if they are independent. Of the
     common factor and of tails, which vary at random, the median of the window is taken, and a
-    single run needs a second one.
+    single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
+    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts.
     """
     found: list[Tested] = []
     count = len(series.value)
@@ -130,6 +140,8 @@ def _test(
             found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
             continue
         m, n = len(mine), len(latest)
+        if part.what in (COMMON, TAIL, TIME) and n > 2:
+            mine = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
         memory = _memory(mine, errors=_ERRORS if part.what in (COMMON, TIME) else 0.0)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
@@ -153,6 +165,21 @@ def _test(
         moved = float(series.absolute[rows, at][np.isfinite(new[:, at])].mean())
         absolute = moved - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
         found.append(Tested(at, len(rows), change, absolute, float(centre - half), float(centre + half), p))
+    return found
+
+
+def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
+    """Draw few far values in to `_FAR` standard deviations of the others, by their median deviation.
+
+    `least` is the standard deviation that so few calls have at least.
+    """
+    if len(values) < _LEAST_RUNS:
+        return values
+    middle = float(np.median(values))
+    most = _FAR * max(1.4826 * float(np.median(np.abs(values - middle))), least, _LEAST)
+    if np.count_nonzero(np.abs(values - middle) > most) > _MOST_FAR * len(values):
+        return values
+    found: np.ndarray = np.clip(values, middle - most, middle + most)
     return found
 
 
@@ -191,7 +218,7 @@ def _inflation(n: int, memory: float) -> float:
     return float(1 + 2 * ((1 - lag / n) * memory**lag).sum())
 
 
-def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
+def first_changed(series: Series, parts: Sequence[int], begin: int, lasts: bool = True) -> int:
     """Return the run with which a change begins.
 
     Parameters
@@ -201,11 +228,14 @@ def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
         Parts that changed.
     begin : int
         First run of the series that is searched.
+    lasts : bool
+        Several runs show the change: one slow night before is not its begin.
 
     Returns
     -------
     int
-        Number of the run in the series: the division with the least squares, as `ruptures` finds it.
+        Number of the run in the series: the division with the least sum of squares, as `ruptures` finds it;
+        of changes that last, with the least sum of distances from the medians.
     """
     from ruptures import Dynp
 
@@ -214,5 +244,5 @@ def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
     scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / spread, 0.0)
     if len(scaled) < 3:
         return len(series.value) - 1
-    found: int = Dynp(model="l2", min_size=1, jump=1).fit(scaled).predict(1)[0]
+    found: int = Dynp(model="l1" if lasts else "l2", min_size=1, jump=1).fit(scaled).predict(1)[0]
     return begin + found

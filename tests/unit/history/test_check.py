@@ -95,6 +95,19 @@ def test_what_changes_alone_is_found_on_the_first_night_and_dated(
     assert (found.first, found.changes[0].runs) == (26, 1)
 
 
+def test_one_slow_night_does_not_hide_what_lasts_nor_is_it_the_begin() -> None:
+    rng = np.random.default_rng(7)
+    common = np.exp(0.01 * rng.standard_normal(12)) * [1, 1, 1, 1, 3, 1, 1, 1, *[1.45] * 4]
+    nights = [simulated(rng, factor) for factor in common]
+    assert [judge(nights[:last]).verdict for last in (8, 9)] == ["ok", "ok"]
+    for last in (10, 11, 12):
+        found = judge(nights[:last])
+        assert (found.verdict, found.first) == ("regression", 8)
+    # Slow nights that come often are how the experiment varies.
+    often = [simulated(rng, factor) for factor in np.exp(0.01 * rng.standard_normal(12)) * ([1, 3] * 6)]
+    assert judge(often).verdict == "ok"
+
+
 def test_nights_of_few_calls_are_not_told_apart_by_single_slow_ones() -> None:
     """With 12 calls a night, one slow call after nights without any was a regression with p = 1e-20."""
     rng = np.random.default_rng(12)
