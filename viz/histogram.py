@@ -147,15 +147,15 @@ def histogram(
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
+    figures = [linear(counts, title), _logarithmic(counts, title, look)]
+    highest = max(fig.height or _HEIGHT for fig in figures)  # the tabs are as high as the higher one
+    for fig in figures:
+        fig.height = highest
     panels = [
-        TabPanel(child=linear(counts, title), title="linear"),
-        TabPanel(child=_logarithmic(counts, title, look), title="log–log"),
+        TabPanel(child=fig, title=name) for fig, name in zip(figures, ("linear", "log–log"), strict=True)
     ]
     if _spans_decades(counts, _calls_that_matter(counts) if every is None else every):
         panels.reverse()
-    highest = max(panel.child.height for panel in panels)  # the tabs are as high as the higher one
-    for panel in panels:
-        panel.child.height = highest
     return Tabs(tabs=panels, sizing_mode="stretch_width", name="histogram", stylesheets=[widget_colours()])
 
 
@@ -190,7 +190,7 @@ def with_others(histogram: LogHistogram) -> LogHistogram:
         elif calls:
             name = f"{len(calls)}{_OTHER_WAITS if waits else _OTHERS}"
             merged = Call(name, calls[0].layer, calls[0].op) if waits else Call(name, "", "meta")
-            found.counts[merged] = sum((histogram.counts[call] for call in calls), np.int64(0))
+            found.counts[merged] = np.sum([histogram.counts[call] for call in calls], axis=0)
     return found
 
 

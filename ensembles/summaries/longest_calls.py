@@ -85,7 +85,8 @@ class LongestCalls(Summary):
 class DiagramCalls(LongestCalls):
     """The calls that a trace diagram draws one by one: all of a run of few calls, else the longest.
 
-    Call sites are numbers in the table of the run. Calls that wait for other tasks are among them only if all are.
+    Call sites are numbers in the table of the run. Calls that wait for other tasks are among them only if
+    all are.
 
     Parameters
     ----------
