@@ -147,11 +147,13 @@ def histogram(
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
-    pictures = {"linear": linear(counts, title), "log–log": _logarithmic(counts, title, look)}
-    highest = max(picture.height for picture in pictures.values())
-    for picture in pictures.values():
-        picture.height = highest  # the tabs are as high as the higher one
-    panels = [TabPanel(child=picture, title=name) for name, picture in pictures.items()]
+    figures = [linear(counts, title), _logarithmic(counts, title, look)]
+    highest = max(fig.height or _HEIGHT for fig in figures)  # the tabs are as high as the higher one
+    for fig in figures:
+        fig.height = highest
+    panels = [
+        TabPanel(child=fig, title=name) for fig, name in zip(figures, ("linear", "log–log"), strict=True)
+    ]
     if _spans_decades(counts, _calls_that_matter(counts) if every is None else every):
         panels.reverse()
     return Tabs(tabs=panels, sizing_mode="stretch_width", name="histogram", stylesheets=[widget_colours()])

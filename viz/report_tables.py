@@ -121,7 +121,7 @@ def facts(
 
 
 def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
-    """Return how many calls failed; those that only found no file, as at each start, do not count."""
+    """Return how many calls failed; those that only found no file, as at each start, are not errors."""
     totals = summaries.table.totals
     failed = {call.name: each.errors for call, each in totals.items() if each.errors}
     if not failed:
