@@ -1,11 +1,12 @@
 """Sections of the report that are folded until the reader opens them.
 
-Phases, layers, call indices, requests by API, files, storage targets, ranks.
+Phases, layers, call indices, requests by API, files, offsets, storage targets, ranks.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +31,8 @@ from ensembles.run.requests import (
 from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
-from ensembles.viz.files import files
+from ensembles.viz.access_map import access_map
+from ensembles.viz.files import files, plain_path
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
 from ensembles.viz.phases import phases_of
@@ -59,6 +61,8 @@ _WHY_THESE = (
     "of a task on a file that is opened again go on counting."
 )
 _MOST_SLOWER = 8
+_LEAST_ACCESSES = 20
+"""Calls on a file from which on a picture of its offsets says more than a table."""
 _MOST_SIZES = 3
 _MUCH_IDLE = 0.05
 """Share of the time of all tasks from which on the idle time of a phase is in the title of the phases."""
@@ -133,6 +137,7 @@ def folded_sections(
     if sums:
         made += [
             lambda: _of_files(run, sums["file"]),
+            lambda: _of_offsets(run, sums["file"]),
             lambda: _of_targets(run),
             lambda: _of_ranks(run, sums["rank"]),
         ]
@@ -282,6 +287,22 @@ def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
     busiest = max(named, key=lambda row: row.io_time_s)
     title = f"Files: {count_text(len(named), 'file')}, {share_text(busiest.share)} of the I/O time on one"
     return [Folded("files", title, files(totals), sentences=("ensio files lists all.",))]
+
+
+def _of_offsets(run: Run, sums: TotalsBy) -> list[Folded]:
+    """Draw where calls read and wrote in the file with most bytes, if it has many calls."""
+    moved = [row for row in files_from_sums(run, sums.totals()) if row.path and row.order("bytes")]
+    if not moved or run.reading.most_events > MOST_EVENTS:
+        return []
+    file = max(moved, key=lambda row: row.order("bytes"))
+    if file.calls < _LEAST_ACCESSES:
+        return []
+    name = plain_path(os.path.basename(file.path))
+    picture = access_map(run, file.path, title=f"Accesses of {name}: bytes by offset and time")
+    if picture.select_one({"name": "empty"}):  # the offsets are not known
+        return []
+    title = f"Offsets: where calls read and wrote in {name}, the file with most bytes"
+    return [Folded("access_map", title, picture)]
 
 
 def _of_ranks(run: Run, sums: TotalsBy) -> list[Folded]:

@@ -293,13 +293,14 @@ def call_columns(
     }
 
 
-def _knows_sites(info: RunInfo | None) -> bool:
+def knows_sites(info: RunInfo | None) -> bool:
+    """Whether boxes of calls can name the place in the program that led to them."""
     return info is not None and len(info.sites) > 1
 
 
 def _names_of_sites(events: Events, info: RunInfo | None) -> list[str]:
     """Return the place in the program that led to each call; ``""``: no place of the run is known."""
-    if info is None or not _knows_sites(info) or "site" not in events.columns:
+    if info is None or not knows_sites(info) or "site" not in events.columns:
         return [""] * len(events)
     numbers = events.site.tolist()
     names = {number: info.label_of_site(number) for number in set(numbers)}
@@ -397,7 +398,7 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
         As for `add_calls`.
     """
     targets = [("storage targets", "@targets")] if knows_targets(info) else []
-    sites = [("call site", "@site")] if _knows_sites(info) else []
+    sites = [("call site", "@site")] if knows_sites(info) else []
     fig.add_tools(
         HoverTool(
             renderers=[drawn],

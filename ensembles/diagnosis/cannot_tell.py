@@ -85,3 +85,30 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
         "do, and compare the runs (ensio compare)",
         at_most_s,
     )
+
+
+def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
+    """Refuse a run whose tasks sync few bytes in each of many steps: the program may need that, or not.
+
+    Parameters
+    ----------
+    case : Case
+    rows : ndarray of bool, shape (n,)
+        Syncs after few bytes, few in a phase.
+    least : int
+        Phases with such syncs from which on it is a habit.
+    """
+    steps = len(np.unique(case.rows["phase"][rows]))
+    time_ns = np.where(rows, case.rows["time_ns"], 0.0)
+    at_most_s = case.most_s(time_ns)
+    if steps < least or at_most_s < FROM_SHARE["warning"] * case.run_s:
+        return
+    tasks, syncs = np.unique(case.rows["rank"][rows]), int(case.rows["n"][rows].sum())
+    raise NotApplicable(
+        f"it could cost up to {seconds_text(at_most_s)} of this run: {count_text(len(tasks), 'task')} "
+        f"({numbers_text(tasks)}) {'syncs' if len(tasks) == 1 else 'sync'} few bytes in each of {steps:,} "
+        f"phases, {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} each, and one run does not show "
+        "whether the program needs that, or what other tasks wrote to the file takes; record a run that "
+        "syncs once in several steps, and compare the runs (ensio compare)",
+        at_most_s,
+    )

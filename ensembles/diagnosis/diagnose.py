@@ -60,7 +60,7 @@ from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.failures import failed_calls_json, lost_data_sentence
-from ensembles.structure.late_entry import LateEntry, late_of_run
+from ensembles.structure.late_entry import LateEntry, late_of_run, leaves_later
 from ensembles.structure.library_time import LIBRARIES, WITH_WAITS, layers_with_storage
 from ensembles.structure.phases.critical_path import CriticalIo
 from ensembles.structure.recorder_time import python_lines_text
@@ -246,6 +246,10 @@ class DiagnosisPass:
                 ):
                     late_outside = None  # collective calls show for whom the others wait
                 late_entry = None if late_entry is None or late_entry.is_of_io else late_entry
+                if late_outside is not None:
+                    late_outside = late_outside.after(
+                        *leaves_later(summaries[imbalance.ENTRIES], run, late_outside.rank)
+                    )
         if run_s is None:
             run_s = next((each.evidence["run_s"] for each in findings if "run_s" in each.evidence), None)
         findings = with_sites(run, findings)

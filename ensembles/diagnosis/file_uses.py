@@ -251,6 +251,31 @@ def share_of_rows(
     return found
 
 
+def opened_with_flags(case: Case, table: Rows, flagged: np.ndarray) -> np.ndarray:
+    """Find the calls of tasks that opened a file with flags, or that did not open it themselves.
+
+    Parameters
+    ----------
+    case : Case
+    table : dict of str to ndarray, shape (m,)
+        Columns of `FileUses.table`.
+    flagged : ndarray of bool, shape (files,)
+        Files that some task opened with them.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+    """
+    waits: np.ndarray = flagged[table["file"]]
+    opens = np.array([call.op == "open" for call in case.run.calls])[table["call"]]
+    for number in np.flatnonzero(flagged).tolist():
+        mine = table["file"] == number
+        path, ranks = case.run.files[number], table["rank"]
+        without = opens & mine & ~case.run.info.opened_with_flags(path, ranks)
+        waits &= ~(mine & np.isin(ranks, ranks[without]))
+    return waits
+
+
 def tasks_at_once(table: Rows, chosen: np.ndarray) -> np.ndarray:
     """Compute how many tasks are in calls on a file at once, phase by phase.
 

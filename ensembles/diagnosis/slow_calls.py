@@ -62,7 +62,7 @@ def find_slow(case: Case, uses: FileUses, by_node: bool, advice: str) -> Remedy 
     worst, effect, p, same = best.worst, best.effect, best.p, best.same
     by_quarters, windows, factor = best.by_quarters, len(best.slower), float(np.exp(effect))
     members = _members(case, node if by_node else None, worst)
-    rows = members[case.task] & (case.op != "seek") & alike
+    rows = _made_by_others(case, members) & (case.op != "seek") & alike
     own = np.zeros(case.present.shape)
     own[:, members] = effect
     saved = np.where(rows, case.rows["time_ns"] * -np.expm1(-case.of_cells(own)), 0.0)
@@ -173,6 +173,18 @@ def _members(case: Case, node: np.ndarray | None, worst: int) -> np.ndarray:
     return members
 
 
+def _made_by_others(case: Case, members: np.ndarray) -> np.ndarray:
+    """Find the rows of some tasks whose function other tasks call in the same phase: bool, shape (n,).
+
+    What these tasks alone do, such as writing the bytes of all, compares with nothing.
+    """
+    mine = members[case.task]
+    kind = groups_of_rows([case.rows[name].astype(np.int64) for name in ("phase", "call")])[0]
+    others = np.bincount(kind[~mine], minlength=int(kind.max(initial=-1)) + 1)
+    rows: np.ndarray = mine & (others[kind] > 0)
+    return rows
+
+
 def _refuse_if_undecided(
     case: Case, views: list[View], alike: np.ndarray, node: np.ndarray | None, by_node: bool
 ) -> None:
@@ -181,8 +193,8 @@ def _refuse_if_undecided(
         found = find_outlier(case, view, node, by_node, certain=False)
         if found is None:
             continue
-        mine = _members(case, node if by_node else None, found.worst)[case.task] & (case.op != "seek")
-        mine &= alike
+        mine = _made_by_others(case, _members(case, node if by_node else None, found.worst))
+        mine &= (case.op != "seek") & alike
         gain_s = case.gain_s(np.where(mine, case.rows["time_ns"] * -np.expm1(-found.effect), 0.0))
         if gain_s >= FROM_SHARE["warning"] * case.run_s:
             unit = "a node" if by_node else "a task"

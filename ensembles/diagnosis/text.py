@@ -112,10 +112,7 @@ def _waiting_text(found: Diagnosis) -> str:
     beyond = " beyond what findings explain" if found.findings else ""
     text = f"waiting for tasks that are late again and again{beyond}: {seconds_text(left_s)}"
     if late is not None:
-        text += (
-            f"; rank {late.rank} is late because it was {seconds_text(late.outside_s)} outside of I/O calls, "
-            f"the others {seconds_text(late.others_s)} in the median: look at its computation and messages"
-        )
+        text += f"; {late}"
     return f"{text}; {enters}" if enters else text
 
 

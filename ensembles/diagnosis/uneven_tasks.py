@@ -52,8 +52,8 @@ def find_one_task(case: Case, entries: CollectiveEntries) -> Remedy | None:
     alone &= moved[:, task] >= run.tasks << SMALL_CLASS
     only = np.zeros(moved.shape, bool)
     only[alone, task] = True
-    rows = case.of_cells(only) & (case.rows["depth"] == 0)
-    rows &= data | np.isin(case.op, ("sync", "close"))
+    # Rows have the time without enclosed calls: that of MPI_File_write is mostly in the writes inside it.
+    rows = case.of_cells(only) & (transfers(case) | np.isin(case.op, ("sync", "close")))
     late = late_entry(entries, run.tasks, case.run_s, run.info.clock_error_ns)
     if not (rows & data).any() or late is None or late.rank != int(case.ranks[task]):
         return None
@@ -97,13 +97,14 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         moved, mean[:, None], out=np.ones_like(moved), where=moving[:, None] & (mean[:, None] > 0)
     )
     heavy = ratio >= LEAST_RATIO
-    rows = data & case.of_cells(heavy)
+    rows = transfers(case) & case.of_cells(heavy)
     if not rows.any():
         refuse_bytes_of_few(case, moved, _MOVING)
         return None
     tasks = np.unique(case.rows["rank"][rows])
     most = float(ratio[heavy].max())
-    time_ns = case.by_cell(np.where(data, case.rows["time_ns"], 0))
+    # Rows have the time without enclosed calls: that of MPI_File_write is mostly in the writes inside it.
+    time_ns = case.by_cell(np.where(transfers(case), case.rows["time_ns"], 0))
     per_byte = np.divide(time_ns, moved, out=np.zeros_like(moved), where=moved > 0)
     # Evened bytes move at the rate of the others, which share the file system with all tasks.
     light = ~heavy & (moved > 0)

@@ -84,9 +84,13 @@ def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[
     text = " and ".join(sorted(set(flagged.values())))
     if not run.info.keeps_all_calls or is_long(run):
         return (1.0 if len(flagged) >= len(run.files) - 1 else 0.0), text
-    events = run.reading.chosen_by(selection, ("file", "duration"))
-    waits = [number for number, path in enumerate(run.files) if path in flagged]
+    events = run.reading.chosen_by(selection, ("rank", "file", "duration"))
     whole = int(events.duration.sum())
     if not whole:
         return 0.0, text
-    return float(events.duration[np.isin(events.file, waits)].sum()) / whole, text
+    waits = np.zeros(len(events.file), bool)
+    for number, path in enumerate(run.files):
+        if path in flagged:
+            mine = np.flatnonzero(events.file == number)
+            waits[mine] = run.info.opened_with_flags(path, events.rank[mine])
+    return float(events.duration[waits].sum()) / whole, text

@@ -43,8 +43,34 @@ def among_themselves(events: Events) -> Events:
     among = inside & _lie_in_others(events)
     if (among == inside).all():
         return events
+    return _inside(events, among)
+
+
+def as_outermost(events: Events) -> Events:
+    """Return events of one layer: no function of a layer calls another one of it.
+
+    The calls of other layers around them are left out, and so their own bytes and times count.
+
+    Parameters
+    ----------
+    events : Events
+        With any columns.
+
+    Returns
+    -------
+    Events
+        The same, if none is inside another call.
+    """
+    if any(hasattr(events, name) and getattr(events, name).any() for name in ("depth", "carried")):
+        return _inside(events, np.zeros(len(events), np.bool_))
+    return events
+
+
+def _inside(events: Events, among: np.ndarray) -> Events:
+    """Copy events, of which these are inside others."""
     columns = {name: getattr(events, name) for name in COLUMNS if hasattr(events, name)}
-    columns["depth"] = among.astype(np.uint8)
+    if "depth" in columns:
+        columns["depth"] = among.astype(np.uint8)
     if "carried" in columns:
         columns["carried"] = np.where(among, events.carried, np.uint8(0))
     make = Events if len(columns) == len(COLUMNS) else Events.partly

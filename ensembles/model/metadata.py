@@ -9,6 +9,12 @@ from ensembles.model.events import Call
 from ensembles.model.flights import Flights
 from ensembles.model.sites import SiteTable
 
+OPEN_FLAGS = "open.flags"
+"""Fact of a file that was opened with flags with which writes wait (docs/reference/formats/spool.md)."""
+
+OPEN_RANKS = "open.flags.ranks"
+"""Fact of such a file that other tasks used without these flags: the ranks that had them, as ``0,5-7``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Process:

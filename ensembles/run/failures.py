@@ -13,6 +13,9 @@ _NS_PER_S = 1e9
 _NO_SUCH_FILE = ("ENOENT", "ENOTDIR")
 _READS_OF_LINKS = ("readlink", "readlinkat")
 _OPS_WITH_DATA = ("write", "sync", "close")
+_CLOSES_OF_HDF5 = ("H5Fclose", "H5Dclose")
+"""Those of other objects, such as attributes, hold no data of the file that could be lost."""
+
 _TRIED_AGAIN = ("EAGAIN", "EINTR")
 _RANKS_OF_OPS = {"open": 1, "meta": 2}
 _MOST_LINES = 4
@@ -118,6 +121,11 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
         because one inside it did is not named beside that one: nothing is lost twice.
     """
     lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
+    lost = [
+        row
+        for row in lost
+        if row["layer"] != "hdf5" or row["op"] != "close" or row["call"].startswith(_CLOSES_OF_HDF5)
+    ]
     lost = [row for row in lost if not any(_is_inside(inner, row) for inner in lost)]
     if not lost:
         return ""

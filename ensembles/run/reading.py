@@ -204,7 +204,7 @@ class RunReading:
                 reopen=self.reopen,
                 requests=requests,
                 columns=None if columns is None else tuple(name for name in COLUMNS if name in columns),
-                choose=None if selection is None else self._choose(selection),
+                choose=None if selection is None else partial(self._choose(selection), to_sum=True),
                 requires=requires,
                 budget=self.budget,
                 ranks=limits.ranks,

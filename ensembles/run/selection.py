@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
+from ensembles.model.enclosed import as_outermost
 from ensembles.model.error_names import parse_error
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS, Call, Events
@@ -463,6 +464,15 @@ class Selection:
         """
         return bool(_wanted_calls(self.ops, self.calls, self.layers, (call,))[0])
 
+    def is_of_one_layer(self, calls: Sequence[Call]) -> bool:
+        """Whether all functions of a run that are selected belong to one layer.
+
+        Only the conditions on operation, function and layer count.
+        """
+        wanted = _wanted_calls(self.ops, self.calls, self.layers, tuple(calls))
+        layers = {call.layer for call, chosen in zip(calls, wanted.tolist(), strict=True) if chosen}
+        return len(layers) == 1
+
     def _wanted_files(self, chunk: Events) -> np.ndarray:
         """Compute which entries of the dictionary of files match.
 
@@ -511,6 +521,8 @@ def select_chunks(
     chunks: Iterator[Events],
     budget: Budget,
     path: str,
+    *,
+    to_sum: bool = False,
 ) -> Iterator[Events]:
     """Reduce the chunks of a run to the selected events.
 
@@ -528,6 +540,9 @@ def select_chunks(
         Memory budget of the pass.
     path : str
         Path of the run, for messages.
+    to_sum : bool
+        Calls of one layer are not inside others: those of other layers are not selected, and do not count
+        their bytes and times.
 
     Yields
     ------
@@ -538,8 +553,9 @@ def select_chunks(
     for chunk in chunks:
         if phase_of is not None:
             chunk.with_derived(partial(_known, phase_of(chunk), chunk.ordinal))
-        yield selection.apply(chunk)
-        del chunk  # so that its memory can be reused for the next one
+        found = selection.apply(chunk)
+        yield as_outermost(found) if to_sum and selection.is_of_one_layer(chunk.calls) else found
+        del chunk, found  # so that its memory can be reused for the next one
 
 
 def _known(phase: np.ndarray, ordinal: np.ndarray | None, name: str) -> np.ndarray | None:

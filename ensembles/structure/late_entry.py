@@ -263,6 +263,36 @@ def _before_meeting(found: LateEntry, entries: CollectiveEntries, run: Run) -> L
     return replace(found, late_s=entered_s, call=call, calls=calls, call_late_s=late_s)
 
 
+def leaves_later(entries: CollectiveEntries, run: Run, rank: int) -> tuple[float, str]:
+    """Find the collective call that a task leaves later than the others, although all tasks had entered it.
+
+    Parameters
+    ----------
+    entries : CollectiveEntries
+        Of the whole run, filled.
+    run : Run
+    rank : int
+
+    Returns
+    -------
+    (float, str)
+        By how much it leaves later than the other tasks in the median, summed over the calls of the function
+        where that is most, s, and the function. 0 and ``""``: it does not, or the calls cannot be compared.
+    """
+    rows, found = entries.table.columns(), (0.0, "")
+    for call in np.unique(rows["call"]).tolist():
+        mine = rows["call"] == call
+        ranks, at = np.unique(rows["rank"][mine], return_inverse=True)
+        count = np.bincount(at, rows["n"][mine])
+        if run.calls[call].layer == "mpiio" or rank not in ranks or len(ranks) < 2:
+            continue
+        if len(ranks) < run.tasks or (count != count[0]).any():
+            continue
+        leaves_ns = _beyond_others(np.bincount(at, (rows["start_ns"] + rows["time_ns"])[mine]))
+        found = max(found, (1e-9 * float(leaves_ns[np.searchsorted(ranks, rank)]), run.calls[call].name))
+    return found
+
+
 def _late_ns(rows: dict[str, np.ndarray], error_ns: int) -> np.ndarray:
     """Return how late each task is, as far as the others wait for it: shape (tasks,), ns."""
     late = _beyond_others(rows["start_ns"]) - error_ns

@@ -34,6 +34,15 @@ _WORK = {
     "netcdf": "conversion of types, copies",
     "pnetcdf": "exchange of data, conversion of types, waiting for other tasks, copies",
 }
+_WORK_ON_OBJECTS = {
+    "hdf5": "work on its objects (groups, datasets, attributes) and on their metadata",
+    "netcdf": "work on definitions: dimensions, variables and attributes that it reads, makes and writes",
+}
+"""The same where most of the time is in calls that move no data of the program."""
+
+_DATA_CALLS = ("H5Dread", "H5Dwrite", "H5Dget_chunk", "nc_get_", "nc_put_", "nc_read", "nc_write")
+_MOST_ON_OBJECTS = 0.5
+"""Share of the time inside a library in calls that move data, below which it is work on objects."""
 
 
 def layers_with_storage(traffic: LayerTraffic) -> frozenset[str]:
@@ -91,7 +100,8 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
     list of dict
         A row for each library whose storage calls were recorded, the one with most time first: ``layer``,
         ``time_s`` (exclusive: in its calls and in no recorded call inside them), ``io_share`` (of the
-        exclusive time in all I/O calls), ``io_time_s`` (that time), and ``calls``: ``call``, ``time_s``
+        exclusive time in all I/O calls), ``io_time_s`` (that time), ``data_share`` (of `time_s`, in calls
+        that move data of the program), and ``calls``: ``call``, ``time_s``
         (exclusive) and ``whole_s`` of its functions, the longest first.
     """
     own_ns = {call: times.exclusive_ns(call) for call in times.calls if not call.waits_for_tasks}
@@ -109,6 +119,8 @@ def library_rows(times: LayerTimes, traffic: LayerTraffic) -> list[dict[str, Any
                 "time_s": total_ns * 1e-9,
                 "io_time_s": io_ns * 1e-9,
                 "io_share": total_ns / io_ns if io_ns else 0.0,
+                "data_share": sum(ns for ns, _, name in mine if name.startswith(_DATA_CALLS))
+                / max(total_ns, 1),
                 "calls": [
                     {"call": name, "time_s": ns * 1e-9, "whole_s": whole * 1e-9}
                     for ns, whole, name in mine[:_FUNCTIONS]
@@ -137,10 +149,16 @@ def library_sentences(rows: Iterable[Mapping[str, Any]] | None, without: Collect
     return [
         f"{seconds_text(row['time_s'])} of the {seconds_text(row['io_time_s'])} in I/O calls "
         f"({share_text(row['io_share'])}) passed inside {LIBRARIES[row['layer']]}, not in {_elsewhere(row)}: "
-        f"{_WORK[row['layer']]}. Most of it: " + ", ".join(map(_of_function, row["calls"]))
+        f"{_work_of(row)}. Most of it: " + ", ".join(map(_of_function, row["calls"]))
         for row in rows or ()
         if row["io_share"] >= LEAST_SHARE and row["layer"] not in without
     ]
+
+
+def _work_of(row: Mapping[str, Any]) -> str:
+    if row["data_share"] < _MOST_ON_OBJECTS and row["layer"] in _WORK_ON_OBJECTS:
+        return _WORK_ON_OBJECTS[row["layer"]]
+    return _WORK[row["layer"]]
 
 
 def _elsewhere(row: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Real programs with a habit that costs time, and the same programs without it: what `diagnose` names."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -27,6 +28,7 @@ for number, flags in enumerate(with_flags):
 if os.fork() == 0:
     os.close(os.open("file1", os.O_WRONLY | os.O_SYNC))
     os.close(os.open("child", os.O_WRONLY | os.O_CREAT | os.O_DSYNC, 0o600))
+    os.close(os.open("file2", os.O_RDONLY | os.O_SYNC))  # no write waits for the device
     os._exit(0)
 os.wait()
 """
@@ -38,6 +40,32 @@ def test_flags_with_which_writes_wait_are_facts_of_files(preload, tmp_path):
     facts = en.open(preload.run).info.file_facts
     flags = {Path(path).name: each["open.flags"] for path, each in facts.items() if "open.flags" in each}
     assert flags == {"file0": "O_SYNC", "file1": "O_DSYNC", "file4": "O_SYNC", "child": "O_DSYNC"}
+
+
+SHARED = """
+import os
+def write(flags, first):
+    fd = os.open("shared", os.O_WRONLY | os.O_CREAT | flags, 0o600)
+    for number in range(20):
+        os.pwrite(fd, bytes(65536), (2 * number + first) * 65536)
+    os.close(fd)
+if os.fork() == 0:
+    write(0, 1)
+    os._exit(0)
+os.wait()
+write(os.O_SYNC, 0)
+"""
+
+
+def test_only_the_tasks_that_opened_a_shared_file_with_flags_wait(preload, tmp_path):
+    assert preload.execute(sys.executable, "-c", SHARED, cwd=tmp_path).returncode == 0
+    run = en.open(preload.run)
+    (rank,) = run.select(op="write", file=str(tmp_path / "shared"), offset="0..1").rank.tolist()
+    facts = run.info.file_facts[str(tmp_path / "shared")]
+    assert facts["open.flags"] == "O_SYNC"
+    (finding,) = [each for each in en.diagnose(run).findings if each.id == "o-sync"]
+    assert finding.evidence["writes"] == 20
+    assert facts["open.flags.ranks"] == str(rank)
 
 
 def test_a_file_that_is_opened_a_thousand_times_has_the_fact_once(preload, tmp_path):
@@ -192,5 +220,5 @@ def test_equal_transactions_on_two_files_repeat_in_each_of_them(preload, tmp_pat
     assert "Those of one file may: --file" in together
     assert main(["pattern", str(preload.run), "--file", "*-journal", "--op", "write"]) == 0
     journal = capsys.readouterr().out
-    assert "write 4 KiB, 2 x write 4 B)" in journal
+    assert re.match(r"\d+ x write 4 B to 4 KiB, the same bytes again; one file\n", journal)
     assert "Those of one file" not in journal

@@ -11,7 +11,7 @@ import numpy as np
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import Per
 from ensembles.model.calls import is_io_of_calls
-from ensembles.model.enclosed import among_themselves
+from ensembles.model.enclosed import among_themselves, as_outermost
 from ensembles.model.error_names import error_name
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bins import BIN_COUNT, bin_index, bin_low_ns
@@ -282,8 +282,21 @@ class HeldCalls(Calls):
         return cast(RateCurve, self._told["window of rates"][1])
 
     def _curve(self, curve: RateCurve) -> RateCurve:
-        curve.add(self._of if self._places is None else self._some(*RateCurve.columns))
+        curve.add(self._among())
         return curve
+
+    def _among(self) -> Events:
+        """Return the calls with depths among themselves: what a call around them does not count, they do."""
+        if self._places is None and not self._is_part:
+            return self._of
+        return cast(Events, self._once("among", self._find_among))
+
+    def _find_among(self) -> Events:
+        some = self._some(*dict.fromkeys((*RateCurve.columns, "rank", "thread", "depth")))
+        if not some.depth.any() or len(some) <= _MOST_NESTED:
+            return among_themselves(some)
+        layers = {some.calls[number].layer for number in np.flatnonzero(np.bincount(some.call)).tolist()}
+        return as_outermost(some) if len(layers) == 1 else some
 
     def _by_class(self) -> np.ndarray:
         """Count calls by class and bin of the bin law: int64, shape (classes, BIN_COUNT)."""
@@ -398,7 +411,7 @@ class HeldCalls(Calls):
     def _by_rank(self) -> dict[str, np.ndarray]:
         if not self.count:
             return rank_columns(*(np.zeros(0, np.int64),) * 4)
-        io, depth = self._io(), self.column("depth")
+        io, depth = self._io(), self._among().depth
         duration, first = self.column("duration"), self._first_of_rank
         if io is not None:
             rank = self.column("rank")[io]

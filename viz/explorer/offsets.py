@@ -37,6 +37,8 @@ _HEIGHT = 360
 """Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""
 
 _PALE = 0.18
+_LEAST_MARKED = 0.94
+"""Opacity of marked cells with few bytes: blue and red then have a contrast of 3 on a dark page, too."""
 
 
 class Offsets:
@@ -92,7 +94,7 @@ class Offsets:
                 palette=palette,
                 color_baseline=0,
                 nan_color="#ffffff00",
-                alpha_mapper=LinearColorMapper(palette=marked_alphas(), low=0, high=255),
+                alpha_mapper=LinearColorMapper(palette=marked_alphas(_LEAST_MARKED), low=0, high=255),
             ),
         )
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)

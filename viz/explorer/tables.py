@@ -12,6 +12,7 @@ from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatt
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.table import PhaseTotals
+from ensembles.viz.findings import short_gain
 from ensembles.viz.style import NUMBERS_JS
 
 TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
@@ -34,8 +35,15 @@ Column = tuple[str, str, str | None, int]
 short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
-_LINES_HEIGHT = 68
-"""Pixels of a row with four lines of text."""
+_MOST_LINES = 4
+_LINE, _AROUND = 15, 8
+"""Pixels of a line of text in a cell with several, and above and below them."""
+
+_NARROW, _CHARACTER, _BESIDE = 660, 6.4, 12
+"""Pixels of a table in a page of 700, of a character, and beside the text of a cell."""
+
+_FOCUSED = ".slick-viewport:focus-visible { outline: 2px solid #0b5cad !important; outline-offset: -2px; }"
+"""The one part of a table that takes the focus by the tabulator key (``keys.js``)."""
 
 _HEAD = 30
 """Pixels of the titles of columns."""
@@ -108,6 +116,7 @@ class Table:
         *,
         several_lines: bool = False,
     ) -> None:
+        self._columns, self._has_lines = columns, several_lines
         self.source = ColumnDataSource({field: [] for field, *_ in columns})
         self.widget = DataTable(
             source=self.source,
@@ -117,8 +126,8 @@ class Table:
             height=height,
             sizing_mode="stretch_width",
             name=name,
-            row_height=_LINES_HEIGHT if several_lines else 25,
-            stylesheets=[_SEVERAL_LINES] if several_lines else [],
+            row_height=_row_height(_MOST_LINES) if several_lines else 25,
+            stylesheets=[_FOCUSED, *([_SEVERAL_LINES] if several_lines else [])],
         )
         # Bokeh draws other rows only if there are more or fewer of them.
         drawn = CustomJS(args={"view": self.widget.view}, code="view.change.emit()")
@@ -140,9 +149,21 @@ class Table:
             self.choose_none()
 
     def fit(self, most: int) -> None:
-        """Make the table as high as its rows, of at most so many."""
+        """Make the table as high as its rows, of at most so many, and rows as high as their texts."""
         rows = max(1, min(most, *(len(column) for column in self.source.data.values())))
+        if self._has_lines:
+            self.widget.row_height = _row_height(self._lines())
         self.widget.height = _HEAD + rows * self.widget.row_height
+
+    def _lines(self) -> int:
+        """Return the most lines of a cell in a page of 700 pixels."""
+        whole = sum(width for *_, width in self._columns)
+        most = 1
+        for field, _, how, width in self._columns:
+            characters = (_NARROW * width / whole - _BESIDE) / _CHARACTER
+            texts = self.source.data[field] if how == TEXT else ()
+            most = max([most, *(math.ceil(len(text) / characters) for text in texts)])
+        return min(most, _MOST_LINES)
 
     def choose_none(self) -> None:
         """Let no row be chosen."""
@@ -150,8 +171,12 @@ class Table:
             self.source.selected.indices = []
 
 
+def _row_height(lines: int) -> int:
+    return max(25, _AROUND + _LINE * lines)
+
+
 def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
-    """Return the columns of the table of findings: of a gain in two clauses, the first."""
+    """Return the columns of the table of findings: of gains what fits into two lines."""
     return {
         "id": [finding.id for finding in found.findings],
         "severity": [
@@ -159,7 +184,7 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
             for finding in found.findings
         ],
         "title": [finding.title for finding in found.findings],
-        "gain": [(finding.gain_text or "gain not known").split("; ")[0] for finding in found.findings],
+        "gain": [short_gain(finding) for finding in found.findings],
     }
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ensembles.diagnosis.case import Case
-from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.file_uses import FileUses, opened_with_flags, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.diagnosis.summed.o_sync import FACT, find_summed
+from ensembles.diagnosis.summed.o_sync import find_summed
+from ensembles.model.metadata import OPEN_FLAGS
 from ensembles.model.units import bytes_text, seconds_text
 
 LEAST_CALLS = 8
@@ -30,7 +31,7 @@ ADVICE = {
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    facts = [case.run.info.file_facts.get(path, {}).get(FACT, "") for path in case.run.files]
+    facts = [case.run.info.file_facts.get(path, {}).get(OPEN_FLAGS, "") for path in case.run.files]
     flagged = np.array([bool(flags) for flags in facts])
     if not flagged.any():
         if not ((case.op == "write") & (case.layer == "posix")).any():
@@ -44,8 +45,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     op = np.array([call.op for call in case.run.calls])[table["call"]]
     posix = np.array([call.layer == "posix" for call in case.run.calls])[table["call"]]
     writes = (op == "write") & posix & (table["bytes"] > 0)
-    mean_bytes = table["bytes"] / np.maximum(table["n"], 1)
-    chosen = writes & flagged[table["file"]] & (mean_bytes < MOST_BYTES)
+    waits = opened_with_flags(case, table, flagged)
+    chosen = writes & waits & (table["bytes"] < MOST_BYTES * np.maximum(table["n"], 1))
     count = int(table["n"][chosen].sum())
     if count < LEAST_CALLS:
         return None
@@ -58,7 +59,6 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         where=table["time_ns"] > 0,
     )
     share = share_of_rows(case, table, chosen, np.maximum(1 - left, 0))
-    rows = share_of_rows(case, table, chosen) > 0
     saved = case.rows["time_ns"] * share
     files = np.unique(table["file"][chosen])
     cost = np.bincount(table["file"][chosen], table["time_ns"][chosen], len(facts))
@@ -66,14 +66,14 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     flags = " and ".join(sorted({facts[number] for number in files.tolist()}))
     sync = "SYNC" in flags
     return Remedy(
-        rows,
+        share_of_rows(case, table, chosen) > 0,
         saved,
         f"{count:,} writes of {bytes_text(round(size))} to files opened with {flags} take "
         f"{seconds_text(each_ns * 1e-9)} each",
         ADVICE[sync],
         (
             Check("flags", True, f"{len(files)} of {len(facts) - 1} files were opened with {flags}"),
-            _compared(table, writes & ~flagged[table["file"]], size, each_ns),
+            _compared(table, writes & ~waits, size, each_ns),
         ),
         {"flags": flags, "writes": count, "mean_bytes": size, "mean_s": each_ns * 1e-9},
         # The bytes still have to reach the device: a later flush may take as long as they did.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ensembles.diagnosis.cannot_tell import refuse_syncs_of_steps
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses
 from ensembles.diagnosis.finding import Check
@@ -32,7 +33,7 @@ ADVICE = (
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
     syncs = (case.op == "sync") & (case.layer == "posix")
-    posix = case.run.counters.modules.get("POSIX") if case.run.counters is not None else None
+    posix = case.run.counters.modules.get("POSIX") if case.run.counters else None
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():
         raise NotApplicable(
@@ -51,6 +52,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     often = (count >= least) & (written > 0) & few
     rows = syncs & case.of_cells(often)
     if not rows.any():
+        few = (count > 0) & (written > 0) & (moved <= MOST_BYTES)
+        refuse_syncs_of_steps(case, syncs & case.of_cells(few), LEAST_SYNCS_WITHOUT_PHASES)
         return None
     number = case.of_cells(np.maximum(count, 1))
     saved = np.where(rows, case.rows["time_ns"] * (1 - 1 / number), 0.0)
@@ -65,11 +68,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
     often_text = how_often(ratio, each)
     checks = (
-        Check(
-            "after-few-writes",
-            True,
-            f"{often_text} of a task, {total:,} in all",
-        ),
+        Check("after-few-writes", True, f"{often_text} of a task, {total:,} in all"),
         Check(
             "bytes-stay",
             None,

@@ -9,13 +9,11 @@ import numpy as np
 from ensembles.diagnosis.finding import MOST_FILES, Check, Finding
 from ensembles.diagnosis.summed.cannot_tell import refuse
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
-
-FACT = "open.flags"
-"""Fact of a file (docs/reference/formats/spool.md)."""
 
 LEAST_CALLS = 8
 MOST_BYTES = 4 << 20
@@ -25,7 +23,7 @@ _LOW = 0.5
 
 def flagged_files(run: Run) -> dict[str, str]:
     """Return the flags of each file that was opened with some of them."""
-    return {path: facts[FACT] for path, facts in run.info.file_facts.items() if FACT in facts}
+    return {path: facts[OPEN_FLAGS] for path, facts in run.info.file_facts.items() if OPEN_FLAGS in facts}
 
 
 def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
@@ -40,7 +38,8 @@ def find_summed(run: Run, advice: dict[bool, str]) -> Finding | None:
     if not flagged:
         return None
     case = SummedCase(run)
-    if len(flagged) < len(run.files) - 1:
+    some = any(OPEN_RANKS in facts for facts in run.info.file_facts.values())
+    if some or len(flagged) < len(run.files) - 1:
         refuse(
             case,
             float(case.of_tasks("own_ns", ("write",), "posix").max(initial=0.0)) * 1e-9,

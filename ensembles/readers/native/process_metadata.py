@@ -6,8 +6,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ensembles.model.metadata import Mount, Process, RunMetadata, UnseenIo
+import numpy as np
+
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.units import few
+from ensembles.passes.reading import ranges_of_numbers
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.losses import by_reason
 from ensembles.readers.native.rank_assignment import Member
@@ -20,15 +23,17 @@ _MOST_BYTES = 1 << 62
 _COUNT_DIGITS = 8
 
 
-def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
+def add_facts(metadata: RunMetadata, members: Sequence[Member]) -> None:
     """Add environment, mounts and properties of files to the metadata.
 
     Parameters
     ----------
     metadata : RunMetadata
-    spools : sequence of Spool
-        If their values differ, the first one counts.
+    members : sequence of Member
+        If their values differ, the first one counts. Which tasks opened a file with flags with which writes
+        wait is a fact of the file, if others used it, too.
     """
+    spools = [member.spool for member in members]
     every = distinct_properties(spools)
     tables: dict[str, bytes] = {}
     blocks: dict[str, dict[bytes, bytes]] = {}
@@ -50,12 +55,34 @@ def add_facts(metadata: RunMetadata, spools: Sequence[Spool]) -> None:
                 facts = metadata.file_facts.setdefault(os.fsdecode(name), {})
                 for key, value in _pairs(spool.facts[number]):
                     facts.setdefault(key, value)
+    _add_flagged_ranks(metadata, members)
     metadata.mounts.update({host: _mounts(table, blocks[host]) for host, table in tables.items()})
     metadata.environment = next((found for properties in every if (found := _environment(properties))), {})
     for fact in ("user", "uid", "libc", "mpi"):
         values = (properties.get(fact.encode(), b"") for properties in every)
         # MPICH's version has tabs.
         setattr(metadata, fact, " ".join(os.fsdecode(next(filter(None, values), b"")).split()))
+
+
+def _add_flagged_ranks(metadata: RunMetadata, members: Sequence[Member]) -> None:
+    """Name the tasks that opened a file with flags with which writes wait, where other tasks used it, too."""
+    flagged = {os.fsencode(path) for path, facts in metadata.file_facts.items() if OPEN_FLAGS in facts}
+    if not flagged:
+        return
+    key = OPEN_FLAGS.encode() + b"="
+    opened: dict[bytes, set[int]] = {}
+    used: dict[bytes, set[int]] = {}
+    for member in members:
+        for number, name in member.spool.files:
+            if name in flagged:
+                used.setdefault(name, set()).add(member.rank)
+                if key in member.spool.facts.get(number, b""):
+                    opened.setdefault(name, set()).add(member.rank)
+    for name, ranks in opened.items():
+        if ranks != used[name]:
+            spans = ranges_of_numbers(np.array(sorted(ranks)))
+            text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+            metadata.file_facts[os.fsdecode(name)][OPEN_RANKS] = text
 
 
 def _pairs(text: bytes) -> Iterable[tuple[str, str]]:

@@ -121,7 +121,7 @@ class SpoolSource:
             flights_of_sums(spool.flight_sums, clocks.ns_per_tick(spool)) for spool in spools
         )
         self.metadata.clock_step_s = clocks.step_s()
-        add_facts(self.metadata, [member.spool for member in members])
+        add_facts(self.metadata, members)
         self.is_complete = all(process.ended for process in processes)
         tasks, rank_notes = count_tasks(spools, members)
         self.metadata.tasks = tasks

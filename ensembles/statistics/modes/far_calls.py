@@ -45,7 +45,8 @@ class FarCalls:
     def __str__(self) -> str:
         return (
             f"beyond the modes: {count_text(self.calls, 'call')} of more than {seconds_text(self.from_s)} "
-            f"({share_text(self.share, None)} of the calls) took {share_text(self.time_share)} of the time"
+            f"({share_text(self.share, None)} of the calls) took {share_text(self.time_share)} of the time, "
+            "which no mode counts"
         )
 
 

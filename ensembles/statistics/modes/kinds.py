@@ -32,7 +32,7 @@ def time_text(time_share: float | None) -> str:
     return "" if time_share is None else f" ({share_text(time_share)} of the time)"
 
 
-def time_shares(sample: CountedDurations, bounds: np.ndarray) -> np.ndarray:
+def time_shares(sample: CountedDurations, bounds: np.ndarray, from_s: float = 0.0) -> np.ndarray:
     """Return what the calls of each cluster took of the time of all calls.
 
     Parameters
@@ -40,17 +40,21 @@ def time_shares(sample: CountedDurations, bounds: np.ndarray) -> np.ndarray:
     sample : CountedDurations
     bounds : ndarray of float64, shape (m + 1,)
         Log times, in log s, between the clusters, and their ends.
+    from_s : float
+        Shorter calls do not count.
 
     Returns
     -------
     ndarray of float64, shape (m,)
-        Calls of a bin of durations are taken to last as long as its middle. The sum is 1.
+        Calls of a bin of durations are taken to last as long as its middle. The sum is 1 if all calls count.
     """
     edges_s = bin_edges_s()
     middles_s = 0.5 * (edges_s[:-1] + np.minimum(edges_s[1:], sample.max_s.max()))
     before_s = np.append(0.0, np.cumsum(sample.counts * middles_s))
     ends_s = np.interp(np.exp(bounds), edges_s, before_s)
     ends_s[[0, -1]] = 0.0, before_s[-1]
+    if from_s > 0.0:
+        ends_s = np.maximum(ends_s, np.interp(from_s, edges_s, before_s))
     shares: np.ndarray = np.diff(ends_s) / max(float(before_s[-1]), 1e-300)
     return shares
 

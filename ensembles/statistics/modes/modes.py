@@ -61,7 +61,8 @@ class Mode:
     from_s, to_s : float
         Range of these calls: from one antimode, or the shortest call, to the next, or the longest.
     time_share : float or None
-        Share of these calls in the time of all calls; None: unknown, as of times per MiB.
+        Share of these calls in the time of all calls, without `Modes.far_calls`; None: unknown, as of times
+        per MiB.
     """
 
     t_s: float
@@ -363,6 +364,7 @@ def fit_modes(
     few = clusters_of_few_phases(sample, cells, spans)
     times = time_shares(sample, parts.bounds).tolist()
     modes: list[Mode] = []
+    numbers: list[int] = []
     bumps: list[Bump] = []
     spread: list[Spread] = []
     shoulders: list[Shoulder] = []
@@ -378,8 +380,15 @@ def fit_modes(
         else:
             middle, width = parts.place[number, 0], parts.width[number, 0]
             shoulders += find_shoulders(cells, *ends, middle, width, len(modes))
-            modes.append(replace(_mode(parts, number, sample, cells), time_share=times[number]))
+            numbers.append(number)
+            modes.append(_mode(parts, number, sample, cells))
     told_to_s = max((*(bump.high_s for bump in bumps), *(part.high_s for part in spread)), default=0.0)
+    far = find_far_calls(sample, [mode.t_s for mode in modes], told_to_s)
+    beyond = time_shares(sample, parts.bounds, far.from_s) if far else np.zeros(len(times))
+    modes = [
+        replace(mode, time_share=times[number] - float(beyond[number]))
+        for number, mode in zip(numbers, modes, strict=True)
+    ]
     span = float(np.ptp(places_of_shares(cells, np.stack([cells.counts] * 2), n * _RANGE)))
     return Modes(
         n,
@@ -398,11 +407,7 @@ def fit_modes(
         bumps=tuple(bumps),
         spread=tuple(spread),
         shoulders=tuple(shoulders),
-        far_calls=find_far_calls(
-            sample,
-            [mode.t_s for mode in modes],
-            told_to_s,
-        ),
+        far_calls=far,
         phases=len(sample.phase) if sample.phases_known else None,
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ensembles.model.units import seconds_text
 from ensembles.structure.phases.critical_path import CriticalIo
 
 LEAST_PART = 0.5
@@ -29,16 +30,41 @@ class LateOutside:
         The same of the other tasks, in the median.
     phase : int or None
         Phase in which that was; None: the times are sums over all phases.
+    left_s : float
+        Part of `outside_s` beyond that of the others in which it was still inside `call`, which the others
+        had left: it waited for a processor, or for messages of the call. 0: less than half, or not known.
+    call : str
+        The collective call.
     """
 
     rank: int
     outside_s: float
     others_s: float
     phase: int | None = None
+    left_s: float = 0.0
+    call: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A dict with the names of the attributes."""
         return asdict(self)
+
+    def after(self, left_s: float, call: str) -> LateOutside:
+        """Return the same with the collective call that it leaves late, if that explains half or more."""
+        if left_s < LEAST_PART * (self.outside_s - self.others_s):
+            return self
+        return replace(self, left_s=left_s, call=call)
+
+    def __str__(self) -> str:
+        if self.call:
+            return (
+                f"rank {self.rank} is late because it leaves {self.call} {seconds_text(self.left_s)} later "
+                "than the others in all, although all had entered it: it waits there for a processor, or for "
+                "messages"
+            )
+        return (
+            f"rank {self.rank} is late because it was {seconds_text(self.outside_s)} outside of I/O calls, "
+            f"the others {seconds_text(self.others_s)} in the median: look at its computation and messages"
+        )
 
 
 def late_outside(

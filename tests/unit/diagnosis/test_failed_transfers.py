@@ -12,6 +12,7 @@ from made_io import KIB, Made, io_run
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Finding
+from ensembles.run.failures import lost_data_sentence
 
 
 def small_requests(run: en.Run) -> Finding:
@@ -43,6 +44,15 @@ def test_a_loss_that_two_layers_report_is_one(tmp_path: Path) -> None:
     lost = en.diagnose(io_run(tmp_path / "beside", [beside], {1: "/scratch/a"})).lost_data
     assert "MPI_File_write_at: 1 × EIO" in lost
     assert "pwrite: 1 × EIO" in lost
+
+
+@pytest.mark.parametrize(("call", "is_lost"), [("H5Aclose", False), ("H5Fclose", True), ("H5Dwrite", True)])
+def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: bool) -> None:
+    """NetCDF closes attributes twice; the file is whole."""
+    op = "close" if call.endswith("close") else "write"
+    row = {"call": call, "layer": "hdf5", "op": op, "error": "EIO", "count": 3, "file": None, "inside": 3}
+    row |= {"file_count": 0, "first_rank": 0, "last_rank": 0, "first_s": 0.6, "last_s": 0.6}
+    assert (f"{call}: 3 × EIO" in lost_data_sentence([row], tasks=1)) == is_lost
 
 
 @pytest.mark.parametrize("chosen", [["--failed"], ["--error", "ENOSPC"]])

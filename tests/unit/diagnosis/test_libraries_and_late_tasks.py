@@ -334,6 +334,31 @@ def writer(rank: int, mib: float = 4.0, others: str | None = None, late: bool = 
     return calls
 
 
+def test_the_time_of_a_lone_writer_is_in_the_calls_inside_those_of_mpi(tmp_path: Path) -> None:
+    def through_mpi(calls: list[Made]) -> list[Made]:
+        inside = {"name": "MPI_File_write_at", "gap_us": 1.0}
+        return [call._replace(**inside, inside=(call,)) if call.name == "pwrite" else call for call in calls]
+
+    ones = []
+    for name, change in (("plain", list), ("mpi", through_mpi)):
+        found = en.diagnose(io_run(tmp_path / name, [change(writer(rank)) for rank in range(4)]))
+        ones.append(next(each for each in found.findings if each.id == "imbalance"))
+    assert ones[1].evidence["moved_bytes"] == ones[0].evidence["moved_bytes"] == 32 * MIB
+    assert ones[1].gain_s == pytest.approx(ones[0].gain_s, rel=0.01)
+
+
+def test_few_bytes_that_one_task_syncs_in_each_step_are_not_called_clean(tmp_path: Path) -> None:
+    def calls(rank: int) -> list[Made]:
+        write = Made("pwrite", 400, MIB // 2, rank * MIB)
+        sync = [Made("pwrite", 10, 64, 0), Made("fsync", 5_000)] if rank == 0 else []
+        return [write, *sync, Made("MPI_Barrier", 10 if rank == 0 else 5_022)] * 20
+
+    found = en.diagnose(io_run(tmp_path / "a", [calls(rank) for rank in range(3)]))
+    (left,) = [each for each in found.not_examined if each.id == "sync-per-write"]
+    assert "syncs few bytes in each of 20 phases, 5.00 ms each" in left.reason
+    assert left.at_most_s == pytest.approx(0.1, rel=0.05)
+
+
 @pytest.mark.parametrize("others", [None, "open"])
 def test_one_task_that_writes_for_all_is_named_though_the_others_make_no_call(
     others: str | None, tmp_path: Path

@@ -44,6 +44,21 @@ def test_waiting_for_a_task_that_computes_is_told_without_a_finding(waiting: en.
     assert late["outside_s"] - late["others_s"] == pytest.approx(STEPS * 0.15, rel=0.01)
 
 
+def test_a_task_that_leaves_a_barrier_late_does_not_compute(tmp_path: Path) -> None:
+    def calls(rank: int) -> list[Made]:
+        late = rank == 1
+        meeting = Made("MPI_Barrier", 150_010 if late else 10)
+        return [meeting, Made("pwrite", 4000, MIB), Made("MPI_Barrier", 10 if late else 150_010)] * STEPS
+
+    found = en.diagnose(io_run(tmp_path / "run", [calls(rank) for rank in range(3)]))
+    late = found.to_json()["late_outside"]
+    assert (late["rank"], late["call"]) == (1, "MPI_Barrier")
+    assert late["left_s"] == pytest.approx(STEPS * 0.15, rel=0.01)
+    words = " ".join(screen_text(found).split())
+    assert "rank 1 is late because it leaves MPI_Barrier 1.20 s later than the others in all" in words
+    assert "look at its computation" not in words
+
+
 def test_phases_name_what_made_a_task_last_and_not_a_harmless_call(
     waiting: en.Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,8 +20,9 @@ CALLS = (
     Call("H5Dwrite", "hdf5", "write"),
     Call("nc_put_vara", "netcdf", "write"),
     Call("MPI_Barrier", "mpisync", "wait"),
+    Call("H5Oopen", "hdf5", "open"),
 )
-WRITE, MPI, H5, NC, BARRIER = range(5)
+WRITE, MPI, H5, NC, BARRIER, OPEN = range(6)
 Row = tuple[int, int, int, int, int]
 
 
@@ -83,6 +84,15 @@ def test_a_library_that_is_outermost_elsewhere_has_to_show_its_storage_calls_the
     inside = [(WRITE, 2, MIB, 20, 100), (MPI, 1, MIB, 10, 500), (H5, 0, MIB, 0, 1000)]
     assert {row["layer"] for row in rows_of(inside)} == {"hdf5", "mpiio"}
     assert {row["layer"] for row in rows_of([*inside, (MPI, 0, MIB, 2000, 400)])} == {"hdf5"}
+
+
+def test_work_on_objects_is_not_called_a_filter() -> None:
+    data = [(WRITE, 1, MIB, 10, 100), (H5, 0, MIB, 0, 1000)]
+    (row,) = rows_of([*data, (OPEN, 0, 0, 2000, 2000)])
+    assert row["data_share"] == 900 / 2900
+    assert "not in the file system: work on its objects (groups," in library_sentences([row])[0]
+    (row,) = rows_of([*data, (OPEN, 0, 0, 2000, 500)])
+    assert "not in the file system: filters such as compression" in library_sentences([row])[0]
 
 
 def test_below_a_tenth_nothing_is_said() -> None:

@@ -569,14 +569,28 @@ def test_the_first_pictures_come_first_and_all_the_others_when_they_are_drawn(sh
     assert len(explorer.layout.children) == len(whole.layout.children)
 
 
-def test_the_slowest_call_of_a_rank_is_one_of_those_whose_time_is_summed(tmp_path: Path) -> None:
+def test_marked_calls_inside_others_have_their_time_and_bytes(tmp_path: Path) -> None:
     """Rank 0 writes only inside calls of MPI-IO; rank 1 has calls of 0.5 and 0.0625 s outside of them."""
     run = ensembles.open(traced_log().write(tmp_path / "a.darshan"))
-    calls = Shown(run).calls(View(filters={"layer": "posix"}))
+    chosen = run.select(layer="posix")
+    assert chosen.depth[chosen.rank == 0].all()
     sums = RankSums(2)
-    sums.add(run.select(layer="posix"))
-    for table in (calls.by_rank(), table_of(sums)):
-        assert table["rank"].tolist() == [1, 0]
-        assert table["time_s"].tolist() == [0.5625, 0]
-        assert table["slowest_s"].tolist() == [0.5, 0]
-    assert calls.durations_ns[2] == sums.longest_ns == 500_000_000
+    sums.add(chosen)
+    assert dict(zip(*(table_of(sums)[name].tolist() for name in ("rank", "slowest_s")), strict=True)) == {
+        1: 0.5,
+        0: 0,
+    }
+    filtered = Shown(run).calls(View(filters={"layer": "posix"}))
+    marked = Shown(run).marked_calls(View(ranks=(0, 1), filters={"layer": "posix"}, durations_s=(0.0, 9.0)))
+    assert marked is not None
+    for calls in (filtered, marked):
+        table = calls.by_rank()
+        assert sorted(table["rank"].tolist()) == [0, 1]
+        for rank, time_s, slowest_s in zip(table["rank"], table["time_s"], table["slowest_s"], strict=True):
+            mine = chosen.duration[chosen.rank == rank] * 1e-9
+            assert (time_s, slowest_s) == (pytest.approx(mine.sum()), pytest.approx(mine.max()))
+        moved = np.array([call.op in ("read", "write") for call in chosen.calls])[chosen.call]
+        assert calls.curve().moved_bytes.sum() == pytest.approx(chosen.moved[moved].sum())
+    # Commands, and passes over large runs, agree.
+    totals = {rank.rank: rank for rank in run.by_rank(layer="posix")}
+    assert totals[0].bytes_written == chosen.moved[(chosen.rank == 0) & moved].sum() > 0

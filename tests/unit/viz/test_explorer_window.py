@@ -412,7 +412,12 @@ def test_the_table_of_findings_is_as_high_as_its_rows() -> None:
         table.fill({name: [""] * rows for name in table.source.data})
         table.fit(3)
         heights.append(table.widget.height)
-    assert heights == [98, 98, 166, 234, 234]
+    assert heights == [55, 55, 80, 105, 105]
+    # Rows are as high as their texts are in a narrow page.
+    for length, height in ((60, 38), (1_000, 68)):
+        table.fill({name: [""] for name in table.source.data} | {"title": ["x" * length]})
+        table.fit(3)
+        assert (table.widget.row_height, table.widget.height) == (height, 30 + height)
 
 
 def test_a_page_in_stages_says_that_more_follows(shown: Shown) -> None:

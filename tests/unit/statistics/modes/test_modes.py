@@ -367,6 +367,9 @@ def test_few_far_calls_that_took_most_of_the_time_are_told() -> None:
     assert found.far_calls.share == 4 / 256
     assert found.far_calls.time_share == pytest.approx(far_s.sum() / (far_s.sum() + near_s.sum()), rel=0.02)
     assert "4 calls" in str(found.far_calls)
+    # Together, the rows and the sentence are all of the time.
+    shares = sum(mode.time_share for mode in found.modes) + found.far_calls.time_share
+    assert shares == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("far", [(), (5.4e-4,)])
