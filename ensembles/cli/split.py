@@ -57,7 +57,7 @@ def execute(args: argparse.Namespace) -> int:
     """Print the prediction."""
     from ensembles.cli.options import ensemble_from_args
 
-    ensemble = ensemble_from_args(args)
+    ensemble = ensemble_from_args(args, transfers=True)
     split = ensemble.split(args.calls, args.tasks, level=args.level)
     warn_of(split.notes)
     if args.json:

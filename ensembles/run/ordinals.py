@@ -264,7 +264,7 @@ def _main_size(run: Run, chosen: Selection) -> tuple[tuple[tuple[int, int], ...]
 
     A median of calls of two sizes would be a duration that none of them has.
     """
-    found, notes = main_group(run, chosen, by="time")
+    found, notes = main_group(run, chosen)
     return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
 
 

@@ -236,7 +236,7 @@ class LargeRun(Shown):
 
     def _ensemble(self, selection: Selection) -> Ensemble:
         self._may_be_held(selection)
-        return main_ensemble(self.run, selection, "MiB" if selection.per_byte else "call", by="time")[1]
+        return main_ensemble(self.run, selection, "MiB" if selection.per_byte else "call")[1]
 
     def _selection(self, filters: dict[str, Any]) -> Selection:
         given = {

@@ -166,7 +166,7 @@ def selection_of(shown: Shown, view: View) -> Selection:
 def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
     """Return the durations of the marked calls, of the layer, operation and size with most time among them.
 
-    ``ensio modes`` with the copied filters takes those that moved most bytes, which are often the same.
+    ``ensio modes`` with the copied filters takes the same.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
     if shown.is_large or shown.is_part:
         return calls.ensemble("MiB" if view.per_byte else "call")
     per: Per = "MiB" if view.per_byte else "call"
-    return main_ensemble(shown.run, selection_of(shown, view), per, by="time")[1]
+    return main_ensemble(shown.run, selection_of(shown, view), per)[1]
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:
