@@ -206,7 +206,7 @@ def _linear(
             renderer.visible = call in shown
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
-    words = (title or _TITLE) + _left_out(histogram)
+    notes = _left_out(histogram)
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
         why = "waiting, or less than 5 % of the I/O time; click to show"
@@ -215,8 +215,8 @@ def _linear(
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"
         longer = f"{round(beyond):,} of the calls shown {verb} longer than {seconds_text(end_s)}"
-        words += f" ({longer}: see the tab log–log)" if tabs else f" ({longer})"
-    retitle(fig, words)
+        notes.append(f"{longer}: see the tab log–log" if tabs else longer)
+    retitle(fig, _with_notes(title, notes))
     return fig
 
 
@@ -247,10 +247,10 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
         edges_s, counts = coarse[call]
         renderers = _draw(fig, call, colour, _on_log_axis(edges_s), counts, base=0.5)
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
-    words = title or _TITLE
+    notes = _left_out(histogram)
     if any(counts[0] for counts in histogram.counts.values()):
-        words += " (calls of 0 ns are shown below 1 ns)"
-    retitle(fig, words + _left_out(histogram))
+        notes.append("calls of 0 ns are shown below 1 ns")
+    retitle(fig, _with_notes(title, notes))
     _finish(fig, histogram, items)
     return fig
 
@@ -268,9 +268,14 @@ def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
     fig.add_layout(axis, "above")
 
 
-def _left_out(histogram: LogHistogram) -> str:
+def _left_out(histogram: LogHistogram) -> list[str]:
     count = len(histogram.counts)
-    return f" (the {_MOST_CALLS} of {count} that took the most time)" if count > _MOST_CALLS else ""
+    return [f"the {_MOST_CALLS} of {count} functions with most time"] if count > _MOST_CALLS else []
+
+
+def _with_notes(title: str | None, notes: Sequence[str]) -> str:
+    """Return the title with all notes in one pair of brackets."""
+    return f"{title or _TITLE} ({'; '.join(notes)})" if notes else title or _TITLE
 
 
 def _on_log_axis(edges_s: np.ndarray) -> np.ndarray:
