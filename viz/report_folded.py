@@ -96,7 +96,7 @@ def folded_requests() -> dict[str, SummaryRequest]:
 def folded_sections(
     run: Run,
     sums: Mapping[str, TotalsBy],
-    found: tuple[Phases, Sequence[PhaseTotals], Collection[int]] | None,
+    found: tuple[Phases, Sequence[PhaseTotals], Collection[int], IdleTime] | None,
     transfers: Sequence[RequestTotals] = (),
     layers: Sequence[str] = (),
 ) -> list[Folded]:
