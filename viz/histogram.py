@@ -265,8 +265,8 @@ def _linear(
             renderer.visible = call in shown
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
-    words = (title or _TITLE) + _left_out(histogram)
     _name_others(fig, look)
+    notes = _left_out(histogram)
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
         why = "waiting, or less than 5 % of the I/O time; click to show"
@@ -275,8 +275,8 @@ def _linear(
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"
         longer = f"{round(beyond):,} of the calls shown {verb} longer than {seconds_text(end_s)}"
-        words += f" ({longer}: see the tab log–log)" if tabs else f" ({longer})"
-    retitle(fig, words)
+        notes.append(f"{longer}: see the tab log–log" if tabs else longer)
+    retitle(fig, _with_notes(title, notes))
     return fig
 
 
@@ -308,10 +308,10 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
             continue
         renderers = _draw(fig, call, colour, *coarse[call], base=0.5)
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
-    words = title or _TITLE
+    notes = _left_out(histogram)
     if below := below_clock(counted, coarse):
-        words += f" ({below})"
-    retitle(fig, words + _left_out(histogram))
+        notes.append(below)
+    retitle(fig, _with_notes(title, notes))
     _name_others(fig, look)
     _finish(fig, histogram, items)
     return fig
@@ -382,9 +382,14 @@ def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
     fig.add_layout(axis, "above")
 
 
-def _left_out(histogram: LogHistogram) -> str:
+def _left_out(histogram: LogHistogram) -> list[str]:
     count = len(histogram.counts)
-    return f" (the {_MOST_CALLS} of {count} that took the most time)" if count > _MOST_CALLS else ""
+    return [f"the {_MOST_CALLS} of {count} functions with most time"] if count > _MOST_CALLS else []
+
+
+def _with_notes(title: str | None, notes: Sequence[str]) -> str:
+    """Return the title with all notes in one pair of brackets."""
+    return f"{title or _TITLE} ({'; '.join(notes)})" if notes else title or _TITLE
 
 
 def _draw(

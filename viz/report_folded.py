@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, seconds_text, share_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -100,7 +100,7 @@ def folded_requests() -> dict[str, SummaryRequest]:
 def folded_sections(
     run: Run,
     sums: Mapping[str, TotalsBy],
-    found: tuple[Phases, Sequence[PhaseTotals], Collection[int]] | None,
+    found: tuple[Phases, Sequence[PhaseTotals], Collection[int], IdleTime] | None,
     transfers: Sequence[RequestTotals] = (),
     layers: Sequence[str] = (),
 ) -> list[Folded]:
@@ -256,8 +256,8 @@ def _ordinal_table(found: RunOrdinals) -> MomentsTable:
 
 def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     """Tabulate the requests of each API, as ``ensio requests`` does."""
-    most = found[0]
-    title = f"Requests: {most.layer} {most.op} has most, {most.count:,}"
+    most = max(found, key=lambda row: (row.bytes, row.time_s))
+    title = f"Requests: {most.layer} {most.op} moved most, {bytes_text(most.bytes)} in {most.count:,}"
     off = [row for row in found if row.misaligned and row.located]
     if off:
         worst = max(off, key=lambda row: row.misaligned or 0)

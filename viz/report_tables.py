@@ -318,9 +318,10 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
     if by_site is None or len(run.info.sites) < 2:
         return None
     sites = by_site.grouped(run.info.label_of_site)
-    total_ns = sum(site.exclusive_ns for site in sites) or 1
+    io_ns = sum(site.io_ns for site in sites)
     rows, hover = [], {}
     for site in sites[:_MOST_SITES]:
+        share = site.share_of(io_ns)
         label = run.info.label_of_site(site.number)
         frames = run.info.sites[site.number].frames
         hover[label] = "\n".join(
@@ -335,13 +336,14 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
                 site.operations,
                 bytes_text(site.bytes) if site.bytes else "",
                 seconds_text(site.exclusive_ns * _NS),
-                share_text(site.exclusive_ns / total_ns, None),
+                "" if share is None else share_text(share, 1),
                 seconds_text(site.max_ns * _NS),
             )
         )
     headers = ("site", "calls", "bytes", "exclusive time", "share", "slowest")
     more = len(sites) - len(rows)
-    note = "The place in the program that led to the calls; calls inside others belong to the outermost one."
+    note = "The place in the program that led to the calls; calls inside others belong to the outermost one. "
+    note += "Share: of the time in I/O calls."
     note += f" {count_text(more, 'more site')}: ensio sites." if more > 0 else ""
     if hint := python_hint(run):
         note += f" {hint[0].upper()}{hint[1:]}."

@@ -107,8 +107,8 @@ def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTi
 def idle_cells(entry: PhaseTotals, tasks: int, digits: int | None = 0) -> tuple[str, str]:
     """Return the idle time of a phase and its share, as tables have them.
 
-    If some task of the run made no call in the phase, both are lower bounds, and the share is that of the
-    time of all tasks of the run.
+    If some task of the run made no call in the phase, the idle time is a lower bound, and its share is not
+    known.
 
     Parameters
     ----------
@@ -127,6 +127,4 @@ def idle_cells(entry: PhaseTotals, tasks: int, digits: int | None = 0) -> tuple[
         return "", ""
     if not entry.calls or entry.tasks >= tasks:
         return seconds_text(entry.lost_s), share_text(entry.lost_share, digits)
-    whole_s = entry.time_s * tasks
-    share = share_text(entry.lost_s / whole_s if whole_s > 0 else 0.0, digits)
-    return f"≥ {seconds_text(entry.lost_s)}", f"≥ {share}"
+    return f"≥ {seconds_text(entry.lost_s)}", ""

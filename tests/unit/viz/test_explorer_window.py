@@ -318,8 +318,13 @@ def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, 
     ]
     ranks = [each["slowest_task"] for each in phases]
     assert table["last"] == [f"{rank} {call}" for rank, call in zip(ranks, last, strict=True)]
-    assert table["idle"] == [seconds_text(each["lost_s"]) for each in phases]
-    assert table["share"] == [share_text(each["lost_share"]) for each in phases]
+    all_here = [each["tasks"] == waiting.run.tasks for each in phases]
+    idle = [seconds_text(each["lost_s"]) for each in phases]
+    assert table["idle"] == [
+        text if known else f"≥ {text}" for known, text in zip(all_here, idle, strict=True)
+    ]
+    shares = [share_text(each["lost_share"]) for each in phases]
+    assert table["share"] == [text * known for known, text in zip(all_here, shares, strict=True)]
 
 
 @pytest.mark.parametrize(
