@@ -25,4 +25,4 @@ def _concerned(case: Case) -> np.ndarray:
     return rows & storage if (rows & storage).any() else rows
 
 
-rule = EvidenceRule("interference", CannotTell(_concerned, ADVICE))
+rule = EvidenceRule("interference", CannotTell(_concerned, ADVICE, "the same run again"))
