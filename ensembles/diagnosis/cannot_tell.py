@@ -27,10 +27,13 @@ class CannotTell:
         Returns the rows of `Case.rows` that the cause can slow down.
     advice : str
         What to do, in one sentence.
+    record : str
+        What to record next, in a few words.
     """
 
     concerns: Callable[[Case], np.ndarray]
     advice: str
+    record: str
 
     def __call__(self, case: Case) -> None:
         """Refuse a run of which the cause could take a notable part."""
@@ -38,7 +41,10 @@ class CannotTell:
         if at_most_s >= FROM_SHARE["warning"] * case.run_s:
             at_most = seconds_text(at_most_s)
             raise NotApplicable(
-                f"it could cost up to {at_most} of this run: {self.advice}", at_most_s, suspected=False
+                f"it could cost up to {at_most} of this run: {self.advice}",
+                at_most_s,
+                suspected=False,
+                record=self.record,
             )
 
 

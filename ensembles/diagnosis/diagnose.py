@@ -56,6 +56,7 @@ from ensembles.diagnosis.rules import (
 from ensembles.diagnosis.rules.strided_readahead import rule as strided_readahead
 from ensembles.diagnosis.summed.case import has_sums_only
 from ensembles.diagnosis.text import LEAST_UNEXPLAINED
+from ensembles.diagnosis.what_runs_lack import lack_of
 from ensembles.passes.group import SummaryGroup, SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -230,6 +231,10 @@ class DiagnosisPass:
         recorder = ""
         if SUMMARY in self.requests and self._keeps_calls and not has_counters_only(run):
             case = case_of(run, summaries[SUMMARY])
+            if run.info.has_all_events and run.counters is None:
+                found = {finding.id for finding in findings}
+                names = [rule.ID for rule in self._rules if rule.ID not in found]
+                refused |= {name: lack for name in names if (lack := lack_of(case, name, refused.get(name)))}
             findings, unexplained_s = share_out(findings, case)
             findings = with_habits(findings, case)
             run_s, most_time = case.run_s, _most_time(case, summaries.get(_TRAFFIC))
@@ -262,7 +267,9 @@ class DiagnosisPass:
             unexplained_s=unexplained_s,
             examined=tuple(rule.ID for rule in self._rules if rule.ID not in refused),
             not_examined=tuple(
-                NotExamined(name, str(reason), reason.at_most_s, reason.suspected)
+                NotExamined(
+                    name, str(reason), reason.at_most_s, reason.suspected, reason.record, reason.applies
+                )
                 for name, reason in refused.items()
             ),
             notes=tuple(run.notes),

@@ -281,12 +281,18 @@ class NotExamined:
         What the cause could cost, s; None: not known.
     suspected : bool
         The run has signs of the cause, which do not decide. Else it could have any cost up to ``at_most_s``.
+    record : str
+        What to record next, in a few words; ``""``: the reason says it.
+    applies : bool
+        False: this run cannot have the cause, as with one task none is slower than others.
     """
 
     id: str
     reason: str
     at_most_s: float | None = None
     suspected: bool = False
+    record: str = ""
+    applies: bool = True
 
 
 @dataclass(frozen=True)

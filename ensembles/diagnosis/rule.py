@@ -24,11 +24,22 @@ class NotApplicable(Exception):
         What the cause could cost, s, if that is known.
     suspected : bool
         The run has signs of the cause, which do not decide.
+    record : str
+        What to record next, in a few words; ``""``: the sentence says it.
+    applies : bool
+        False: this run cannot have the cause, as with one task none is slower than others.
     """
 
-    def __init__(self, sentence: str, at_most_s: float | None = None, suspected: bool = True) -> None:
+    def __init__(
+        self,
+        sentence: str,
+        at_most_s: float | None = None,
+        suspected: bool = True,
+        record: str = "",
+        applies: bool = True,
+    ) -> None:
         super().__init__(sentence)
-        self.at_most_s = at_most_s
+        self.at_most_s, self.record, self.applies = at_most_s, record, applies
         self.suspected = suspected and at_most_s is not None
 
 

@@ -68,9 +68,12 @@ def screen_text(found: Diagnosis) -> str:
                 f"{', '.join(_clean(found)) or 'none'}"
             )
         )
-    if found.not_examined:
-        names = ", ".join(entry.id for entry in found.not_examined)
-        lines.append(_wrapped(f"{len(found.not_examined)} could not be (--verbose says why): {names}"))
+    for head, applies in (
+        ("not examined (--verbose says why)", True),
+        ("no such calls, tasks, nodes or stripes", False),
+    ):
+        if names := [entry.id for entry in found.not_examined if entry.applies == applies]:
+            lines.append(_wrapped(f"{head}: {', '.join(names)}"))
     return "\n\n".join([*parts, *(["\n".join(lines)] if lines else [])])
 
 
@@ -78,7 +81,8 @@ def undecided_text(found: Diagnosis) -> list[str]:
     """Return what could cost much although one run does not decide it, a sentence each."""
     sentences = [f"not decided: {each.id}: {each.reason}" for each in found.undecided if each.suspected]
     others = [
-        f"{each.id} (up to {seconds_text(each.at_most_s or 0.0)})"
+        f"{each.id} (up to {seconds_text(each.at_most_s or 0.0)}"
+        f"{f': record {each.record}' * bool(each.record)})"
         for each in found.undecided
         if not each.suspected
     ]
@@ -137,6 +141,8 @@ def _time_of_call(each: CallTime) -> str:
     if size is None:
         return text
     long = f"of {bytes_text(round(size.mean_bytes))}, {seconds_text(size.mean_s)} each"
+    if each.layer in LIBRARIES:
+        long += " without inner calls"
     if size.calls == each.calls:
         return f"{text} {long}"
     return f"{text} ({share_text(size.share)} in {size.calls:,} {long})"

@@ -17,4 +17,4 @@ def _concerned(case: Case) -> np.ndarray:
     return rows
 
 
-rule = EvidenceRule("cache-cliff", CannotTell(_concerned, ADVICE))
+rule = EvidenceRule("cache-cliff", CannotTell(_concerned, ADVICE, "half the bytes for each node"))

@@ -20,4 +20,4 @@ def _concerned(case: Case) -> np.ndarray:
     return rows
 
 
-rule = EvidenceRule("interference", CannotTell(_concerned, ADVICE))
+rule = EvidenceRule("interference", CannotTell(_concerned, ADVICE, "the same run again"))

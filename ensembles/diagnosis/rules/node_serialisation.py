@@ -34,7 +34,7 @@ def _concerned(case: Case) -> np.ndarray:
     return rows
 
 
-_cannot_tell = CannotTell(_concerned, ADVICE)
+_cannot_tell = CannotTell(_concerned, ADVICE, "one task a node")
 
 
 def _find(case: Case) -> Remedy | None:

@@ -8,6 +8,7 @@ from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
+from ensembles.diagnosis.loop_around import loop_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.not_io import find_summed
 from ensembles.model.units import seconds_text, share_text
@@ -48,7 +49,7 @@ class NotIo(EvidenceRule):
                 {"io_share": share, "io_s": io_s, "run_s": lasts_s},
                 (check,),
                 "look at computation and communication first: no remedy for I/O can gain more than "
-                "this share",
+                f"this share{loop_text(case, lasts_s)}",
                 (0.0, io_s),
                 title,
             )

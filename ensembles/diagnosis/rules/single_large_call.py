@@ -22,4 +22,4 @@ def _concerned(case: Case) -> np.ndarray:
     return rows
 
 
-rule = EvidenceRule("single-large-call", CannotTell(_concerned, ADVICE))
+rule = EvidenceRule("single-large-call", CannotTell(_concerned, ADVICE, "more and smaller calls"))

@@ -25,8 +25,9 @@ MOST_WRITES = 4
 MOST_BYTES = 1 << 20
 """Mean bytes between two syncs up to which a sync mostly waits for the device, whatever the bytes."""
 
+RECORDS, STEPS = "after many records, such as at the end of a step", "in several steps"
 ADVICE = (
-    "sync less often: once after each step, or when the file is closed; a checkpoint that is renamed "
+    "sync less often: once {}, or when the file is closed; a checkpoint that is renamed "
     "when it is whole needs one fsync (SQLite: journal_mode=WAL, synchronous=NORMAL)"
 )
 
@@ -80,7 +81,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         rows,
         saved,
         f"{often_text}: {total:,} syncs, {seconds_text(time_s / total)} each",
-        ADVICE,
+        ADVICE.format(STEPS if each >= MOST_BYTES else RECORDS),
         checks,
         {"syncs": total, "writes_per_sync": ratio, "bytes_per_sync": each},
         low,
@@ -96,4 +97,4 @@ def _median_of_windows(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.array(medians)[:, None]
 
 
-rule = RuleWithSummary("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE))
+rule = RuleWithSummary("sync-per-write", _find, summed=lambda run: find_summed(run, ADVICE.format(RECORDS)))

@@ -22,4 +22,4 @@ def _concerned(case: Case) -> np.ndarray:
     return rows
 
 
-rule = EvidenceRule("too-many-writers", CannotTell(_concerned, ADVICE))
+rule = EvidenceRule("too-many-writers", CannotTell(_concerned, ADVICE, "half the writers"))

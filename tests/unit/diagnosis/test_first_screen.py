@@ -64,6 +64,26 @@ def test_signs_of_a_cause_come_with_their_reason_and_others_in_one_line() -> Non
     ]
 
 
+def test_clean_is_said_of_causes_whose_calls_a_run_has(tmp_path: Path) -> None:
+    """One task on one node: no other task or node is slower, and there are no calls of libraries."""
+    calls = [Made("open", 20), *[Made("pwrite", 1000, MIB, n * MIB) for n in range(20)], Made("close", 5)]
+    found = en.diagnose(io_run(tmp_path / "run", [calls]))
+    without = {each.id: each.reason for each in found.not_examined if not each.applies}
+    assert without["imbalance"] == "one task has no others to be compared with"
+    assert without["node-serialisation"] == "all tasks are on one node"
+    assert without["hdf5-filters"] == "no call of HDF5 was recorded"
+    assert without["sync-per-write"] == "no sync was recorded"
+    assert not set(without) & set(found.examined)
+    assert {"small-requests", "close-cost", "metadata-storm"} <= set(found.examined)
+    lines = screen_text(found)
+    assert "no such calls, tasks, nodes or stripes: " in lines
+    assert "record half the bytes for each node" in " ".join(lines.split())
+    # The other tasks of a run can be compared.
+    several = en.diagnose(io_run(tmp_path / "several", [calls] * 4))
+    assert "node-serialisation" in {each.id for each in several.not_examined if not each.applies}
+    assert "straggler-task" not in {each.id for each in several.not_examined if not each.applies}
+
+
 def test_what_findings_explain_is_not_undecided(tmp_path: Path) -> None:
     calls = [Made("open", 20)]
     for number in range(64):
@@ -95,6 +115,10 @@ def test_the_functions_of_most_time_are_named(tmp_path: Path) -> None:
     assert said in words(screen_text(different))
     equal = en.diagnose(io_run(tmp_path / "c", [calls[:8]]))
     assert "100 % in 8 calls of pwrite of 54.0 KiB, 5.00 ms each" in words(screen_text(equal))
+    # Calls of libraries take longer with the calls inside, as ensio info states them.
+    inside = [Made("MPI_File_write_at", 400, MIB, inside=[Made("pwrite", 5, MIB, 0)])] * 8
+    around = en.diagnose(io_run(tmp_path / "d", [inside]))
+    assert "395 µs each without inner calls" in words(screen_text(around))
 
 
 def test_files_that_are_read_once_from_their_start_are_no_jumps(tmp_path: Path) -> None:

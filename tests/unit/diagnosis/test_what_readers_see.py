@@ -64,6 +64,10 @@ def test_all_shares_are_of_the_whole_run(tmp_path: Path, capsys: pytest.CaptureF
 def test_the_same_calls_in_a_short_run_are_critical(tmp_path: Path) -> None:
     run = io_run(tmp_path / "run", [SYNCED])
     assert findings(run)["sync-per-write"].severity == "critical"
+    assert "once after many records" in findings(run)["sync-per-write"].advice
+    steps = [Made("pwrite", 200, 2 * KIB * KIB), Made("fsync", 5000)] * 60
+    advice = findings(io_run(tmp_path / "steps", [steps]))["sync-per-write"].advice
+    assert "once in several steps, or when the file is closed" in advice
     assert "not-io" not in findings(run)
 
 
