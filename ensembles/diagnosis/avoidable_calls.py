@@ -43,7 +43,7 @@ KEEP_FILE = (
 
 MOVE_LESS = (
     "write more into a file before it is moved to its place, such as once in several steps; a file that "
-    "nobody reads meanwhile need not be moved at all: write into it, and keep it open"
+    "no process reads meanwhile need not be moved at all: write into it, and keep it open"
 )
 
 
