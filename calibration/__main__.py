@@ -11,7 +11,18 @@ import importlib
 from calibration.page import version, write
 from calibration.workers import Workers, processor_s
 
-NAMES = ("compare", "history", "modes", "moments", "readahead", "split", "structure", "tail")
+NAMES = (
+    "compare",
+    "gate",
+    "history",
+    "modes",
+    "moments",
+    "readahead",
+    "split",
+    "structure",
+    "tail",
+    "turns",
+)
 
 
 def main() -> None:

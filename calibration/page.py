@@ -16,6 +16,9 @@ FOLDER = ROOT / "docs" / "reference" / "calibration"
 BEGIN = "<!-- Written by ./dev {name} --write: do not edit below. -->"
 END = "<!-- End of what ./dev {name} --write wrote. -->"
 
+PAGES = {"gate": "compare"}
+"""Pages of calibrations that share the page of another one; else it has the name of the calibration."""
+
 _shown: list[str] = []
 
 
@@ -49,7 +52,7 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
     Parameters
     ----------
     name : str
-        Name of the calibration and of its page.
+        Name of the calibration; `PAGES` has its page.
     command : str
         Command line that produced the tables.
     commit : str
@@ -62,7 +65,7 @@ def write(name: str, command: str, commit: str, began: float) -> Path:
     Path
         The page.
     """
-    page = FOLDER / f"{name}.md"
+    page = FOLDER / f"{PAGES.get(name, name)}.md"
     write_page(page, f"calibrate {name}", command, commit, began)
     return page
 

@@ -13,6 +13,7 @@ from bokeh.plotting import figure
 
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
+from ensembles.model.run_info import RunInfo
 from ensembles.model.units import count_text
 from ensembles.run.run import Run
 from ensembles.structure.phases.detect import Phases
@@ -130,7 +131,9 @@ def _label(fig: figure, x: list[float], y: list[float], words: list[str], name: 
     )
 
 
-def outline_calls(fig: figure, calls: Events, row: np.ndarray | None = None) -> LegendItem:
+def outline_calls(
+    fig: figure, calls: Events, row: np.ndarray | None = None, info: RunInfo | None = None
+) -> LegendItem:
     """Mark some calls in a trace diagram, with hover boxes.
 
     They are outlined; where rows are so low that outlines would cover them, they are circled.
@@ -142,17 +145,19 @@ def outline_calls(fig: figure, calls: Events, row: np.ndarray | None = None) -> 
         Few of them, such as the slowest ones.
     row : ndarray of int, shape (tasks,), optional
         Row of each task. Default: its rank.
+    info : RunInfo, optional
+        Facts about the run, as for `ensembles.viz.single_calls.call_columns`.
 
     Returns
     -------
     LegendItem
     """
-    columns = call_columns(calls, 0.0, row)
+    columns = call_columns(calls, 0.0, row, info=info)
     bottom, top = ends(fig.y_range)
     many = "slowest call" if len(calls) == 1 else count_text(len(calls), "slowest call")
     look: dict[str, Any] = {"line_color": NEUTRAL["text"], "line_alpha": 0.9}
     if abs(bottom - top) <= _OUTLINED_ROWS:
-        drawn = add_calls(fig, ColumnDataSource(columns))
+        drawn = add_calls(fig, ColumnDataSource(columns), info)
         drawn.name = "outlined_calls"
         drawn.glyph.update(line_width=0.7, **look)
         return legend_item(f"outlined: the {many}", drawn)
@@ -164,5 +169,5 @@ def outline_calls(fig: figure, calls: Events, row: np.ndarray | None = None) -> 
     circles = fig.scatter(
         "x", "y", size=7, fill_alpha=0, source=ColumnDataSource(columns), name="outlined_calls", **look
     )
-    add_boxes(fig, circles)
+    add_boxes(fig, circles, info)
     return legend_item(f"circled: the {many}", circles)

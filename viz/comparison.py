@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -28,6 +29,7 @@ from ensembles.viz.figures import (
     plain,
     subtitle,
 )
+from ensembles.viz.histogram import below_clock, on_log_axis
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.style import NEUTRAL, OVERLAID, time_hover
 
@@ -35,7 +37,6 @@ QUANTILES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99
 """Probabilities of the quantiles whose ratios are drawn."""
 
 _COLOURS = OVERLAID[:2]
-_LEAST_S = 0.5e-9
 _LEAST_TICKS = 4
 _NEARLY_LINEAR = 4
 _BEYOND = 3.0
@@ -93,8 +94,37 @@ def comparison(
     verdict, mine = _ensembles(a, b, filters, names)
     if mine[0].per != mine[1].per:
         raise ValueError("durations per call and per MiB cannot be compared: use one of them")
+    reason = "" if verdict is None else verdict.reason
+    return _drawn(mine, names, title or _title(mine[0], verdict), reason, level)
+
+
+def comparison_of_kind(
+    found: Comparison, runs: Sequence[Run], names: tuple[str, str], verdict: str, level: float = 0.9
+) -> Column:
+    """Draw the calls of two runs that were compared already, for a page that has the reason in words.
+
+    Parameters
+    ----------
+    found : Comparison
+        Of two runs, about one kind of calls.
+    runs : sequence of Run
+        Two; the first one is the baseline.
+    names : (str, str)
+        Names of both.
+    verdict : str
+        For the title, after the functions.
+    level : float
+        As for `comparison`.
+    """
+    before, after = (_calls_of(run, found, {}) for run in runs)
+    what = plain(before.name or before.op or "calls")
+    return _drawn((before, after), names, f"{what}: {verdict}", "", level)
+
+
+def _drawn(
+    mine: tuple[Ensemble, Ensemble], names: tuple[str, str], head: str, reason: str, level: float
+) -> Column:
     empty = [name for name, ensemble in zip(names, mine, strict=True) if not ensemble.n]
-    head = title or _title(mine[0], verdict)
     if empty:
         fig = new_figure(
             head,
@@ -106,7 +136,7 @@ def comparison(
         )
         annotate_empty(fig, f"no calls {' and '.join(empty)}")
         return column([fig], sizing_mode="stretch_width", name="comparison")
-    parts = [_density(mine, names, head, verdict), _ratio(mine, names, level)]
+    parts = [_density(mine, names, head, reason), _ratio(mine, names, level)]
     return column(parts, sizing_mode="stretch_width", name="comparison")
 
 
@@ -142,12 +172,12 @@ def _title(ensemble: Ensemble, verdict: Comparison | None) -> str:
     return f"{what}: {verdict.verdict}, median {ratio_text(shift.median_ratio)}{between}"
 
 
-def _density(
-    mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str, verdict: Comparison | None
-) -> figure:
+def _density(mine: tuple[Ensemble, Ensemble], names: tuple[str, str], title: str, reason: str) -> figure:
     found = [ensemble.histogram("log") for ensemble in mine]
-    low = min(max(float(each.edges_s[0]), _LEAST_S) for each in found)
-    high = max(float(each.edges_s[-1]) for each in found)
+    counted = {at: (each.edges_s, each.amounts) for at, each in enumerate(found)}
+    shown = on_log_axis(counted)
+    low = min(float(edges_s[0]) for edges_s, _ in shown.values())
+    high = max(float(edges_s[-1]) for edges_s, _ in shown.values())
     fig = new_figure(
         title,
         300,
@@ -155,15 +185,19 @@ def _density(
         x_axis_type="log",
         name="comparison_density",
     )
-    if verdict is not None and verdict.reason:
-        subtitle(fig, verdict.reason[0].upper() + verdict.reason[1:].rstrip(".") + ".")
+    if reason:
+        subtitle(fig, reason[0].upper() + reason[1:].rstrip(".") + ".")
+    if below := below_clock(counted, shown):
+        subtitle(fig, f"{below}.")
     label_log_durations(fig, mine[0])
     fig.yaxis.axis_label = "share of the calls"
     fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
     items, top = [], 0.0
-    for ensemble, histogram, name, colour in zip(mine, found, names, _COLOURS, strict=True):
-        edges_s = np.maximum(histogram.edges_s, _LEAST_S)
-        share = histogram.amounts / histogram.amounts.sum()
+    for at, (ensemble, name, colour) in enumerate(zip(mine, names, _COLOURS, strict=True)):
+        if at not in shown:  # all its calls took 0 ns
+            continue
+        edges_s, amounts = shown[at]
+        share = amounts / counted[at][1].sum()
         source = ColumnDataSource(
             {
                 "t": np.concatenate([edges_s[:1], edges_s]),

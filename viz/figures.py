@@ -176,7 +176,7 @@ def retitle(fig: figure, title: str, line: int = _TITLE_LINE) -> None:
 
 def _in_lines(title: str, line: int = _TITLE_LINE) -> str:
     """Break a title into lines that a narrow figure shows whole, but not between a number and its unit."""
-    return "\n".join(textwrap.wrap(keep_units(title), line, break_long_words=False))
+    return "\n".join(textwrap.wrap(keep_units(title), line, break_long_words=False, break_on_hyphens=False))
 
 
 def keep_units(text: str) -> str:
@@ -353,7 +353,7 @@ def horizontal_legend(fig: figure, items: list[LegendItem], **options: Any) -> N
 
 def subtitle(fig: figure, sentence: str, line: int = _LINE) -> None:
     """Add a sentence between the title and the figure, in lines of so many characters."""
-    text = textwrap.fill(keep_units(plain(sentence)), line)
+    text = textwrap.fill(keep_units(plain(sentence)), line, break_on_hyphens=False)
     _grow(fig, _TEXT_ROW * (text.count("\n") + 1))
     fig.add_layout(Title(text=text, text_font_style="normal", text_color=NEUTRAL["weak"]), "above")
     speak_title(fig)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
@@ -132,7 +133,21 @@ def _draw(fig: figure, shown: tuple[Finding, ...]) -> None:
 
 
 def _label(finding: Finding) -> str:
-    gain = finding.gain_text.removeprefix("The run would be ") if finding.gain_s else "gain not known"
-    # Of a sentence of two clauses, the first: a narrow figure cuts the rest.
-    text = f"{finding.id}: {gain.split('; ')[0]}"
+    text = f"{finding.id}: {short_gain(finding)}"
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"
+
+
+def short_gain(finding: Finding) -> str:
+    """Return the gain of a finding without what its advice and its evidence say, for a label or a cell.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Finding, Where
+    >>> from ensembles.viz.findings import short_gain
+    >>> short_gain(Finding("o-sync", "note", 0.9, Where(), {}, (), "", (0.0, 0.02), "", loop_s=0.015))
+    'up to 20.0 ms shorter'
+    """
+    if not finding.gain_s:
+        return "gain not known"
+    first = finding.gain_text.split("; ")[0].removeprefix("The run would be ")
+    return re.sub(r" \([^()]*\)", "", first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from bokeh.models import (
@@ -30,7 +30,7 @@ from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Call
-from ensembles.model.units import seconds_text
+from ensembles.model.units import count_text, seconds_text
 from ensembles.summaries.histogram import LogHistogram
 from ensembles.viz.data_for import data_for
 from ensembles.viz.figures import (
@@ -46,7 +46,7 @@ from ensembles.viz.figures import (
 from ensembles.viz.labelled import labelled_ensembles
 from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.size_classes import ensembles_by_size
-from ensembles.viz.style import COLOURS, OVERLAID, class_of_call, shade, time_hover, time_ticks
+from ensembles.viz.style import COLOURS, OVERLAID, SERIES, class_of_call, shade, time_hover, time_ticks
 from ensembles.viz.theme import widget_colours
 
 _MOST_LINEAR_BINS = 120
@@ -60,9 +60,18 @@ _BELOW_1_NS_S = 0.5e-9
 _TITLE = "Durations of calls"
 _HEIGHT = 380
 _MOST_CALLS = 13
+_MOST_SHADES, _MUCH_TIME = 3, 0.01
+"""Functions of a class with a curve each, and the share of the time that they need."""
+_MOST_NAMED = 12
+_OTHERS, _OTHER_WAITS, _OF_OTHERS = " other functions", " other waits", SERIES[1]
+"""Names of those that are taken together, and a colour that no class of operations has."""
 _LOG_FIRST = 100.0
 _FEW_CALLS = 6
 """Up to this number, the legend is above the figure; else at its side."""
+
+K = TypeVar("K")
+Bins = tuple[np.ndarray, np.ndarray]
+"""Edges of bins in s, and calls in each."""
 
 
 def histogram(
@@ -78,7 +87,7 @@ def histogram(
     On two tabs, logarithmic axes come first if the durations of the functions with much time span more than
     two decades. On linear axes, bins have equal width; functions with little time, and those that wait for
     other tasks, are hidden until they are clicked in the legend. On logarithmic axes, bins have nearly equal
-    ratio. If there are many functions, the figure shows those that took the most time, I/O before waiting.
+    ratio. If there are many functions, those with little time are one curve; at most three share a colour.
 
     Parameters
     ----------
@@ -131,25 +140,75 @@ def histogram(
         per = next((each.per for each in ensembles.values()), "call")
         look = _Look(_series(counts), per == "MiB")
     else:
-        counts = data_for(data, LogHistogram)
-        look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB")
+        whole = data_for(data, LogHistogram)
+        counts = with_others(whole)
+        others = [plain(call.name) for call in _by_time(whole) if call not in counts.counts]
+        look = _Look(_colours(counts), isinstance(data, Ensemble) and data.per == "MiB", others)
     linear = partial(_linear, look=look, shown=every, tabs=scale is None)
     if scale is not None:
         return linear(counts, title) if scale == "linear" else _logarithmic(counts, title, look)
+    figures = [linear(counts, title), _logarithmic(counts, title, look)]
+    highest = max(fig.height or _HEIGHT for fig in figures)  # the tabs are as high as the higher one
+    for fig in figures:
+        fig.height = highest
     panels = [
-        TabPanel(child=linear(counts, title), title="linear"),
-        TabPanel(child=_logarithmic(counts, title, look), title="log–log"),
+        TabPanel(child=fig, title=name) for fig, name in zip(figures, ("linear", "log–log"), strict=True)
     ]
     if _spans_decades(counts, _calls_that_matter(counts) if every is None else every):
         panels.reverse()
     return Tabs(tabs=panels, sizing_mode="stretch_width", name="histogram", stylesheets=[widget_colours()])
 
 
+def with_others(histogram: LogHistogram) -> LogHistogram:
+    """Take functions with little time together, so that eyes can distinguish those that are left.
+
+    At most three functions of a class of operations are left, whose shades differ clearly. The others are
+    counted as "N other functions", and those that wait for other tasks as "N other waits".
+
+    Parameters
+    ----------
+    histogram : LogHistogram
+        Is not changed.
+    """
+    kept: list[Call] = []
+    others: dict[bool, list[Call]] = {False: [], True: []}
+    used: dict[str, int] = {}
+    for call in _by_time(histogram):
+        name, waits = class_of_call(call), call.waits_for_tasks
+        alike = [each for each in histogram.counts if each.waits_for_tasks == waits]
+        share = histogram.time_s(call) / max(sum(histogram.time_s(each) for each in alike), 1e-9)
+        if len(histogram.counts) <= _FEW_CALLS or (used.get(name, 0) < _MOST_SHADES and share >= _MUCH_TIME):
+            kept.append(call)
+            used[name] = used.get(name, 0) + 1
+        else:
+            others[waits].append(call)
+    found = LogHistogram()
+    found.counts = {call: histogram.counts[call] for call in kept}
+    for waits, calls in others.items():
+        if len(calls) == 1:
+            found.counts[calls[0]] = histogram.counts[calls[0]]
+        elif calls:
+            name = f"{len(calls)}{_OTHER_WAITS if waits else _OTHERS}"
+            merged = Call(name, calls[0].layer, calls[0].op) if waits else Call(name, "", "meta")
+            found.counts[merged] = np.sum([histogram.counts[call] for call in calls], axis=0)
+    return found
+
+
+def _by_time(histogram: LogHistogram) -> list[Call]:
+    """Return the functions, those that took the most time first, I/O before waiting, others last."""
+    ends = (_OTHERS, _OTHER_WAITS)
+    return sorted(
+        histogram.counts,
+        key=lambda call: (call.waits_for_tasks, call.name.endswith(ends), -histogram.time_s(call)),
+    )
+
+
 class _Look(NamedTuple):
-    """Colour of each function that is drawn, and whether durations are per MiB."""
+    """Colour of each function that is drawn, whether durations are per MiB, and names of the others."""
 
     colours: dict[Call, str]
     per_mib: bool
+    others: Sequence[str] = ()
 
 
 def _overlaid(ensembles: Mapping[str, Ensemble]) -> LogHistogram:
@@ -206,7 +265,8 @@ def _linear(
             renderer.visible = call in shown
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
     _finish(fig, histogram, items)
-    words = (title or _TITLE) + _left_out(histogram)
+    _name_others(fig, look)
+    notes = _left_out(histogram)
     hidden = [_label(histogram, call) for call in look.colours if call not in shown]
     if hidden:
         why = "waiting, or less than 5 % of the I/O time; click to show"
@@ -215,16 +275,16 @@ def _linear(
     if beyond >= 0.5:
         verb = "is" if round(beyond) == 1 else "are"
         longer = f"{round(beyond):,} of the calls shown {verb} longer than {seconds_text(end_s)}"
-        words += f" ({longer}: see the tab log–log)" if tabs else f" ({longer})"
-    retitle(fig, words)
+        notes.append(f"{longer}: see the tab log–log" if tabs else longer)
+    retitle(fig, _with_notes(title, notes))
     return fig
 
 
 def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> figure:
-    coarse = {call: histogram.coarse(call) for call in look.colours}
-    edges = [_on_log_axis(edges_s) for edges_s, _ in coarse.values()]
-    low = min((values[0] for values in edges), default=1e-6) / 1.5
-    high = max((values[-1] for values in edges), default=1.0) * 1.5
+    counted = {call: histogram.coarse(call) for call in look.colours}
+    coarse = on_log_axis(counted)
+    low = min((edges_s[0] for edges_s, _ in coarse.values()), default=1e-6) / 1.5
+    high = max((edges_s[-1] for edges_s, _ in coarse.values()), default=1.0) * 1.5
     top = max((int(counts.max()) for _, counts in coarse.values()), default=1)
     fig = new_figure(
         title or _TITLE,
@@ -244,15 +304,69 @@ def _logarithmic(histogram: LogHistogram, title: str | None, look: _Look) -> fig
     fig.yaxis.ticker = FixedTicker(ticks=[10.0**power for power in range(19)])
     items = []
     for call, colour in look.colours.items():
-        edges_s, counts = coarse[call]
-        renderers = _draw(fig, call, colour, _on_log_axis(edges_s), counts, base=0.5)
+        if call not in coarse:  # all its calls took 0 ns
+            continue
+        renderers = _draw(fig, call, colour, *coarse[call], base=0.5)
         items.append(LegendItem(label=_label(histogram, call), renderers=renderers))
-    words = title or _TITLE
-    if any(counts[0] for counts in histogram.counts.values()):
-        words += " (calls of 0 ns are shown below 1 ns)"
-    retitle(fig, words + _left_out(histogram))
+    notes = _left_out(histogram)
+    if below := below_clock(counted, coarse):
+        notes.append(below)
+    retitle(fig, _with_notes(title, notes))
+    _name_others(fig, look)
     _finish(fig, histogram, items)
     return fig
+
+
+def _name_others(fig: figure, look: _Look) -> None:
+    if look.others:
+        more = len(look.others) - _MOST_NAMED
+        listed = ", ".join(look.others[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        subtitle(fig, f"Taken together: {listed}.")
+
+
+def on_log_axis(counted: Mapping[K, Bins]) -> dict[K, Bins]:
+    """Return the bins that a logarithmic axis can show: calls of 0 ns would be three empty decades away.
+
+    Parameters
+    ----------
+    counted : mapping to (ndarray, ndarray)
+        Edges of bins in s, shape (k + 1,), and calls in each, shape (k,).
+
+    Returns
+    -------
+    dict to (ndarray, ndarray)
+        Without bins of 0 ns, and without what has no other calls. If no call took longer, the bin of 0 ns
+        begins at half a nanosecond.
+    """
+    shown = {}
+    for key, (edges_s, counts) in counted.items():
+        used = np.flatnonzero(counts[1:]) + 1 if edges_s[0] == 0 else np.arange(len(counts))
+        if len(used):
+            shown[key] = edges_s[used[0] :], counts[used[0] :]
+    if shown:
+        return shown
+    return {
+        key: (np.where(edges_s == 0, _BELOW_1_NS_S, edges_s), counts)
+        for key, (edges_s, counts) in counted.items()
+    }
+
+
+def below_clock(counted: Mapping[K, Bins], shown: Mapping[K, Bins]) -> str:
+    """Say how many calls took 0 ns, and whether they are drawn; "": none did.
+
+    Parameters
+    ----------
+    counted, shown : mapping to (ndarray, ndarray)
+        Before and after `on_log_axis`.
+    """
+    zero = sum(int(counts[0]) for edges_s, counts in counted.values() if edges_s[0] == 0)
+    if not zero:
+        return ""
+    drawn = sum(int(counts.sum()) for _, counts in shown.values())
+    every = sum(int(counts.sum()) for _, counts in counted.values())
+    one = zero == 1
+    left_out = f", and {'is' if one else 'are'} not drawn" if drawn < every else ""
+    return f"{count_text(zero, 'call')} took 0 ns, below the clock{left_out}"
 
 
 def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
@@ -268,13 +382,14 @@ def add_rate_axis(fig: figure, axis: LinearAxis | LogAxis) -> None:
     fig.add_layout(axis, "above")
 
 
-def _left_out(histogram: LogHistogram) -> str:
+def _left_out(histogram: LogHistogram) -> list[str]:
     count = len(histogram.counts)
-    return f" (the {_MOST_CALLS} of {count} that took the most time)" if count > _MOST_CALLS else ""
+    return [f"the {_MOST_CALLS} of {count} functions with most time"] if count > _MOST_CALLS else []
 
 
-def _on_log_axis(edges_s: np.ndarray) -> np.ndarray:
-    return np.where(edges_s == 0, _BELOW_1_NS_S, edges_s)
+def _with_notes(title: str | None, notes: Sequence[str]) -> str:
+    """Return the title with all notes in one pair of brackets."""
+    return f"{title or _TITLE} ({'; '.join(notes)})" if notes else title or _TITLE
 
 
 def _draw(
@@ -359,8 +474,10 @@ def _colours(histogram: LogHistogram) -> dict[Call, str]:
     """
     used: dict[str, int] = {}
     colours = {}
-    ordered = sorted(histogram.counts, key=lambda call: (call.waits_for_tasks, -histogram.time_s(call)))
-    for call in ordered[:_MOST_CALLS]:
+    for call in _by_time(histogram)[:_MOST_CALLS]:
+        if call.name.endswith(_OTHERS):
+            colours[call] = _OF_OTHERS
+            continue
         name = class_of_call(call)
         colours[call] = shade(COLOURS[name], used.get(name, 0))
         used[name] = used.get(name, 0) + 1

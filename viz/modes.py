@@ -327,7 +327,7 @@ def _draw_modes(
     )
     label = "log-normal with the weight and width of a mode"
     if any(misfits):
-        label = f"log-normal of a mode (dashed: {share_text(max(misfits))} of its calls lie elsewhere)"
+        label = f"log-normal of a mode (dashed: {share_text(max(misfits))} of its calls are off the curve)"
     return [
         legend_item(label, curve),
         legend_item(f"mode with {level} confidence interval", point, band),

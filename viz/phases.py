@@ -10,6 +10,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
+from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -148,21 +149,20 @@ def phases_of(
     fig.yaxis.major_label_overrides = {number: _name(row) for number, row in enumerate(shown)}
     line, title_line = characters_beside(map(_name, shown))
     retitle(fig, title or head, title_line)
-    lost_s, all_s = sum(row.lost_s for row in totals), sum(row.time_s * row.tasks for row in totals)
+    lost_s = sum(row.lost_s for row in totals)
     if sentence:
         subtitle(fig, f"Evidence: {sentence}.", line)
     waited = (
-        f"Tasks waited {share_text(lost_s / all_s if all_s else 0)} of the time of these phases for the "
-        "slowest task of each."
+        f"Tasks waited {seconds_text(lost_s)} in all for the slowest task of each phase."
         if is_known
         else NOT_MEETING.partition(":")[0] + ": processes without MPI and without barriers."
     )
     # The sentence that is added last is the highest.
-    if inside is not None and inside.share is not None:
+    if inside is not None and inside.time_s is not None:
         subtitle(
             fig,
-            f"They waited {share_text(inside.share)} in collective calls of MPI before their last I/O call "
-            "of a phase; this time is in the coloured parts.",
+            f"They waited {seconds_text(inside.time_s)} in collective calls of MPI before their last I/O "
+            "call of a phase; this time is in the coloured parts.",
             line,
         )
     subtitle(fig, waited, line)
@@ -189,7 +189,9 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None, Co
         }
     )
     totals = with_late_calls(data, phases, with_known_idle(data, phases, found["table"].totals()))
-    inside = waiting_inside(data, phases, totals, found["waits"], found["io"])
+    span_s = max((row.end_s for row in totals), default=0) - min((row.start_s for row in totals), default=0)
+    run_s = run_length_s(data, span_s)
+    inside = waiting_inside(data, phases, totals, found["waits"], found["io"], run_s)
     return [row for row in totals if row.calls], phases.sentence, inside, found["sync"].mostly_syncs()
 
 
@@ -280,5 +282,7 @@ def _slowest(row: PhaseTotals) -> str:
         on = f", most on {plain_path(late.file)}" if late.file else ""
         calls = f"{count_text(late.calls, 'call')} of {plain(late.call)}"
         return f"rank {row.slowest_task}, {seconds_text(late.time_s)} in {calls}{on}"
+    if row.late_outside is not None:
+        return f"rank {row.slowest_task}: {row.late_outside.text(row.middle_task)}"
     on = f" on {plain_path(last.file)}" if last.file else ""
     return f"rank {row.slowest_task}, {plain(last.call)} of {seconds_text(last.duration_s)}{on}"

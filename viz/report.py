@@ -58,9 +58,10 @@ from ensembles.viz.report_folded import (
     folded_sections,
     layers_over_each_other,
 )
-from ensembles.viz.report_links import evidence_links
+from ensembles.viz.report_links import evidence_links, evidence_sentences
 from ensembles.viz.report_phases import PhasesFound, find_phases, layer_sentences
 from ensembles.viz.report_tables import (
+    DATA_LOST,
     call_colours,
     call_table,
     facts,
@@ -395,6 +396,7 @@ def report_html(
                 x_range=x_range,
                 zoomed=summaries.longest,
                 is_selection=bool(selected),
+                info=run.info,
             )
             advance(1)
             pictures["rate"] = rate(summaries.rate, x_range=x_range, separate=True)
@@ -413,6 +415,7 @@ def report_html(
         "report.html",
         style=page_part("report_style.html"),
         links=[] if diagnosis is None else [evidence_links(each, sections) for each in diagnosis.findings],
+        evidence=[] if diagnosis is None else [evidence_sentences(each) for each in diagnosis.findings],
         headline=headline(run, summaries.rank),
         version=__version__,
         colours=call_colours(summaries),
@@ -420,6 +423,7 @@ def report_html(
         selected=selected,
         notes=run.notes,
         facts=facts(run, summaries, information) if counted is None else counted.facts,
+        data_lost=DATA_LOST,
         information=_script_text(information),
         counted=counted,
         counted_names=counted_names,

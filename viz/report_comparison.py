@@ -11,17 +11,19 @@ from bokeh.models import Range1d
 
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
-from ensembles.comparison.report import DIFFERENT, Comparison
+from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.text import comparisons_text, sentences_of_runs
+from ensembles.comparison.times import ASSUMED_SPREAD_OF_TIMES, LEAST_SHARE
+from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import ratio_text, seconds_text
+from ensembles.model.units import ratio_text, seconds_text, share_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
-from ensembles.viz.comparison import comparison
+from ensembles.viz.comparison import comparison_of_kind
 from ensembles.viz.figures import plain, time_range
 from ensembles.viz.rate import rates_alike
 from ensembles.viz.rate_curves import with_equal_cells
@@ -33,6 +35,18 @@ from ensembles.viz.trace_diagram import trace_diagram
 
 _MOST_PICTURED = 4
 """Kinds of calls whose distributions are drawn, those that differ most first."""
+
+_TIMES = ("span_s", "critical_path_s", "io_time_s")
+"""Times of whole runs whose factors come first."""
+
+_TOTAL_OF = {
+    "span": "span_s",
+    "I/O time": "io_time_s",
+    "written": "bytes_written",
+    "read": "bytes_read",
+    "calls": "calls",
+}
+"""Totals of runs that are key figures."""
 
 
 def write_comparison(runs: Sequence[Run], path: str | os.PathLike[str]) -> int:
@@ -99,17 +113,19 @@ def comparison_html(runs: Sequence[Run]) -> str:
         figures.append(facts(run, summaries, information))
     pictures = _traces(names, data)
     traces = list(pictures)
+    folded = [each for each in found if _says_little(each, found[0])]
+    told = [each for each in found if each not in folded] or found
+    folded = folded if len(folded) < len(found) else []
     pictured = []
-    for each in found[:_MOST_PICTURED]:
+    for each in told[:_MOST_PICTURED]:
         name = _name(each)
-        pictures[f"comparison_{name}"] = comparison(
-            *runs, names=(names[0], names[1]), op=each.op, layer=each.layer
+        pictures[f"comparison_{name}"] = comparison_of_kind(
+            each, runs, (names[0], names[1]), _verdict(each).partition(": ")[2]
         )
         pictured.append(name)
     script, divisions = embed_pictures(pictures, traces, selects=False)
-    verdicts = [
-        (_name(each), _verdict(each), _sentence(each.reason, [run.path for run in runs])) for each in found
-    ]
+    paths = [run.path for run in runs]
+    verdicts = [(_name(each), _verdict(each), _reason(each, paths)) for each in told]
     ops = [each.to_json() for each in found]
     return rendered(
         "report_comparison.html",
@@ -117,11 +133,13 @@ def comparison_html(runs: Sequence[Run]) -> str:
         names=names,
         headlines=[headline(run, each.rank) for run, each in zip(runs, data, strict=True)],
         notes=[f"{name}: {note}" for name, run in zip(names, runs, strict=True) for note in run.notes],
-        of_runs=[_sentence(each) for each in sentences_of_runs(found[0])],
+        longer=_longer(found[0]),
+        of_runs=[_sentence(each) for each in _sentences(found[0])],
         verdicts=verdicts,
+        folded=_folded_kinds(folded),
         words=comparisons_text(found),
         pictured=pictured,
-        facts=_side_by_side(figures),
+        facts=_side_by_side(figures, found[0]),
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,
@@ -172,13 +190,109 @@ def _traces(names: Sequence[str], data: Sequence[ReportData]) -> dict[str, Any]:
     return pictures
 
 
+def _longer(found: Comparison) -> list[tuple[str, str, str]]:
+    """Return what a reader asks first: by what factor span and time in I/O differ, and both values."""
+    totals = {total.what: total for total in found.run_totals}
+    changes = {change.what: change for change in found.run_times}
+    cards = []
+    for what in _TIMES:
+        if what not in totals:
+            continue
+        before_s, after_s = totals[what].typical
+        label = run_label(what, has_several_tasks(found))
+        meaning = f"{seconds_text(before_s)} → {seconds_text(after_s)}"
+        change = changes.get(what)
+        if change is not None and change.adjusted_p is not None:
+            known = "certain" if change.is_certain(found.level) else "not certain"
+            spread = share_text(ASSUMED_SPREAD_OF_TIMES)
+            meaning += f"; {known}, if runs vary by {spread} (p {change.adjusted_p:.2g})"
+        cards.append((label, _factor(totals[what].ratios[0]), meaning))
+    return cards
+
+
+def _factor(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
+    text = ratio_text(ratio)
+    return "equal" if text == "× 1" else text
+
+
+def _sentences(found: Comparison) -> list[str]:
+    """Return what is said of whole runs, without the times that the page has at its top."""
+    above = set(whole_runs_headline(found).splitlines())
+    return [each for each in sentences_of_runs(found) if each not in above]
+
+
 def _side_by_side(
-    figures: Sequence[list[tuple[str, str, str]]],
-) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the key figures by name: value and meaning of each run."""
+    figures: Sequence[list[tuple[str, str, str]]], found: Comparison
+) -> list[tuple[str, list[tuple[str, str]], str]]:
+    """Return the key figures by name: value and meaning of each run, and the factor between both."""
     order = list(dict.fromkeys(name for each in figures for name, _, _ in each))
-    known = [{name: (value, meaning) for name, value, meaning in each} for each in figures]
-    return [(name, [each.get(name, ("none", "")) for each in known]) for name in order]
+    known = [
+        # The page has no table of failed calls.
+        {name: (value, meaning.removesuffix("; see Failed calls")) for name, value, meaning in each}
+        for each in figures
+    ]
+    totals = {total.what: total for total in found.run_totals}
+    rows = []
+    for name in order:
+        total = totals.get(_TOTAL_OF.get(name, ""))
+        label, factor = name, "" if total is None else _factor(total.ratios[0])
+        if name == "I/O time" and total is not None:
+            of = "summed over tasks" if has_several_tasks(found) else "of the one task"
+            rows.append(("time in I/O", [(seconds_text(time_s), of) for time_s in total.typical], factor))
+            label, factor = "share in I/O", ""
+        rows.append((label, [each.get(name, ("none", "")) for each in known], factor))
+    return rows
+
+
+def _says_little(found: Comparison, first: Comparison) -> bool:
+    """Whether a kind of calls is undecided, and has one call or hardly any of the time in both runs."""
+    totals = {total.what: total for total in found.totals}
+    if (
+        found.verdict != INCONCLUSIVE
+        or not totals
+        or any(each.is_certain(found.level) for each in found.times)
+    ):
+        return False
+    if max(totals["calls"].typical) <= 1:
+        return True
+    of_runs = [total.typical for total in first.run_totals if total.what == "io_time_s"]
+    times_s = (found.blocked or totals["time_s"]).typical
+    return bool(of_runs) and all(
+        time_s < LEAST_SHARE * all_s for time_s, all_s in zip(times_s, of_runs[0], strict=True)
+    )
+
+
+def _folded_kinds(kinds: Sequence[Comparison]) -> str:
+    """Return the kinds of calls that say little in one sentence; "" for none."""
+    told = []
+    for each in kinds:
+        totals = {total.what: total for total in each.totals}
+        times = [seconds_text(time_s) for time_s in (each.blocked or totals["time_s"]).typical]
+        counts = list(dict.fromkeys(f"{count:,.6g}" for count in totals["calls"].typical))
+        calls = f"{' → '.join(counts)} {'call' if counts == ['1'] else 'calls'}"
+        told.append(f"{_kind(each)} ({calls}, {' → '.join(times)})")
+    if not told:
+        return ""
+    little = f"one call or less than {share_text(LEAST_SHARE)} of the time in I/O"
+    return f"Undecided, and {little}: {', '.join(told)}."
+
+
+def _kind(found: Comparison) -> str:
+    return " ".join(part for part in (found.layer, found.op) if part)
+
+
+def _reason(found: Comparison, paths: Sequence[str]) -> str:
+    """Return the reason of a verdict as sentences; the time a run comes first, if it is not in the reason."""
+    reason = f"by a test, {found.reason}" if found.reason.startswith("p = ") else found.reason
+    sentence = _sentence(reason, paths)
+    totals = {total.what: total for total in found.totals}
+    time = found.blocked or totals.get("time_s")
+    if time is None or "time a run" in found.reason:
+        return sentence
+    before, after = (seconds_text(time_s) for time_s in time.typical)
+    return f"Time a run {before} → {after}, {_factor(time.ratios[0])}. {sentence}"
 
 
 def _name(found: Comparison) -> str:
@@ -186,7 +300,7 @@ def _name(found: Comparison) -> str:
 
 
 def _verdict(found: Comparison) -> str:
-    what = " ".join(part for part in (found.layer, found.op) if part)
+    what = _kind(found)
     shift = found.shift
     # A ratio that one pair of runs cannot tell from 1 does not belong to a verdict.
     median = shift.median_ratio if shift is not None and shift.is_certain else None

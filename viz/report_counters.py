@@ -11,6 +11,7 @@ from ensembles.model.run_info import RunInfo
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.structure.counters import MORE_THAN_ALL, counters_json, main_interface
 from ensembles.viz.moments import MomentsTable
+from ensembles.viz.nested_calls import LAYERS
 
 _MOST = 15
 
@@ -113,6 +114,10 @@ def _interfaces(counters: dict[str, Any]) -> MomentsTable:
     )
     return MomentsTable(headers, rows, note)
 
+
+_ORDER = (
+    "Those with the longest time in a layer come first; calls of a layer contain those of layers below it."
+)
 
 _OPERATIONS = {
     "open": ("OPENS", "INDEP_OPENS", "COLL_OPENS", "CREATES"),
@@ -236,36 +241,58 @@ def _by_direction(module: dict[str, Any], what: str) -> str:
 def _files(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
     shown = [
         (
-            os.path.basename(row["path"]) or row["path"] or "(unknown)",
+            (os.path.basename(row["path"]) or row["path"] or "(unknown)") if is_first else "",
             row["layer"],
             "all" if row["is_shared"] else f"{row['records']:,}",
             bytes_text(row["bytes"]),
-            *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s")),
+            *(seconds_text(row[key]) for key in ("time_s", "read_s", "write_s", "meta_s")),
             "unknown"
             if row["slowest_s"] is None
             else f"{seconds_text(row['slowest_s'])} (rank {row['slowest_rank']})",
         )
-        for row in sorted(rows, key=lambda row: -row["time_s"])[:_MOST]
+        for row, is_first in _by_layer(rows, "path", "time_s")[:_MOST]
     ]
-    headers = ("file", "layer", "tasks", "moved", "read", "write", "metadata", "slowest task")
-    return MomentsTable(headers, shown, _first_of(len(shown), of))
+    headers = ("file", "layer", "tasks", "moved", "time", "read", "write", "metadata", "slowest task")
+    return MomentsTable(headers, shown, " ".join(filter(None, (_first_of(len(shown), of), _order_of(rows)))))
+
+
+def _by_layer(rows: Sequence[dict[str, Any]], key: str, time: str) -> list[tuple[dict[str, Any], bool]]:
+    """Return the rows of each file or rank together, calling layers first, with whether a row is its first.
+
+    Those with the longest time in a layer come first: calls of a layer contain those of the layers below.
+    """
+    longest: dict[Any, float] = {}
+    for row in rows:
+        longest[row[key]] = max(longest.get(row[key], 0.0), row[time])
+
+    def place(row: dict[str, Any]) -> tuple[float, str, int]:
+        depth = LAYERS.index(row["layer"]) if row["layer"] in LAYERS else len(LAYERS)
+        return -longest[row[key]], str(row[key]), depth
+
+    ordered = sorted(rows, key=place)
+    return [(row, not at or row[key] != ordered[at - 1][key]) for at, row in enumerate(ordered)]
 
 
 def _ranks(rows: Sequence[dict[str, Any]], of: int) -> MomentsTable:
     shown = [
         (
-            f"{row['rank']}",
+            f"{row['rank']}" if is_first else "",
             row["layer"],
             f"{row['records']:,}",
             bytes_text(row["bytes"]),
             *(seconds_text(row[key]) for key in ("read_s", "write_s", "meta_s", "low_s", "high_s")),
         )
-        for row in sorted(rows, key=lambda row: -row["low_s"])[:_MOST]
-        if row["high_s"] > 0
+        for row, is_first in _by_layer([row for row in rows if row["high_s"] > 0], "rank", "low_s")[:_MOST]
     ]
     headers = ("rank", "layer", "own files", "moved", "read", "write", "metadata", "at least", "at most")
     note = "At least and at most: time with files of all ranks, of which fastest and slowest rank are known."
-    return MomentsTable(headers, shown, " ".join(filter(None, (_first_of(len(shown), of, "ranks"), note))))
+    ranks = sum(1 for row in shown if row[0])
+    notes = (_first_of(ranks, of, "ranks"), note, _order_of(rows))
+    return MomentsTable(headers, shown, " ".join(filter(None, notes)))
+
+
+def _order_of(rows: Sequence[dict[str, Any]]) -> str:
+    return _ORDER if len({row["layer"] for row in rows}) > 1 else ""
 
 
 def _first_of(shown: int, of: int, what: str = "rows") -> str:

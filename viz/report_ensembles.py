@@ -111,7 +111,7 @@ def _selections(run: Run, calls: Sequence[Call]) -> tuple[list[Selection], list[
         left_out: list[str] = []
         # Without the recorder's summary, a long run would be read once more for each function.
         if run.reading.has_summary or not is_long(run):
-            chosen, left_out = main_group(run, chosen, by="time")
+            chosen, left_out = main_group(run, chosen)
         selections.append(chosen)
         notes.append(left_out)
     return selections, notes

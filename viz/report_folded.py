@@ -1,11 +1,12 @@
 """Sections of the report that are folded until the reader opens them.
 
-Phases, layers, call indices, requests by API, files, storage targets, ranks.
+Phases, layers, call indices, requests by API, files, offsets, storage targets, ranks.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import count_text, seconds_text, share_text, size_text
+from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.progress import advance, announced
 from ensembles.passes.summary import ignoring_run
@@ -30,7 +31,8 @@ from ensembles.run.requests import (
 from ensembles.run.selection import Selection
 from ensembles.run.tables import files_from_sums, ranks_from_sums
 from ensembles.summaries.totals_by import TotalsBy
-from ensembles.viz.files import files
+from ensembles.viz.access_map import access_map
+from ensembles.viz.files import files, plain_path
 from ensembles.viz.moments import MomentsTable
 from ensembles.viz.nested_calls import LAYERS
 from ensembles.viz.phases import phases_of
@@ -43,6 +45,7 @@ from ensembles.viz.trace_diagram import trace_diagram
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.idle import IdleTime
     from ensembles.structure.phases.table import PhaseTotals
     from ensembles.summaries.layers import LayerTime
     from ensembles.summaries.target_load import TargetLoad
@@ -59,6 +62,8 @@ _WHY_THESE = (
     "of a task on a file that is opened again go on counting."
 )
 _MOST_SLOWER = 8
+_LEAST_ACCESSES = 20
+"""Calls on a file from which on a picture of its offsets says more than a table."""
 _MOST_SIZES = 3
 _MUCH_IDLE = 0.05
 """Share of the time of all tasks from which on the idle time of a phase is in the title of the phases."""
@@ -95,7 +100,7 @@ def folded_requests() -> dict[str, SummaryRequest]:
 def folded_sections(
     run: Run,
     sums: Mapping[str, TotalsBy],
-    found: tuple[Phases, Sequence[PhaseTotals], Collection[int]] | None,
+    found: tuple[Phases, Sequence[PhaseTotals], Collection[int], IdleTime] | None,
     transfers: Sequence[RequestTotals] = (),
     layers: Sequence[str] = (),
 ) -> list[Folded]:
@@ -133,6 +138,7 @@ def folded_sections(
     if sums:
         made += [
             lambda: _of_files(run, sums["file"]),
+            lambda: _of_offsets(run, sums["file"]),
             lambda: _of_targets(run),
             lambda: _of_ranks(run, sums["rank"]),
         ]
@@ -144,7 +150,9 @@ def folded_sections(
     return sections
 
 
-def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], crowded: str) -> Folded:
+def _of_phases(
+    found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[int], idle: IdleTime, crowded: str
+) -> Folded:
     with_io = [entry for entry in totals if entry.calls]
     longest = max(with_io, key=lambda entry: entry.time_s)
     title = f"Phases: {count_text(found.count, 'phase')}, the longest is {_named(longest)}"
@@ -154,7 +162,7 @@ def _of_phases(found: Phases, totals: Sequence[PhaseTotals], syncs: Collection[i
         at = "there" if worst is longest else f"in {_named(worst)}"
         title += f"; most idle time is {at}, {seconds_text(worst.lost_s)} of all tasks: "
         title += f"rank {worst.slowest_task} came last"
-    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, crowded))
+    return Folded("phases", title, phases_of(with_io, syncs), phases_table(found, totals, idle, crowded))
 
 
 def _named(entry: PhaseTotals) -> str:
@@ -248,8 +256,8 @@ def _ordinal_table(found: RunOrdinals) -> MomentsTable:
 
 def _of_requests(found: Sequence[RequestTotals]) -> Folded:
     """Tabulate the requests of each API, as ``ensio requests`` does."""
-    most = found[0]
-    title = f"Requests: {most.layer} {most.op} has most, {most.count:,}"
+    most = max(found, key=lambda row: (row.bytes, row.time_s))
+    title = f"Requests: {most.layer} {most.op} moved most, {bytes_text(most.bytes)} in {most.count:,}"
     off = [row for row in found if row.misaligned and row.located]
     if off:
         worst = max(off, key=lambda row: row.misaligned or 0)
@@ -282,6 +290,22 @@ def _of_files(run: Run, sums: TotalsBy) -> list[Folded]:
     busiest = max(named, key=lambda row: row.io_time_s)
     title = f"Files: {count_text(len(named), 'file')}, {share_text(busiest.share)} of the I/O time on one"
     return [Folded("files", title, files(totals), sentences=("ensio files lists all.",))]
+
+
+def _of_offsets(run: Run, sums: TotalsBy) -> list[Folded]:
+    """Draw where calls read and wrote in the file with most bytes, if it has many calls."""
+    moved = [row for row in files_from_sums(run, sums.totals()) if row.path and row.order("bytes")]
+    if not moved or run.reading.most_events > MOST_EVENTS:
+        return []
+    file = max(moved, key=lambda row: row.order("bytes"))
+    if file.calls < _LEAST_ACCESSES:
+        return []
+    name = plain_path(os.path.basename(file.path))
+    picture = access_map(run, file.path, title=f"Accesses of {name}: bytes by offset and time")
+    if picture.select_one({"name": "empty"}):  # the offsets are not known
+        return []
+    title = f"Offsets: where calls read and wrote in {name}, the file with most bytes"
+    return [Folded("access_map", title, picture)]
 
 
 def _of_ranks(run: Run, sums: TotalsBy) -> list[Folded]:

@@ -7,6 +7,22 @@ from collections.abc import Collection
 from ensembles.diagnosis.finding import Finding
 
 
+def evidence_sentences(finding: Finding) -> list[str]:
+    """Return the evidence of a finding, without what its title says in the same words.
+
+    Examples
+    --------
+    >>> from ensembles.diagnosis.finding import Check, Finding, Where
+    >>> said = ("9 calls of 8 B", "no other task makes such calls")
+    >>> checks = tuple(Check("", True, each) for each in said)
+    >>> finding = Finding("small-requests", "note", 1.0, Where(), {}, checks, "", None, "9 calls of 8 B")
+    >>> evidence_sentences(finding)
+    ['no other task makes such calls']
+    """
+    title = finding.title.casefold()
+    return [check.sentence for check in finding.checks if check.sentence.casefold() not in title]
+
+
 def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[str, str]]:
     """Return the sections of a report in which the calls of a finding can be seen.
 

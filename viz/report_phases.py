@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.run_info import idle_while_crowded
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -17,6 +18,7 @@ from ensembles.run import between_layers
 from ensembles.run.headline import MOST_EVENTS
 from ensembles.run.late_calls import with_late_calls
 from ensembles.structure.collective_steps import step_notes, step_table
+from ensembles.structure.phases.idle import IdleTime, idle_cells, idle_time
 from ensembles.structure.phases.sync_time import SyncTime
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import NOT_MEETING, with_known_idle
@@ -36,13 +38,13 @@ class PhasesFound:
 
     Attributes
     ----------
-    phases : (Phases, list of PhaseTotals, set of int) or None
+    phases : (Phases, list of PhaseTotals, set of int, IdleTime) or None
         With the phases that are mostly syncs. None: the run is one phase.
     steps : MomentsTable or None
         Steps of collective calls; None: there are no collective calls of MPI-IO.
     """
 
-    phases: tuple[Phases, list[PhaseTotals], frozenset[int]] | None = None
+    phases: tuple[Phases, list[PhaseTotals], frozenset[int], IdleTime] | None = None
     steps: MomentsTable | None = None
 
 
@@ -81,7 +83,9 @@ def find_phases(run: Run) -> PhasesFound:
     of_phases = None
     if phases is not None and "table" in requests:
         totals = with_known_idle(run, phases, found["table"].totals())
-        of_phases = (phases, with_late_calls(run, phases, totals), found["sync"].mostly_syncs())
+        span_s = max(entry.end_s for entry in totals) - min(entry.start_s for entry in totals)
+        idle = idle_time(totals, run.tasks, run_length_s(run, span_s))
+        of_phases = (phases, with_late_calls(run, phases, totals), found["sync"].mostly_syncs(), idle)
     return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
 
 
@@ -110,7 +114,9 @@ def _steps(run: Run, found: CollectiveSteps) -> MomentsTable | None:
     return MomentsTable(headers, rows, notes)
 
 
-def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "") -> MomentsTable:
+def phases_table(
+    phases: Phases, totals: Sequence[PhaseTotals], idle: IdleTime, crowded: str = ""
+) -> MomentsTable:
     """Tabulate the phases, those with most time lost to imbalance if there are many."""
     is_known = not any(math.isnan(entry.lost_s) for entry in totals)
     shown = sorted(totals, key=lambda entry: -entry.lost_s if is_known else -entry.time_s)[:_MOST_PHASES]
@@ -129,6 +135,8 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "
                 f"; it spent {seconds_text(late.time_s)} in {count_text(late.calls, 'call')} of "
                 f"{late.call}{most}, rank {entry.middle_task} {seconds_text(late.other_s)}"
             )
+        elif entry.late_outside is not None:
+            hover[name] += f"; {entry.late_outside.text(entry.middle_task)}"
         rows.append(
             (
                 name,
@@ -138,19 +146,16 @@ def phases_table(phases: Phases, totals: Sequence[PhaseTotals], crowded: str = "
                 f"{entry.calls:,}",
                 bytes_text(entry.bytes_read) if entry.bytes_read else "",
                 bytes_text(entry.bytes_written) if entry.bytes_written else "",
-                *((seconds_text(entry.lost_s), share_text(entry.lost_share, 1)) if is_known else ()),
-                f"{entry.slowest_task}: {entry.named_call}",
+                *(idle_cells(entry, idle.tasks, 1) if is_known else ()),
+                f"{entry.slowest_task}: {entry.reason}",
             )
         )
     headers: tuple[str, ...] = ("phase", "from (s)", "time", "tasks", "calls", "read", "written")
     note = f"{count_text(phases.count, 'phase')}: {phases.sentence}. "
     if is_known:
         headers += ("idle", "share")
-        idle = seconds_text(sum(entry.lost_s for entry in totals if entry.calls))
-        note += (
-            "Idle is the time from a task's last call of a phase to the last call of all: "
-            f"{idle} over all phases."
-        )
+        note += f"Idle is the time from a task's last call of a phase to the last call of all: {idle.text}."
+        note += f" {idle.absent_text}" if idle.absent_text else ""
         note += f" {idle_while_crowded(crowded)}" if crowded else ""
     else:
         note += NOT_MEETING

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensembles.diagnosis.call_sites import python_hint
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text, size_text
-from ensembles.run.failures import failed_calls_json, failure_sentences
+from ensembles.run.failures import failed_calls_json, failure_sentences, lost_data_sentence
 from ensembles.run.information import share_of_tasks
 from ensembles.run.storage import storage_lines
 from ensembles.structure.layer_traffic import bytes_below_text
@@ -29,6 +29,9 @@ _MOST_SITES = 15
 _MOST_PROGRAMS = _MOST_FAILED = 3
 _MOST_ERRORS = 12
 _NEARLY_ALL = 0.9
+
+DATA_LOST = "errors, files may lack data"
+"""Name of the key figure of failed writes, syncs and closes, which is marked in the page."""
 
 
 def headline(run: Any, by_rank: TotalsBy | None = None) -> dict[str, str]:
@@ -104,24 +107,47 @@ def facts(
         shown.append(("processors", "shared", f"{run.info.crowded_text}: calls also wait for a processor"))
     if information is not None and information["python_lines"]:
         shown.append(("recorder", "lines of Python", information["python_lines"].partition(": ")[2]))
-    errors = sum(totals.errors for totals in table.totals.values())
-    if errors:
-        failed = {call.name: each.errors for call, each in table.totals.items() if each.errors}
-        most = sorted(failed, key=lambda name: -failed[name])
-        names = f"{', '.join(most[:_MOST_FAILED])}{', ...' if len(most) > _MOST_FAILED else ''}"
-        meaning = f"failed, of {names}; see the table of calls"
-        if summaries.failed is not None:
-            rows = failed_calls_json(summaries.failed, run.files)
-            meaning = f"failed. {failure_sentences(rows, run.tasks)[0]}; see Failed calls"
-        shown.append(("errors", count_text(errors, "call"), meaning))
+    failed = _failed_facts(run, summaries)
+    lost = [each for each in failed if each[0] == DATA_LOST]  # nothing is more important
+    shown = [*lost, *shown, *(each for each in failed if each not in lost)]
     if run.info.lost_calls:
         shown.append(
             ("lost", count_text(run.info.lost_calls, "call"), "not recorded and not included in the totals")
         )
     if run.info.excluded_calls:
         excluded = count_text(run.info.excluded_calls, "call")
-        shown.append(("excluded", excluded, "on system files (ENSIO_EXCLUDE)"))
+        shown.append(("excluded", excluded, "on system files (ENSIO_EXCLUDE), pipes or terminals"))
     return shown
+
+
+def _failed_facts(run: Any, summaries: ReportData) -> list[tuple[str, str, str]]:
+    """Return how many calls failed; those that only found no file, as at each start, are not errors."""
+    totals = summaries.table.totals
+    failed = {call.name: each.errors for call, each in totals.items() if each.errors}
+    if not failed:
+        return []
+    if summaries.failed is None:
+        most = sorted(failed, key=lambda name: -failed[name])
+        names = f"{', '.join(most[:_MOST_FAILED])}{', ...' if len(most) > _MOST_FAILED else ''}"
+        return [
+            (
+                "errors",
+                count_text(sum(failed.values()), "call"),
+                f"failed, of {names}; see the table of calls",
+            )
+        ]
+    rows = failed_calls_json(summaries.failed, run.files)
+    searches = sum(row["count"] for row in rows if row["is_search"])
+    others = [row for row in rows if not row["is_search"]]
+    facts = []
+    if others:
+        name = DATA_LOST if lost_data_sentence(others, run.tasks) else "errors"
+        said = f"failed. {failure_sentences(others, run.tasks)[0]}; see Failed calls"
+        facts.append((name, count_text(sum(row["count"] for row in others), "call"), said))
+    if searches:
+        said = "looked for files or links that do not exist, as programs do when they start; see Failed calls"
+        facts.append(("not found", count_text(searches, "call"), said))
+    return facts
 
 
 def _rates(summaries: ReportData, transfer: dict[str, Any] | None, op: str) -> str:
@@ -292,9 +318,10 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
     if by_site is None or len(run.info.sites) < 2:
         return None
     sites = by_site.grouped(run.info.label_of_site)
-    total_ns = sum(site.exclusive_ns for site in sites) or 1
+    io_ns = sum(site.io_ns for site in sites)
     rows, hover = [], {}
     for site in sites[:_MOST_SITES]:
+        share = site.share_of(io_ns)
         label = run.info.label_of_site(site.number)
         frames = run.info.sites[site.number].frames
         hover[label] = "\n".join(
@@ -309,13 +336,14 @@ def site_table(run: Any, by_site: BySite | None) -> MomentsTable | None:
                 site.operations,
                 bytes_text(site.bytes) if site.bytes else "",
                 seconds_text(site.exclusive_ns * _NS),
-                share_text(site.exclusive_ns / total_ns, None),
+                "" if share is None else share_text(share, 1),
                 seconds_text(site.max_ns * _NS),
             )
         )
     headers = ("site", "calls", "bytes", "exclusive time", "share", "slowest")
     more = len(sites) - len(rows)
-    note = "The place in the program that led to the calls; calls inside others belong to the outermost one."
+    note = "The place in the program that led to the calls; calls inside others belong to the outermost one. "
+    note += "Share: of the time in I/O calls."
     note += f" {count_text(more, 'more site')}: ensio sites." if more > 0 else ""
     if hint := python_hint(run):
         note += f" {hint[0].upper()}{hint[1:]}."

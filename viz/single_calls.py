@@ -35,8 +35,9 @@ _PIXELS, _MOST_OUTLINED = 1000, 60
 _ENHANCED = 0.4
 """Power of the share of time that is the opacity of a pixel of the raster."""
 
-_BORDERED = 3
-"""Pixels from which a call has a dark border, which separates it from the next one of its colour."""
+_BORDERED, _FRAME, _LEAST_HIGH = 3, 400, 5
+"""Pixels from which a call has a dark border, which separates it from the next one of its colour; the usual
+height of a diagram, and the least of a call that a border does not cover."""
 
 _HEIGHT = 0.86
 """Part of a row that the calls of a task fill."""
@@ -253,7 +254,9 @@ def call_columns(
     start, duration = events.start * 1e-9, events.duration * 1e-9
     alpha_of_each = np.broadcast_to(np.asarray(alpha, np.float64), (count,))[inner_last]
     span_s = float((start + duration).max()) - float(start.min()) if span_s is None else span_s
-    wide = (duration >= _BORDERED * span_s / _PIXELS).tolist()
+    in_view = float(rows.max() - rows.min()) + 1
+    high = np.broadcast_to(2 * half, (count,)) * _FRAME / in_view >= _LEAST_HIGH
+    wide = ((duration >= _BORDERED * span_s / _PIXELS) & high).tolist()
     threaded = lanes > 1 if info is None else (lanes > 1) | (info.threads > info.tasks)
     return {
         "left": start,
@@ -293,13 +296,14 @@ def call_columns(
     }
 
 
-def _knows_sites(info: RunInfo | None) -> bool:
+def knows_sites(info: RunInfo | None) -> bool:
+    """Whether boxes of calls can name the place in the program that led to them."""
     return info is not None and len(info.sites) > 1
 
 
 def _names_of_sites(events: Events, info: RunInfo | None) -> list[str]:
     """Return the place in the program that led to each call; ``""``: no place of the run is known."""
-    if info is None or not _knows_sites(info) or "site" not in events.columns:
+    if info is None or not knows_sites(info) or "site" not in events.columns:
         return [""] * len(events)
     numbers = events.site.tolist()
     names = {number: info.label_of_site(number) for number in set(numbers)}
@@ -397,7 +401,7 @@ def add_boxes(fig: figure, drawn: GlyphRenderer[Any], info: RunInfo | None = Non
         As for `add_calls`.
     """
     targets = [("storage targets", "@targets")] if knows_targets(info) else []
-    sites = [("call site", "@site")] if _knows_sites(info) else []
+    sites = [("call site", "@site")] if knows_sites(info) else []
     fig.add_tools(
         HoverTool(
             renderers=[drawn],

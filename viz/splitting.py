@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from bokeh.layouts import column
-from bokeh.models import Column, ColumnDataSource, HoverTool, Range1d
+from bokeh.models import Column, ColumnDataSource, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
@@ -28,11 +28,13 @@ from ensembles.viz.figures import (
     say_what_is_left_out,
     subtitle,
 )
-from ensembles.viz.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_unit
+from ensembles.viz.style import NEUTRAL, SERIES, scaled_ticks, time_hover, time_ticks, time_unit
 from ensembles.viz.tail import tasks_of
 
 _BINS = 60
 _MOST = len(SERIES)
+_CROWDED, _LEAST_S = 30, 0.5e-9
+"""Ratio of the longest time to the least median from which on the axis is logarithmic, and its least time."""
 _CHARACTER, _NARROW = 6.4, 510
 """Pixels of a character of a label, and of the frame of a narrow figure."""
 
@@ -48,7 +50,8 @@ def splitting(
     """Draw what splitting each call into k smaller ones would do: Figure 2 of the paper.
 
     The first figure has the distribution of the time in which a task makes its k calls: it narrows as k
-    grows. The second one has the time of the slowest of N tasks, with its interval.
+    grows. Where the longest time is many times the usual one, axes of time are logarithmic. The second one
+    has the time of the slowest of N tasks, with its interval.
 
     Measured runs can be drawn too: give a mapping from the number of calls to the run or its ensemble. The
     time of a task is then the sum of each k consecutive calls of a task in a phase.
@@ -104,10 +107,11 @@ def splitting(
     found = ensemble.split(numbers, tasks, level)
     top_s = [float(sample.max_s.max()) for sample in times.values()]
     top_s += [split.high_s or 0.0 for split in found.splits]
-    shared = Range1d(start=0.0, end=1.03 * max(top_s) or 1.0)
-    first = _times(times, shared, head, ensemble.unit)
+    low_s = [split.low_s for split in found.splits if split.low_s]
+    shared, is_log = _axis(times, max(top_s), low_s)
+    first = _times(times, shared, head, ensemble.unit, is_log)
     say_what_is_left_out(first, ensemble)
-    second = _slowest(found, shared, ensemble.unit)
+    second = _slowest(found, shared, ensemble.unit, is_log)
     first.xaxis.visible = False
     return column([first, second], sizing_mode="stretch_width", name="splitting")
 
@@ -133,8 +137,19 @@ def _measured(data: Mapping[int, Any], title: str | None) -> Column:
     head = title or "Measured time of one task in k calls"
     if not times:
         return _nothing(head, "no calls")
-    shared = Range1d(start=0.0, end=1.03 * max(float(sample.max_s.max()) for sample in times.values()))
-    return column([_times(times, shared, head, "s")], sizing_mode="stretch_width", name="splitting")
+    shared, is_log = _axis(times, max(float(sample.max_s.max()) for sample in times.values()))
+    return column([_times(times, shared, head, "s", is_log)], sizing_mode="stretch_width", name="splitting")
+
+
+def _axis(
+    times: Mapping[int, CountedDurations], top_s: float, low_s: Sequence[float] = ()
+) -> tuple[Range1d, bool]:
+    """Return the axis of times, and whether it is logarithmic, because curves would be at its left end."""
+    middle_s = min(float(sample.quantile_s([0.5])[0]) for sample in times.values())
+    if not 0 < _CROWDED * middle_s < top_s:
+        return Range1d(start=0.0, end=1.03 * top_s or 1.0), False
+    least_s = min([float(sample.quantile_s([0.005])[0]) for sample in times.values()] + [*low_s])
+    return Range1d(start=max(least_s, _LEAST_S) / 1.3, end=1.3 * top_s), True
 
 
 def _sums(ensemble: Ensemble, k: int) -> CountedDurations:
@@ -147,16 +162,23 @@ def _sums(ensemble: Ensemble, k: int) -> CountedDurations:
     return CountedDurations.from_durations(calls.duration_s[whole].reshape(-1, k).sum(axis=1))
 
 
-def _times(times: dict[int, CountedDurations], shared: Range1d, title: str, unit: str) -> figure:
-    fig = new_figure(title, 300, x_range=shared, name="splitting_times")
-    _label(fig, shared, "time of a task", unit)
+def _times(
+    times: dict[int, CountedDurations], shared: Range1d, title: str, unit: str, is_log: bool
+) -> figure:
+    fig = new_figure(title, 300, x_range=shared, name="splitting_times", **_scale(is_log))
+    _label(fig, shared, "time of a task", unit, is_log)
     fig.yaxis.axis_label = "density (share per s)" if unit == "s" else "density"
+    fig.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    if is_log:
+        fig.yaxis.axis_label = "share of the times (bins 9 % wide)"
+        fig.yaxis.formatter = NumeralTickFormatter(format="0.[0] %")
     items: list[LegendItem] = []
     lines, top = [], 0.0
     for (k, sample), colour in zip(times.items(), SERIES, strict=False):
-        found = compute_histogram(sample, "linear", _BINS)
-        edges_s = np.concatenate([found.edges_s[:1], found.edges_s])
-        density = np.concatenate([[0.0], found.density, [0.0]])
+        found = compute_histogram(sample, "log" if is_log else "linear", None if is_log else _BINS)
+        height = found.amounts / max(found.amounts.sum(), 1.0) if is_log else found.density
+        edges_s = np.maximum(np.concatenate([found.edges_s[:1], found.edges_s]), _LEAST_S if is_log else 0.0)
+        density = np.concatenate([[0.0], height, [0.0]])
         source = ColumnDataSource(
             {"t": edges_s, "density": density, "calls": [count_text(k, "call")] * len(density)}
         )
@@ -178,13 +200,21 @@ def _times(times: dict[int, CountedDurations], shared: Range1d, title: str, unit
     return fig
 
 
-def _label(fig: figure, shared: Range1d, what: str, unit: str) -> None:
+def _scale(is_log: bool) -> dict[str, Any]:
+    return {"x_axis_type": "log"} if is_log else {}
+
+
+def _label(fig: figure, shared: Range1d, what: str, unit: str, is_log: bool) -> None:
+    if is_log:
+        fig.xaxis.axis_label = f"{what}{f', per {unit[2:]}' if unit[1:] else ''} (unit at each tick)"
+        fig.xaxis.formatter = time_ticks()
+        return
     unit_s, name = time_unit(ends(shared)[1])
     fig.xaxis.axis_label = f"{what} ({name}{unit[1:]})"
     fig.xaxis.formatter = scaled_ticks(unit_s)
 
 
-def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
+def _slowest(found: Split, shared: Range1d, unit: str, is_log: bool) -> figure:
     rows = max(len(found.splits), 1)
     fig = new_figure(
         f"Predicted time of the slowest of {count_text(found.tasks, 'task')}",
@@ -192,8 +222,9 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         x_range=shared,
         y_range=Range1d(start=rows - 0.4, end=-0.7),
         name="splitting_slowest",
+        **_scale(is_log),
     )
-    _label(fig, shared, "time until the last task is done", unit)
+    _label(fig, shared, "time until the last task is done", unit, is_log)
     fig.yaxis.axis_label = "calls"
     fig.ygrid.visible = False
     refused = [
@@ -214,7 +245,7 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
         for number, one in enumerate(found.splits)
         if one.median_s is not None
     ]
-    places = [_place(one, _text(one, unit), ends(fig.x_range)[1]) for _, one, _ in known]
+    places = [_place(one, _text(one, unit), ends(fig.x_range), is_log) for _, one, _ in known]
     source = ColumnDataSource(
         {
             "y": [number for number, _, _ in known],
@@ -256,13 +287,15 @@ def _slowest(found: Split, shared: Range1d, unit: str) -> figure:
     return fig
 
 
-def _place(one: SplitTime, text: str, end_s: float) -> tuple[float, str]:
+def _place(one: SplitTime, text: str, axis_s: tuple[float, float], is_log: bool) -> tuple[float, str]:
     """Return where a text begins, or ends if it would be cut by the right side of a narrow frame."""
-    low_s, high_s = one.low_s or 0.0, one.high_s or 0.0
-    width_s = end_s * _CHARACTER * len(text) / _NARROW
-    if low_s + width_s <= end_s:
-        return low_s, "left"
-    return min(max(high_s, width_s), end_s), "right"
+    to, back = (np.log10, lambda place: 10.0**place) if is_log else (float, float)
+    start, end = (float(to(each)) for each in axis_s)
+    low, high = (float(to(max(each or 0.0, axis_s[0]))) for each in (one.low_s, one.high_s))
+    width = (end - start) * _CHARACTER * len(text) / _NARROW
+    if low + width <= end:
+        return back(low), "left"
+    return back(min(max(high, start + width), end)), "right"
 
 
 def _text(one: SplitTime, unit: str) -> str:

@@ -26,7 +26,7 @@ from ensembles.viz.legend_buttons import add_legend_buttons
 from ensembles.viz.several import of_several
 from ensembles.viz.style import COLOURS, SERIES, byte_unit, moment_hover, shade
 
-_HEIGHT, _LOW, _FEW_SAMPLES = 210, 130, 5
+_HEIGHT, _LOW, _FEW_SAMPLES = 210, 175, 5
 """Pixels of a figure, and of one with so few samples that it has no course to show."""
 
 

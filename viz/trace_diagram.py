@@ -117,6 +117,7 @@ def trace_diagram(
     x_range: Range1d | None = None,
     zoomed: DiagramCalls | None = None,
     is_selection: bool = False,
+    info: RunInfo | None = None,
 ) -> Column:
     """Draw ranks against time, and below them the number of tasks inside a call over time.
 
@@ -152,6 +153,8 @@ def trace_diagram(
     is_selection : bool
         Whether a raster has only some of the calls of its run, as events always may: ranks before the first
         and behind the last that has any are left out if they are many.
+    info : RunInfo, optional
+        Facts about the run of a raster, with which boxes of calls name call sites and storage targets.
 
     Returns
     -------
@@ -205,7 +208,7 @@ def trace_diagram(
     )
     present = raster.present()
     mapper = _mapper(present)
-    info = data.info if isinstance(data, Run) else None
+    info = data.info if isinstance(data, Run) else info
     if zoomed is None and part is None:
         zoomed = calls_of(data)
     first = 0 if part is None else part.first
@@ -343,7 +346,8 @@ def _diagram(
     top, bottom = low - 0.5, high + 0.5
     tallest = _LAYER_HEIGHT if shown.layer else _HEIGHT
     is_empty = not (raster.present() if shown.layer else present)
-    height = int(np.clip(150 + 26 * (high - low + 1), 220, tallest))
+    rows = high - low + 1
+    height = int(np.clip(min(150 + 26 * rows, 104 + 38 * rows), 0, tallest))  # few bars are not thick ones
     fig = new_figure(
         title,
         height=_EMPTY_HEIGHT if is_empty and shown.layer else height,
@@ -393,7 +397,7 @@ def _diagram(
                 line_width=3 if raster.tasks <= 16 else 1,
             )
     outlined = shown.outlined
-    marks = [outline_calls(fig, outlined, row)] if outlined is not None and len(outlined) else []
+    marks = [outline_calls(fig, outlined, row, shown.info)] if outlined is not None and len(outlined) else []
     if shown.zoomed is not None and shown.single is None:
         add_zoomed_calls(
             fig, shown.zoomed, renderers, row, shown.info, marks[0].renderers[0] if marks else None

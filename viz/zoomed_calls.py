@@ -20,7 +20,7 @@ from ensembles.run.run import Run
 from ensembles.summaries.longest_calls import DiagramCalls
 from ensembles.viz.figures import ends
 from ensembles.viz.nested_calls import knows_targets
-from ensembles.viz.single_calls import MOST_CALLS, call_columns
+from ensembles.viz.single_calls import MOST_CALLS, call_columns, knows_sites
 from ensembles.viz.style import NUMBERS_JS
 
 EMBEDDED_CALLS = 8000
@@ -39,7 +39,8 @@ _LINE = 18
 _ZOOM = 0.9
 """A window of at most this part of the whole time, or of all tasks, is a zoom."""
 
-_TEXTS = ("call", "file", "targets")
+_TEXTS = ("call", "file", "targets", "site")
+_LABELS = {"targets": "storage targets", "site": "call site"}
 _NUMBERS = (np.uint8, np.uint16, np.uint32, np.int32, np.float64)
 
 _HOVER_JS = (
@@ -141,10 +142,10 @@ _ZOOM_JS = """
 
 def calls_for_zooms(run: Run) -> SummaryRequest:
     """Return the request for the calls that a page about a run has, as input of a pass."""
-    return SummaryRequest(_diagram_calls)
+    return SummaryRequest(_calls_with_sites)
 
 
-def _diagram_calls(run: Run) -> DiagramCalls:
+def _calls_with_sites(run: Run) -> DiagramCalls:
     return DiagramCalls(EMBEDDED_CALLS, run.calls, run.files)
 
 
@@ -168,7 +169,7 @@ def calls_of(data: Any) -> DiagramCalls | None:
         return None
     if (expected_calls(data, 0, _END_NS) or 0) > _READ_CALLS:
         return None
-    kept: DiagramCalls = data.summarize(_diagram_calls)
+    kept: DiagramCalls = data.summarize(_calls_with_sites)
     return kept
 
 
@@ -192,7 +193,7 @@ def add_zoomed_calls(
     row : ndarray of int, shape (tasks,), optional
         Row of each task. Default: its rank.
     info : RunInfo, optional
-        Facts about the run, for the storage targets in hover boxes.
+        Facts about the run, for storage targets and call sites in hover boxes.
     outlined : GlyphRenderer, optional
         Outlines of some calls. They are drawn above those of the window, whose boxes then replace theirs.
     """
@@ -220,7 +221,8 @@ def add_zoomed_calls(
         fig.renderers = [*(each for each in fig.renderers if each is not outlined), outlined]
     boxes = [_box_of(fig, image) for image in images]
     targets = ["targets"] if knows_targets(info) else []
-    lines = ["call", "task", "file", "offset", "size", *targets, "start", "duration"]
+    sites = ["site"] if knows_sites(info) else []
+    lines = ["call", "task", "file", "offset", "size", *targets, "start", "duration", *sites]
     says = CustomJSHover(args={"calls": calls, "texts": texts}, code=_HOVER_JS)
     fig.add_tools(
         HoverTool(
@@ -229,9 +231,7 @@ def add_zoomed_calls(
             visible=False,
             point_policy="follow_mouse",
             attachment="above",
-            tooltips=[
-                ("storage targets" if line == "targets" else line, f"@number{{{line}}}") for line in lines
-            ],
+            tooltips=[(_LABELS.get(line, line), f"@number{{{line}}}") for line in lines],
             formatters={"@number": says},
         )
     )
@@ -295,7 +295,7 @@ def _columns(
     columns["thread"] = _shortest(np.where(threaded, events.thread.astype(np.int64) + 1, 0))
     columns |= {name: np.asarray(drawn[name], np.float32)[place] for name in ("bottom", "top")}
     texts = {}
-    for name in _TEXTS:
+    for name in _TEXTS if knows_sites(info) else _TEXTS[:-1]:
         kinds, numbers = np.unique(np.asarray(drawn[name], dtype=object), return_inverse=True)
         texts[name] = kinds.tolist()
         columns[name] = _shortest(numbers[place])

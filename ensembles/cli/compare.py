@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import asdict
 
 from ensembles.cli.options import (
     add_filter_arguments,
@@ -14,6 +15,7 @@ from ensembles.cli.options import (
     parse_path,
     selection_from_args,
     warn,
+    warn_of,
 )
 from ensembles.cli.terminal import print_coloured
 from ensembles.model.errors import EnsioError
@@ -62,9 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         type=failure,
         default=None,
-        help="exit with status 1: difference: if the verdict is different; slower: if whole runs, or all "
-        "calls of a kind, certainly take longer in I/O, or fewer tasks do it and its critical path is "
-        "longer; slower=10%%: by that or more",
+        help="exit with status 1: difference: if the verdict is different; slower: if whole runs certainly "
+        "take longer in I/O, if the calls of one kind together do and add 5%% to runs that are longer too, "
+        "or if fewer tasks do the I/O and its critical path is longer; slower=10%%: by that or more",
     )
     parser.add_argument(
         "--fail-on-difference",
@@ -119,28 +121,38 @@ def execute(args: argparse.Namespace) -> int:
     count = sum(map(len, groups))
     runs = [[open_run(args, path, count) for path in group] for group in groups]
     found = compare_runs(runs, selection=selection, margin=args.margin, level=args.level)
+    judged = None
+    if args.fail_on is not None:
+        from ensembles.comparison.gate import gate
+
+        judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
     if args.json:
         import json
 
         ops = [comparison.to_json() for comparison in found]
-        json.dump(ops[0] | {"ops": ops}, sys.stdout, indent=2, allow_nan=False)
+        asked = {} if judged is None else {"gate": asdict(judged)}
+        json.dump(ops[0] | {"ops": ops} | asked, sys.stdout, indent=2, allow_nan=False)
         print()
     else:
         from ensembles.comparison.text import comparisons_text
 
-        print_coloured(comparisons_text(found))
+        answer = "" if judged is None else judged.answer(_asked(args.fail_on))
+        print_coloured(comparisons_text(found, answer))
     places = [{os.path.realpath(path) for path in group} for group in groups]
     for path in sorted(set.intersection(places[0], set.union(*places[1:]))):
         warn(f"note: {path} is in both groups: a run is the same as itself")
-    for note in dict.fromkeys(note for group in runs for run in group for note in run.notes):
-        warn(f"note: {note}")
-    if args.fail_on is None:
+    warn_of(dict.fromkeys(note for group in runs for run in group for note in run.notes))
+    if judged is None:
         return 0
-    from ensembles.comparison.gate import gate
-
-    judged = gate(found, args.fail_on, of_whole_runs=selection == type(selection)())
     for reason in judged.failed:
         warn(f"failed: {reason}")
     for reason in judged.undecided:
         warn(f"not decided: {reason}")
     return int(bool(judged.failed))
+
+
+def _asked(fail_on: float) -> str:
+    """Write what fails as the option has it."""
+    if not fail_on:
+        return "difference"
+    return "slower" if fail_on == 1 else f"slower={100 * (fail_on - 1):.3g}%"

@@ -17,6 +17,7 @@ from ensembles.cli.options import (
     add_run,
     selection_from_args,
     warn,
+    warn_of,
 )
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
@@ -113,8 +114,7 @@ def execute(args: argparse.Namespace) -> int:
         warn("more events are not shown: raise --limit to see them")
     if run.mode == "tail":
         warn("note: recorded in mode tail: only the slowest calls are events")
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return 0
 
 

@@ -17,6 +17,7 @@ from ensembles.cli.options import (
     parse_path,
     selection_from_args,
     warn,
+    warn_of,
 )
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import Readership, find_readership
@@ -166,8 +167,7 @@ def execute(args: argparse.Namespace) -> int:
     warn(f"{count_text(count, 'call')} in {task.path} ({size})")
     if run.mode == "tail":
         warn("note: recorded in mode tail: only the slowest calls are events")
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return 0
 
 

@@ -17,7 +17,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.errors import EnsioError
 
@@ -88,8 +88,7 @@ def _fingerprint_of(args: argparse.Namespace, path: str) -> dict[str, Any]:
     without_file = bool(selection.layers and _WITHOUT_FILE.intersection(selection.layers))
     found = run.summarize(partial(_empty, phases, nested, without_file), selection=chosen)
     refuse_nothing(run, chosen, found.entries[0].calls.total())
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return {"format": _FORMAT, "run": path, "complete": not run.notes, "notes": run.notes, **found.to_json()}
 
 

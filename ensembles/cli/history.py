@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 from ensembles.cli.history_check import add_check_actions
 from ensembles.cli.history_options import add_action, add_choice, add_labels, open_history, table, when
 from ensembles.cli.history_outputs import add_output_actions
-from ensembles.cli.options import add_json, add_scale_arguments, open_run, parse_count, parse_path, warn
+from ensembles.cli.options import (
+    add_json,
+    add_scale_arguments,
+    open_run,
+    parse_count,
+    parse_path,
+    warn,
+    warn_of,
+)
 from ensembles.model.errors import EnsioError
 from ensembles.model.sanitize_text import sanitize_text
 
@@ -102,8 +110,7 @@ def _add(args: argparse.Namespace) -> int:
         is_new = history.add(record, args.experiment, labels)
         done = "added to" if is_new else "is already in"
         print(sanitize_text(f"{path}: {done} {args.experiment}"))
-        for note in record.notes:
-            warn(f"note: {path}: {note}")
+        warn_of(f"{path}: {note}" for note in record.notes)
     return 0
 
 
@@ -205,8 +212,7 @@ def _show(args: argparse.Namespace) -> int:
     print(table(("layer", "op", "calls", "time", "longest"), rows, {0, 1}))
     for finding in record.findings:
         print(wrapped(f"{finding.severity}: {finding.id}: {sanitize_text(finding.title)}", indent="  "))
-    for note in record.notes:
-        warn(f"note: {note}")
+    warn_of(record.notes)
     return 0
 
 

@@ -128,7 +128,7 @@ def _what_ran(information: dict[str, Any]) -> str:
         lines += _wrapped("recorder", information["python_lines"])
     if information["excluded_calls"]:
         calls = count_text(information["excluded_calls"], "call")
-        lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE)"))
+        lines.append(_line("excluded", f"{calls} on system files (ENSIO_EXCLUDE), pipes or terminals"))
     return "\n".join(lines)
 
 

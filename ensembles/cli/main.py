@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from ensembles import __version__
-from ensembles.cli.options import warn
+from ensembles.cli.options import add_filter_arguments, warn
 from ensembles.cli.terminal import show_progress
 from ensembles.model.errors import EnsioError
 from ensembles.model.nearest_names import nearest_names, suggestion
@@ -72,6 +72,10 @@ _CHOICE = re.compile(r"argument (\S+?)(?:/\S+)*: invalid choice: '(.*)' \(choose
 _UNRECOGNIZED = re.compile(r"unrecognized arguments: (\S+).*", re.DOTALL)
 
 
+_ABOUT_WHOLE_RUNS = ("ensio info", "ensio diagnose", "ensio serve")
+_WITH_FILTERS = "ensio report, ranks, files, requests, phases, modes and events"
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that reports wrong usage in one sentence, like every other error."""
 
@@ -90,13 +94,24 @@ class _Parser(argparse.ArgumentParser):
             known = list(self.subcommand._option_string_actions)
             near = nearest_names(option[1], known) if option[1].startswith("-") else []
             near = _options_with_choice(self.subcommand, option[1]) or near
+            if prog in _ABOUT_WHOLE_RUNS and option[1].partition("=")[0] in _filters():
+                near = []
             message = f'there is no {"option" if option[1].startswith("-") else "argument"} "{option[1]}"'
             if near:
                 message += f": did you mean {' or '.join(near)}?"
             elif not option[1].startswith("-"):
                 message += f": {prog} takes {_taken(self.subcommand)}"
+            elif prog in _ABOUT_WHOLE_RUNS and option[1].partition("=")[0] in _filters():
+                message += f", because {prog} is about whole runs: {_WITH_FILTERS} take filters"
         warn(f"{message}{'' if message.endswith('?') else ';'} see {prog} --help")
         self.exit(2)
+
+
+def _filters() -> set[str]:
+    """Return the options that select calls."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_filter_arguments(parser)
+    return set(parser._option_string_actions)
 
 
 def _taken(parser: argparse.ArgumentParser) -> str:

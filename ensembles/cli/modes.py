@@ -107,9 +107,16 @@ def _row(number: int, mode: Mode, per_mib: bool, phases: int | None) -> list[str
         row.append(share_text(mode.time_share, 1))
     row.append(f"± {share_text(mode.width)}" if mode.width < 1 else f"× {2.718281828459045**mode.width:.1f}")
     if mode.effective_phases is not None:
-        of = "" if phases is None else f"/{phases}"
-        row.append(f"{mode.effective_phases:.0f}{of}")
+        row.append(_phases(mode.effective_phases, phases))
     return row
+
+
+def _phases(effective: float, phases: int | None) -> str:
+    """Format the effective number of phases: with a decimal where rounding hides that they are most."""
+    if phases is None:
+        return f"{effective:.0f}"
+    digits = int(round(effective) <= phases / 2 < effective)
+    return f"{effective:.{digits}f}/{phases}"
 
 
 def _bound_text(p: float) -> str:

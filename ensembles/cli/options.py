@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
@@ -317,8 +317,10 @@ def _address(text: str) -> str:
     return text
 
 
-def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
+def ensemble_from_args(args: argparse.Namespace, transfers: bool = False) -> Ensemble:
     """Open ``args.run`` and return the ensemble of the calls that the filters select.
+
+    Where filters leave it open, these are the calls with most time; with `transfers`, of reads and writes.
 
     The notes of the run and of the ensemble go to standard error.
 
@@ -327,21 +329,30 @@ def ensemble_from_args(args: argparse.Namespace) -> Ensemble:
     EnsioError
         The run cannot be read, a filter is not valid, or the run lacks the data that a filter needs.
     """
-    return run_and_ensemble_from_args(args)[2]
+    return run_and_ensemble_from_args(args, transfers)[2]
 
 
-def run_and_ensemble_from_args(args: argparse.Namespace) -> tuple[Run, Selection, Ensemble]:
+def run_and_ensemble_from_args(
+    args: argparse.Namespace, transfers: bool = False
+) -> tuple[Run, Selection, Ensemble]:
     """Do the same, and return the run and the selection of these calls too."""
     from ensembles.ensemble.main_ensemble import main_ensemble
     from ensembles.run.nothing_selected import refuse_nothing
 
     run = open_run(args, args.run)
     wanted = selection_from_args(args).for_run(run, from_summary=True)
-    selection, ensemble = main_ensemble(run, wanted, "MiB" if args.per_byte else "call")
+    selection, ensemble = main_ensemble(run, wanted, "MiB" if args.per_byte else "call", transfers)
     refuse_nothing(run, wanted, ensemble.n)
-    for note in dict.fromkeys([*run.notes, *ensemble.notes]):
-        warn(f"note: {note}")
+    warn_of([*run.notes, *ensemble.notes])
     return run, selection, ensemble
+
+
+def warn_of(notes: Iterable[str]) -> None:
+    """Print notes on standard error; of those that ``ensio info`` explains, the gist."""
+    from ensembles.model.notes import short_note
+
+    for note in dict.fromkeys(map(short_note, notes)):
+        warn(f"note: {note}")
 
 
 def warn(sentence: str) -> None:

@@ -14,7 +14,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2))
     else:
         print(_text(found, args.limit))
-    for note in (*run.notes, *found.notes):
-        warn(f"note: {note}")
+    warn_of((*run.notes, *found.notes))
     return 0
 
 

@@ -18,7 +18,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.errors import EnsioError
 
@@ -79,8 +79,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result | {"complete": not notes, "notes": notes}, indent=2))
     else:
         print(_text(found, covered, args.limit))
-    for note in notes:
-        warn(f"note: {note}")
+    warn_of(notes)
     return 0
 
 
@@ -156,7 +155,7 @@ def _group_text(group: TaskGroup, tasks: int) -> str:
 
 def _files_text(files: tuple[FileGroup, ...], limit: int) -> str:
     from ensembles.model.table import table_text
-    from ensembles.model.units import bytes_text, count_text, size_text
+    from ensembles.model.units import bytes_text, count_text
 
     rows = [
         (
@@ -166,7 +165,7 @@ def _files_text(files: tuple[FileGroup, ...], limit: int) -> str:
             f"{group.tasks:,}",
             f"{group.calls:,}",
             bytes_text(group.bytes),
-            "?" if group.alignment_bytes is None else size_text(group.alignment_bytes),
+            _alignment_text(group.alignment_bytes),
             "?" if group.repeated_by_task_bytes is None else bytes_text(group.repeated_by_task_bytes),
             "?" if group.overlap_bytes is None else bytes_text(group.overlap_bytes),
         )
@@ -177,6 +176,14 @@ def _files_text(files: tuple[FileGroup, ...], limit: int) -> str:
     if (more := len(files) - limit) > 0:
         text += f"\n\n{count_text(more, 'more group')} of files: raise --limit to see them"
     return text
+
+
+def _alignment_text(alignment_bytes: int | None) -> str:
+    from ensembles.model.units import size_text
+
+    if alignment_bytes is None:
+        return "?"
+    return size_text(alignment_bytes) if alignment_bytes else "any"  # all at 0
 
 
 def _wrapped(text: str, head: str = "") -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ensembles.cli.options import (
     open_run,
     selection_from_args,
     warn,
+    warn_of,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ensembles.run.selection import Selection
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.idle import IdleTime
     from ensembles.structure.phases.inner_waits import InnerWaits
     from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 
@@ -61,8 +62,8 @@ def execute(args: argparse.Namespace) -> int:
     from ensembles.structure.late_entry import late_of_run
     from ensembles.structure.phases.critical_path import CriticalIo
     from ensembles.structure.phases.detect import detect_phases
+    from ensembles.structure.phases.idle import idle_time
     from ensembles.structure.phases.inner_waits import InnerWaits, waiting_inside
-    from ensembles.structure.phases.outside import late_in_phase
     from ensembles.structure.phases.table import PhaseTable
     from ensembles.structure.phases.waiting import ONLY_FAILED, with_known_idle, without_idle
     from ensembles.summaries.collective_entries import CollectiveEntries
@@ -85,6 +86,9 @@ def execute(args: argparse.Namespace) -> int:
         selection=wanted,
     )
     table = found["table"]
+    ends = [(entry.start_s, entry.end_s) for entry in table.totals()]
+    span_s = max(end for _, end in ends) - min(start for start, _ in ends) if ends else 0.0
+    run_s = run_length_s(run, span_s)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     only_failed = selection.failed or selection.errors is not None
     totals = without_idle(totals) if only_failed else with_known_idle(run, phases, totals)
@@ -95,23 +99,17 @@ def execute(args: argparse.Namespace) -> int:
     # Of some calls only, the steps of collective calls and waits are not known.
     has_all = run.info.has_all_events and _is_whole(selection)
     steps = step_table(found["steps"], run.info.clock_error_ns, run.info.crowded_text) if has_all else None
-    result = _result(run, phases, totals, table.outside, collective, bool(selection.phases))
+    idle = idle_time(totals, run.tasks, run_s)
+    result = _result(run, phases, totals, table.outside, collective, bool(selection.phases), idle)
     if only_failed:
         result["why_no_idle"] = ONLY_FAILED
     result["collective_steps"] = None if steps is None else steps.to_json()
     if has_all:
-        ends = [(entry.start_s, entry.end_s) for entry in totals]
-        span_s = max(end for _, end in ends) - min(start for start, _ in ends) if ends else 0.0
-        enters = late_of_run(found["entries"], found["io"], run, run_length_s(run, span_s))
+        enters = late_of_run(found["entries"], found["io"], run, run_s)
         if enters is not None:
             result["late_entry"] = enters.to_json()
-    worst = max((entry for entry in totals if entry.calls), key=lambda entry: entry.lost_s, default=None)
-    if worst is not None and worst.lost_s > 0 and _is_whole(selection):
-        late = late_in_phase(found["io"], worst.phase)
-        if late is not None:
-            result["late_outside"] = late.to_json()
     if has_all:
-        inside = waiting_inside(run, phases, totals, found["waits"], found["io"])
+        inside = waiting_inside(run, phases, totals, found["waits"], found["io"], run_s)
         if inside is not None:
             result["waiting_inside"] = inside.to_json()
     result["without_io"] = phases.steps_without_io() if _is_whole(selection) else None
@@ -124,11 +122,10 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2))
     else:
         layers = run.info.environment.get("ENSIO_LAYERS", "").split(",")
-        print(phases_text(phases, totals, args.limit, result, with_messages="mpimsg" in layers))
+        print(phases_text(phases, totals, args.limit, result, idle, with_messages="mpimsg" in layers))
         if table.outside and selection.phases is None:
             warn(f"note: {table.outside:,} calls are outside all phases")
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return 0
 
 
@@ -167,12 +164,13 @@ def _result(
     outside: int,
     collective: dict[str, float] | None,
     are_chosen: bool,
+    idle: IdleTime,
 ) -> dict[str, Any]:
     from ensembles.cli.phases_text import without_data
 
     rows = [entry.to_json() for entry in totals]
     stretches = [] if are_chosen else without_data(totals)
-    imbalance = _imbalance(totals, run.tasks)
+    imbalance = idle.to_json()
     for each in (*rows, *stretches, imbalance):
         each |= {key: None for key in imbalance if key in each and each[key] != each[key]}  # NaN
     return {
@@ -181,6 +179,8 @@ def _result(
         "confidence": float(phases.confidence),
         "sentence": phases.sentence,
         "count": phases.count,
+        "tasks": run.tasks,
+        "run_s": idle.run_s,
         "phases": rows,
         "without_data": stretches,
         **imbalance,
@@ -189,18 +189,4 @@ def _result(
         "calls_outside": outside,
         "complete": not run.notes,
         "notes": run.notes,
-    }
-
-
-def _imbalance(totals: list[PhaseTotals], tasks: int) -> dict[str, Any]:
-    """Add up the idle time of tasks in phases of I/O, its share of their time, and what others could add."""
-    totals = [entry for entry in totals if entry.calls]
-    lost_s = float(sum(entry.lost_s for entry in totals))
-    whole_s = sum(entry.time_s * entry.tasks for entry in totals)
-    absent = [(tasks - entry.tasks) * entry.time_s for entry in totals if entry.tasks < tasks]
-    return {
-        "lost_s": lost_s,
-        "lost_share": lost_s / whole_s if whole_s else None,
-        "phases_without_all_tasks": len(absent),
-        "lost_without_calls_s": float(sum(absent)) if not math.isnan(lost_s) else None,
     }

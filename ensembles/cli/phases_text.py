@@ -12,12 +12,14 @@ from ensembles.model.table import first_that_fits, folded_table_text, table_text
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 from ensembles.structure.collective_steps import step_notes
+from ensembles.structure.phases.idle import idle_cells, of_run_text
 from ensembles.structure.phases.waiting import NOT_MEETING
 
 _MOST_NAMED = 8
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.phases.idle import IdleTime
     from ensembles.structure.phases.table import PhaseTotals
 
 _LAST = "last: rank, call"
@@ -43,8 +45,9 @@ def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
     -------
     list of dict
         Stretches of two phases or more: ``from`` and ``to`` (numbers of their first and last phase),
-        ``phases`` (how many), ``calls``, ``tasks`` (most of a phase), ``start_s``, ``time_s`` and ``lost_s``
-        (sums over the phases). Empty if no phase moved bytes, or if the program named the phases.
+        ``phases`` (how many), ``calls``, ``tasks`` (most of a phase), ``fewest_tasks``, ``start_s``,
+        ``time_s`` and ``lost_s`` (sums over the phases). Empty if no phase moved bytes, or if the program
+        named the phases.
 
     Examples
     --------
@@ -69,6 +72,7 @@ def without_data(totals: Sequence[PhaseTotals]) -> list[dict[str, Any]]:
             "phases": len(each),
             "calls": sum(entry.calls for entry in each),
             "tasks": max(entry.tasks for entry in each),
+            "fewest_tasks": min(entry.tasks for entry in each),
             "start_s": each[0].start_s,
             "time_s": sum(entry.time_s for entry in each),
             "lost_s": sum(entry.lost_s for entry in each),
@@ -88,6 +92,7 @@ def phases_text(
     totals: Sequence[PhaseTotals],
     limit: int,
     result: dict[str, Any],
+    idle: IdleTime,
     with_messages: bool = False,
 ) -> str:
     """Format the phases.
@@ -99,12 +104,13 @@ def phases_text(
     limit : int
         Most rows of the table.
     result : dict
-        What JSON says: ``lost_s``, ``lost_share``, ``phases_without_all_tasks``,
-        ``lost_without_calls_s``, ``crowded``, ``without_data``, ``without_io``, ``collective`` and
+        What JSON says: ``lost_s``, ``crowded``, ``without_data``, ``without_io``, ``collective`` and
         ``collective_steps``; ``phases_without_calls`` of named phases; ``late_entry`` if a task enters
         collective calls late, and ``waiting_inside`` if tasks wait inside phases. ``lost_s`` is None if the
         run does not show that tasks wait for each other, or only failed calls are selected: then
         ``why_no_idle`` says so.
+    idle : IdleTime
+        Idle time of the run.
     with_messages : bool
         Whether the layer of messages was recorded, even if it has no call.
 
@@ -129,9 +135,9 @@ def phases_text(
     entries = [entry for entry in entries if isinstance(entry, dict) or entry.phase not in small]
     parts = [head]
     # A single task waits for none: there is nothing to say of idle time.
-    alone = result["lost_s"] == 0 and all(entry.tasks <= 1 for entry in totals)
+    alone = result["lost_s"] == 0 and idle.tasks <= 1
     if limit:
-        parts.append(_table(totals, entries[:limit], result["lost_s"] is not None and not alone))
+        parts.append(_table(totals, entries[:limit], idle.tasks, result["lost_s"] is not None and not alone))
     if len(entries) > limit:
         shown = len(small) + sum(
             1 if not isinstance(entry, dict) else entry["phases"] for entry in entries[:limit]
@@ -148,8 +154,8 @@ def phases_text(
                 f"{seconds_text(time_s)} in all, have no row (--json has them)."
             )
         )
-    parts.append("" if alone else _imbalance(phases, totals, result))
-    parts.append(_inside(result.get("waiting_inside")))
+    parts.append("" if alone else _imbalance(phases, totals, result, idle))
+    parts.append(_inside(result.get("waiting_inside"), idle))
     sentence = collective_sentence(result["collective"])
     if sentence:
         parts.append(wrapped(f"{sentence[0].upper()}{sentence[1:]}."))
@@ -233,7 +239,7 @@ def _without_io(without_io: dict[str, Any] | None, has_messages: bool) -> str:
     return wrapped(f"{text}.")
 
 
-def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any], with_idle: bool) -> str:
+def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any], tasks: int, with_idle: bool) -> str:
     directions = [
         (header, attribute)
         for header, attribute in (("read", "bytes_read"), ("written", "bytes_written"))
@@ -252,7 +258,7 @@ def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any], with_idle: boo
     columns |= {header: [] for header, _ in directions}
     columns |= {"idle": [], "share": [], _LAST: []}
     for entry in entries:
-        for header, cell in _cells(entry, directions).items():
+        for header, cell in _cells(entry, directions, tasks).items():
             if header in columns:
                 columns[header].append(cell)
     if not any(entry.name for entry in totals):
@@ -264,22 +270,24 @@ def _table(totals: Sequence[PhaseTotals], entries: Sequence[Any], with_idle: boo
     return _fitted(columns)
 
 
-def _cells(entry: Any, directions: Sequence[tuple[str, str]]) -> dict[str, str]:
+def _cells(entry: Any, directions: Sequence[tuple[str, str]], of_run: int) -> dict[str, str]:
     if isinstance(entry, dict):
         start_s, time_s, tasks, calls = (entry[key] for key in ("start_s", "time_s", "tasks", "calls"))
         cells = {"phase": f"{entry['from']}–{entry['to']}", "name": ""}
         cells["idle"] = "" if entry["lost_s"] is None else seconds_text(entry["lost_s"])
+        if cells["idle"] and entry["fewest_tasks"] < of_run:
+            cells["idle"] = f"≥ {cells['idle']}"
         cells["messages"] = ""
         cells |= {header: "" for header, _ in directions} | {"share": "", _LAST: _NO_DATA}
     else:
         start_s, time_s, tasks, calls = entry.start_s, entry.time_s, entry.tasks, entry.calls
         cells = {"phase": str(entry.phase), "name": sanitize_text(entry.name or "")}
-        cells |= {"idle": seconds_text(entry.lost_s), "share": share_text(entry.lost_share)}
+        cells |= dict(zip(("idle", "share"), idle_cells(entry, of_run), strict=True))
         cells["messages"] = f"{entry.messages:,}" if entry.messages else ""
         for header, attribute in directions:
             count = getattr(entry, attribute)
             cells[header] = bytes_text(count) if count else ""
-        cells[_LAST] = f"{entry.slowest_task} {entry.named_call}"
+        cells[_LAST] = f"{entry.slowest_task} {entry.reason}"
     cells |= {"from (s)": f"{start_s:z.3f}", "time": seconds_text(time_s)}
     return cells | {"tasks": f"{tasks:,}", "calls": f"{calls:,}"}
 
@@ -331,23 +339,15 @@ def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
 
 
-def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any]) -> str:
+def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, Any], idle: IdleTime) -> str:
     if result["lost_s"] is None:
         return wrapped(result.get("why_no_idle", NOT_MEETING))
-    share = result["lost_share"]
-    of_all = f", {share_text(share)} of task time" if share is not None else ""
     doubt = "" if phases.confidence else "; an upper bound, because tasks may not wait for each other"
     text = (
         "Idle, because other tasks took longer (from a task's last call of a phase to the last call of all): "
-        f"{seconds_text(result['lost_s'])} summed over tasks{of_all}{doubt}."
+        f"{idle.text}{doubt}. {idle.absent_text}"
     )
-    if result["phases_without_all_tasks"]:
-        text += (
-            " Tasks without a call in a phase are not counted: in "
-            f"{count_text(result['phases_without_all_tasks'], 'phase')}, where they could wait up to "
-            f"{seconds_text(result['lost_without_calls_s'])} more."
-        )
-    lines = [wrapped(text)]
+    lines = [wrapped(text.rstrip())]
     if result["lost_s"] > 0:
         lines.append(
             wrapped(
@@ -365,27 +365,17 @@ def _imbalance(phases: Phases, totals: Sequence[PhaseTotals], result: dict[str, 
             f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} "
             f"came last, with {last.call} ({seconds_text(last.duration_s)}){on}."
         )
-        if worst.late_calls is not None:
+        if worst.late_calls is not None or worst.late_outside is not None:
             text = (
                 f"Most in phase {worst.phase}, {seconds_text(worst.lost_s)}: rank {worst.slowest_task} came "
                 f"last. {late_text(worst)}."
-            )
-        late = result.get("late_outside")
-        if late is not None and (late["phase"], late["rank"]) == (worst.phase, worst.slowest_task):
-            worst_s = seconds_text(worst.lost_s)
-            lines.append(
-                wrapped(f"Most in phase {worst.phase}, {worst_s}: rank {worst.slowest_task} came last.")
-            )
-            text = (
-                f"It was {seconds_text(late['outside_s'])} outside of I/O calls before, the others "
-                f"{seconds_text(late['others_s'])} in the median."
             )
         lines.append(wrapped(text))
     return "\n".join(lines)
 
 
 def late_text(entry: PhaseTotals) -> str:
-    """Say in which calls the last task of a phase spent the time by which it is late; ``""``: not known.
+    """Say where the last task of a phase spent the time by which it is late; ``""``: not known.
 
     Examples
     --------
@@ -398,9 +388,9 @@ def late_text(entry: PhaseTotals) -> str:
     >>> late_text(PhaseTotals(1, None, *numbers, middle_task=3, late_calls=late))
     'It spent 168 ms in 16 calls of fsync, most on a; rank 3, in the middle, 4.00 ms'
     """
-    late = entry.late_calls
+    late, outside = entry.late_calls, entry.late_outside
     if late is None:
-        return ""
+        return "" if outside is None else outside.text(entry.middle_task).replace("it", "It", 1)
     on = f", most on {sanitize_text(os.path.basename(late.file))}" if late.file else ""
     calls = f"{count_text(late.calls, 'call')} of {late.call}"
     return (
@@ -409,7 +399,7 @@ def late_text(entry: PhaseTotals) -> str:
     )
 
 
-def _inside(waiting: dict[str, Any] | None) -> str:
+def _inside(waiting: dict[str, Any] | None, idle: IdleTime) -> str:
     """Say how long tasks waited inside phases, and for which of them most."""
     if waiting is None:
         return ""
@@ -420,8 +410,8 @@ def _inside(waiting: dict[str, Any] | None) -> str:
     lines = [
         wrapped(
             "Waiting inside phases (in collective calls of MPI, before a task's last I/O call of the phase), "
-            f"which is not in the idle time: {seconds_text(waiting['time_s'])} summed over tasks, "
-            f"{share_text(waiting['share'])} of task time."
+            f"which is not in the idle time: {seconds_text(waiting['time_s'])} summed over tasks"
+            f"{of_run_text(waiting['time_s'], idle.tasks, idle.run_s)}."
         )
     ]
     most = waiting["most"]

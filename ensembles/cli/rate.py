@@ -14,6 +14,7 @@ from ensembles.cli.options import (
     open_run,
     selection_from_args,
     warn,
+    warn_of,
 )
 from ensembles.model.units import share_text
 from ensembles.model.wrapped import WIDTH, wrapped
@@ -47,8 +48,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_json() | {"complete": not run.notes, "notes": run.notes}, indent=2))
     else:
         print("\n\n".join(_text(entry) + _bursts_text(found, entry.op) for entry in found.rates))
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     if not any(entry.bytes for entry in found.rates) and run.info.has_all_events:
         _tell_of_inner_calls(run, selection)
     return 0

@@ -16,7 +16,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.units import share_text
 
@@ -68,8 +68,7 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2))
     else:
         print(_text(found, args.limit, counted, args.align))
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return 0
 
 

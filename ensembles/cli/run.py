@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 
 from ensembles.cli.options import add_new_run_directory, warn
@@ -28,6 +29,9 @@ MODES = ("trace", "profile", "tail")
 LAYERS = ("posix", "stdio", "mpiio", "mpisync", "hdf5", "netcdf", "pnetcdf", "mpimsg")
 DEFAULT_LAYERS = "default"
 """Stands for all layers but ``mpimsg``, which is recorded only if it is named (``ENSIO_LAYERS``)."""
+
+_MOST_OF_COMMAND = 2000
+"""Bytes of the command that are handed on: the recorder stores 2 KiB of a variable."""
 
 LAUNCHERS = frozenset(
     [
@@ -113,6 +117,7 @@ def execute(args: argparse.Namespace) -> int:
     directory = new_run_directory(args.output, program_name(command), extend=args.extend)
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
+        environment[b"ENSIO_COMMAND"] = command_text(command)
         if checks_addresses(command):
             let_address_sanitizer_start(environment)
         status = run_command(command, environment)
@@ -219,6 +224,21 @@ def traced_environment(
     if mode is not None:
         environment[b"ENSIO_MODE"] = os.fsencode(mode)
     return environment
+
+
+def command_text(command: Sequence[str]) -> bytes:
+    """Return the words of a command as recorders store it: separated by 0x1f, and whole.
+
+    Examples
+    --------
+    >>> from ensembles.cli.run import command_text
+    >>> command_text(["bash", "job.sh"])
+    b'bash\\x1fjob.sh'
+    """
+    words = [os.fsencode(word) for word in command]
+    ends = accumulate(len(word) + 1 for word in words)
+    fitting = [word for word, end in zip(words, ends, strict=True) if end <= _MOST_OF_COMMAND]
+    return b"\x1f".join(fitting if len(fitting) == len(words) else [*fitting, b"..."])
 
 
 def inherited_environment() -> dict[bytes, bytes]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,8 @@ from ensembles.model.table import table_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
+
+_WIDTH = 40
 
 
 def collect_runs(paths: Iterable[str], open_run: Callable[[str], Run]) -> list[dict[str, Any]]:
@@ -27,6 +31,7 @@ def _described(path: str, open_run: Callable[[str], Run]) -> dict[str, Any]:
     return {
         "run": path,
         "program": run.info.program,
+        "programs": list(run.info.programs),
         "command": list(run.info.command),
         "tasks": run.tasks,
         "job": run.info.job,
@@ -43,7 +48,7 @@ def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
         if "error" in entry
         else (
             entry["run"],
-            os.path.basename(entry["program"]),
+            _name(entry),
             f"{entry['tasks']:,}",
             entry["start"].replace("T", " ")[:19],
             "" if entry["complete"] else "warnings",
@@ -56,3 +61,10 @@ def run_list_text(path: str, runs: Sequence[dict[str, Any]]) -> str:
         {0, 1, 3, 4},
     )
     return f"{sanitize_text(path)} holds {len(runs)} runs; name one of them:\n\n{table}"
+
+
+def _name(entry: dict[str, Any]) -> str:
+    """Name a run by its program; one of several programs by its command."""
+    if len(entry["programs"]) < 2:
+        return os.path.basename(str(entry["program"]))
+    return textwrap.shorten(shlex.join(entry["command"]), _WIDTH, placeholder=" ...")

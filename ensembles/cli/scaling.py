@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_json, add_scale_arguments, open_run, warn
+from ensembles.cli.options import add_json, add_scale_arguments, open_run, warn_of
 from ensembles.model.units import ratio_text, share_text
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def execute(args: argparse.Namespace) -> int:
     filters = {name: value for name in ("file", "phase") if (value := getattr(args, name))}
     found = scaling(_opened(args), args.op, args.by, args.maximum, **filters)
     print(json.dumps(found.to_json(), indent=2) if args.json else _text(found))
-    for note in found.notes:
-        warn(f"note: {note}")
+    warn_of(found.notes)
     return 0
 
 

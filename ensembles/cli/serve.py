@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn
+from ensembles.cli.options import add_scale_arguments, open_run, parse_count, parse_path, warn, warn_of
 
 if TYPE_CHECKING:
     from ensembles.viz.explorer.server import ExplorerServer
@@ -128,6 +128,5 @@ def _of_runs(args: argparse.Namespace, announce: Callable[[str], None]) -> Explo
     runs += [wait_for_run(path, warn) for path in args.follow]
     server = ExplorerServer(runs, origins=args.allow_origin, door=door)
     for shown in runs:
-        for note in (*shown.notes, *shown.run.notes):
-            warn(f"note: {note}")
+        warn_of((*shown.notes, *shown.run.notes))
     return server

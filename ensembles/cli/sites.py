@@ -18,7 +18,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import share_text
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ensembles.summaries.bysite import SiteTotals
 
 _MOST_OPERATIONS = 2
+_SLOWEST = 2
+"""Column of the slowest call."""
 
 NAME = "sites"
 HELP = "show which places in the program led to the calls, with their time"
@@ -66,10 +68,10 @@ def execute(args: argparse.Namespace) -> int:
     refuse_nothing(run, selection, len(sites))
     notes = [*run.notes, *_notes(run, sites)]
     if args.json:
-        total_ns, io_ns = (sum(getattr(site, name) for site in sites) for name in ("exclusive_ns", "io_ns"))
+        io_ns = sum(site.io_ns for site in sites)
         result = {
             "run": run.path,
-            "sites": [_json(run, site, total_ns, io_ns) for site in sites],
+            "sites": [_json(run, site, io_ns) for site in sites],
             "calls_without_site": sum(site.count for site in sites if not site.number),
             "complete": run.info.has_all_events and not run.notes,
             "notes": notes,
@@ -77,12 +79,12 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps(result, indent=2))
     else:
         print(_text(run, sites, args.limit))
-    for note in notes:
-        warn(f"note: {note}")
+    warn_of(notes)
     return 0
 
 
-def _json(run: Run, site: SiteTotals, total_ns: int, io_ns: int) -> dict[str, Any]:
+def _json(run: Run, site: SiteTotals, io_ns: int) -> dict[str, Any]:
+    share = site.share_of(io_ns)
     return {
         **run.info.sites[site.number].to_json(),
         "label": run.info.label_of_site(site.number),
@@ -91,8 +93,8 @@ def _json(run: Run, site: SiteTotals, total_ns: int, io_ns: int) -> dict[str, An
         "bytes": site.bytes,
         "time_s": site.time_ns * _NS,
         "exclusive_time_s": site.exclusive_ns * _NS,
-        "share": site.exclusive_ns / total_ns if total_ns else 0.0,
-        "io_share": None if site.only_waits or not io_ns else site.io_ns / io_ns,
+        "share": share,
+        "io_share": share,
         "max_s": site.max_ns * _NS,
         "operations": site.counts_by_operation,
         "calls": {
@@ -178,7 +180,7 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
             rows = [
                 [
                     seconds_text(site.exclusive_ns * _NS),
-                    "" if site.only_waits or not io_ns else share_text(site.io_ns / io_ns, 1),
+                    "" if (share := site.share_of(io_ns)) is None else share_text(share, 1),
                     seconds_text(site.max_ns * _NS),
                     bytes_text(site.bytes) if site.bytes else "",
                     _operations(site, operations),
@@ -187,6 +189,9 @@ def _text(run: Run, sites: list[SiteTotals], limit: int) -> str:
                 for site in sites[:limit]
             ]
             yield table_text(headers, rows, left={4, 5})
+        # The slowest call is in JSON too; a line for each row is easier to read than two.
+        shorter = [[cell for column, cell in enumerate(row) if column != _SLOWEST] for row in rows]
+        yield table_text([header for header in headers if header != "slowest"], shorter, left={3, 4})
         yield _with_sites_below(headers, rows)
 
     table = first_that_fits(tables())

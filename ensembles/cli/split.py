@@ -12,7 +12,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     parse_count,
     parse_level,
-    warn,
+    warn_of,
 )
 from ensembles.model.wrapped import with_wrapped_lines
 
@@ -57,10 +57,9 @@ def execute(args: argparse.Namespace) -> int:
     """Print the prediction."""
     from ensembles.cli.options import ensemble_from_args
 
-    ensemble = ensemble_from_args(args)
+    ensemble = ensemble_from_args(args, transfers=True)
     split = ensemble.split(args.calls, args.tasks, level=args.level)
-    for note in split.notes:
-        warn(f"note: {note}")
+    warn_of(split.notes)
     if args.json:
         print(json.dumps(split.to_json(), allow_nan=False))
     else:

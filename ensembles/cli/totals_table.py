@@ -16,7 +16,7 @@ from ensembles.cli.options import (
     add_scale_arguments,
     open_run,
     selection_from_args,
-    warn,
+    warn_of,
 )
 from ensembles.model.units import count_text, share_text
 
@@ -104,8 +104,7 @@ def print_table(
     else:
         head = count_text(len(rows) if counted is None else counted, what)
         print(_text(rows[: args.limit], len(rows), sums, what, headers, first_cells, waits, head))
-    for note in run.notes:
-        warn(f"note: {note}")
+    warn_of(run.notes)
     return 0
 
 

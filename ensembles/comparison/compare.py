@@ -13,7 +13,7 @@ from ensembles.comparison.posts import is_replaced, posts_of_run, with_replaced
 from ensembles.comparison.quantile_bins import RunCalls, sliced
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.run_tests import FIRST_TESTED, RUN_TIMES, compute_run_tests, has_repetitions
-from ensembles.comparison.times import TimeChange, kinds_to_test, time_changes
+from ensembles.comparison.times import LEAST_ADDED, TimeChange, kinds_to_test, time_changes
 from ensembles.comparison.totals import (
     ComparedSums,
     Total,
@@ -282,10 +282,10 @@ def compare_read_runs(
         key for key in common if is_replaced([[_posts(run, key) for run in group] for group in groups])
     ]
     common = [key for key in common if key not in replaced]
-    kinds = []
+    kinds, main = [], kinds_to_test(*_times_and_calls(read, list(times_s)), least_share=LEAST_ADDED)
     for layer, op in sorted(common, key=lambda key: -times_s[key]):
         samples, unit = _samples_of(read, (layer, op), single)
-        kinds.append(Kind(samples, op, layer, unit))
+        kinds.append(Kind(samples, op, layer, unit, f"{layer} {op}" in main))
     found = compare_kinds(kinds, names=names, margin=margin, level=level, seed=seed) if kinds else []
     if len(groups) == 2 and single:
         found = [
@@ -360,12 +360,22 @@ def _times_of_kinds(
     read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key], names: Sequence[str]
 ) -> dict[Key, list[TimeChange]]:
     """Test the times a run of kinds of calls."""
-    by_name = {" ".join(key): key for key in keys}
-    times_s = {
-        name: [[run.time_s.get(key, 0.0) for run in group] for group in read] for name, key in by_name.items()
-    }
-    found = time_changes(times_s, names, kinds_to_test(times_s))
-    return {by_name[name]: changes for name, changes in found.items()}
+    times_s, calls = _times_and_calls(read, keys)
+    found = time_changes(times_s, names, kinds_to_test(times_s, calls))
+    return {key: found[" ".join(key)] for key in keys}
+
+
+def _times_and_calls(
+    read: Sequence[Sequence[ComparedCalls]], keys: Sequence[Key]
+) -> tuple[dict[str, list[list[float]]], dict[str, list[list[float]]]]:
+    """Return time and number of the calls of kinds in each run of each group, by ``layer op``."""
+    times_s, calls = {}, {}
+    for key in keys:
+        times_s[" ".join(key)] = [[run.time_s.get(key, 0.0) for run in group] for group in read]
+        calls[" ".join(key)] = [
+            [float(run.sample(key).total) if key in run.time_s else 0.0 for run in group] for group in read
+        ]
+    return times_s, calls
 
 
 def _only_in_some(

@@ -57,6 +57,7 @@ from ensembles.comparison.verdict import (
     verdicts_of_parts,
 )
 from ensembles.model.errors import EnsioError
+from ensembles.model.units import count_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 __all__ = ["FEWEST_CALLS", "Kind", "compare_kinds", "compare_samples"]
@@ -263,7 +264,9 @@ def _prepared(kind: Kind, names: Sequence[str]) -> _PreparedKind:
 
 def _too_few(one: _PreparedKind, margin: float, level: float) -> Comparison:
     least = min(one.told, key=lambda group: group.calls)
-    reason = f"{least.name} has {least.calls:,} such calls, and at least {FEWEST_CALLS} are needed"
+    reason = (
+        f"{least.name} has {count_text(least.calls, 'such call')}, and at least {FEWEST_CALLS} are needed"
+    )
     return Comparison(INCONCLUSIVE, reason, one.kind.op, one.kind.layer, one.told, margin, level)
 
 
@@ -318,7 +321,9 @@ def _found(
         verdict=verdict,
         reason=IDENTICAL
         if identical
-        else verdict_reason(verdict, units, parts, of_these, least_distance, runs, margin, level, tested),
+        else verdict_reason(
+            verdict, units, parts, of_these, least_distance, runs, margin, level, tested, one.kind.is_main
+        ),
         op=one.kind.op,
         layer=one.kind.layer,
         groups=one.told,

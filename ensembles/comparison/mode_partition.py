@@ -7,6 +7,7 @@ that permutation tests remain exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -73,6 +74,11 @@ def bin_octaves() -> np.ndarray:
     Durations are whole ns: the middle is that of the smallest and the largest duration of a bin. A duration
     of 0 ns counts as 0.5 ns.
     """
+    return _bin_octaves().copy()
+
+
+@lru_cache(maxsize=1)
+def _bin_octaves() -> np.ndarray:
     low = np.append(bin_low_ns().astype(np.float64), 2.0**64)
     octaves: np.ndarray = np.log2(np.maximum((low[:-1] + low[1:] - 1) / 2, 0.5))
     return octaves

@@ -366,12 +366,15 @@ def runs_needed(spread: float, margin: float, level: float, same_level: float) -
     """
     from ensembles.statistics.special import ndtri, stdtrit
 
-    n = np.arange(2, _MOST_RUNS + 1)
-    error, freedom = spread * np.sqrt(2 / n), 2.0 * (n - 1)
-    find = (stdtrit(freedom, 1 - level / 2) + ndtri(POWER)) * error
-    exclude = (stdtrit(freedom, 1 - same_level) + ndtri((1 + POWER) / 2)) * error
-    enough = np.flatnonzero(np.maximum(find, exclude) <= margin)
-    return int(n[enough[0]]) if len(enough) else None
+    for first, last in ((2, 32), (33, _MOST_RUNS)):  # few are often enough
+        n = np.arange(first, last + 1)
+        error, freedom = spread * np.sqrt(2 / n), 2.0 * (n - 1)
+        find = (stdtrit(freedom, 1 - level / 2) + ndtri(POWER)) * error
+        exclude = (stdtrit(freedom, 1 - same_level) + ndtri((1 + POWER) / 2)) * error
+        enough = np.flatnonzero(np.maximum(find, exclude) <= margin)
+        if len(enough):
+            return int(n[enough[0]])
+    return None
 
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from ensembles.comparison.run_tests import FIRST_TESTED
 from ensembles.comparison.whole_runs import RUN_LABELS
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text
-from ensembles.model.units import seconds_text
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
@@ -79,13 +80,29 @@ def run_tests_text(found: Comparison) -> str:
             f". With {sizes} runs no p is below {smallest:.2g}, so only the time that is tested first can "
             f"have a Holm p of {LEVEL:g} or less: verdicts are by t tests"
         )
-    lines = [wrapped(about, "  ", "  ")]
+    lines = [wrapped(about + _means_and_medians(found, first), "  ", "  ")]
     if tests[0].epsilon_squared is not None:
         lines += _pair_lines(shown, names)
     more = len(tests) - len(shown)
     if more:
         lines.append(f"  {more:,} more tests: see run_tests of --json")
     return table + "\n\n" + "\n".join(lines)
+
+
+def _means_and_medians(found: Comparison, first: RunTest) -> str:
+    """Say why the ratio of medians of this table is another one than that of the means above, if it is."""
+    limit = -math.log2(1 - found.margin)
+    for group in first.groups[1:]:
+        mean = next((c for c in found.run_times if (c.what, c.group) == (first.what, group.name)), None)
+        if mean is None or not mean.ratio or not first.groups[0].median_s or not group.median_s:
+            continue
+        ratio = group.median_s / first.groups[0].median_s
+        if abs(math.log2(ratio / mean.ratio)) > limit:
+            return (
+                f". {_label(first)}: {ratio_text(ratio)} in the median and {ratio_text(mean.ratio)} in the "
+                "mean, as single runs are far from the others"
+            )
+    return ""
 
 
 def _label(test: RunTest) -> str:

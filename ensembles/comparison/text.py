@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ensembles.comparison.model import ASSUMED_SPREAD
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
+from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.totals import counts_text
 from ensembles.comparison.whole_runs import (
     RUN_LABELS,
@@ -245,10 +247,24 @@ def _total(what: str, value: float) -> str:
     return bytes_text(value) if what.startswith("bytes") else f"{value:,.6g}"
 
 
-def comparisons_text(found: Sequence[Comparison]) -> str:
-    """Return the comparisons of several kinds of calls: totals, verdicts, then the first one in full."""
+def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
+    """Return the comparisons of several kinds of calls: the answer, totals, verdicts, then the first in full.
+
+    Parameters
+    ----------
+    found : sequence of Comparison
+        All kinds of calls.
+    judged : str
+        What the gate of the command says, for the first line; empty: it was not asked.
+
+    Returns
+    -------
+    str
+    """
     first = found[0]
-    headlines = "\n".join(wrapped(line, indent="  ") for line in _headlines(found).split("\n"))
+    lines = [judged] if judged else []
+    lines += _headlines(found).split("\n")
+    headlines = "\n".join(wrapped(line, indent="  ") for line in lines)
     parts = [headlines, totals_text(found)]
     parts += [_verdicts(found)] if len(found) > 1 else []
     parts.append(run_tests_text(first))
@@ -297,38 +313,88 @@ def _headline(found: Comparison) -> str:
     if _is_of_other_calls(found):
         names = without_common_folder([one.name for one in found.groups])
         return "; ".join([f"{what}: {counts_text(found.totals, names)}", *told])
-    shift = found.shift
-    of = f" of {sanitize_text(shift.group)}" if shift is not None and len(found.groups) > 2 else ""
-    median = shift.median_ratio if shift is not None else None
-    ratio = f" (median{of} {ratio_text(median)})" if median is not None else ""
-    if found.moved and shift is not None and not shift.is_certain:
-        ratio = f" ({_move(found.moved[0], len(found.groups) > 2)})"
-    if told:
-        ratio = f" ({'; '.join(told)})"
     direction = f", {found.direction}" if found.direction else ""
     if found.direction == "faster" and groups_of_fewer_tasks(found):
         direction = ", each call faster"
+    told = told or [_of_durations(found)]
+    ratio = f" ({'; '.join(filter(None, told))})" if any(told) else ""
     return f"{what}: {found.verdict}{direction}{ratio}"
+
+
+def _of_durations(found: Comparison) -> str:
+    """Return what durations show of a kind whose time a run is not certainly another one.
+
+    A median that goes the other way than what moved is left out: "slower (median × 0.94)" would be misread.
+    """
+    shift = found.shift
+    if shift is None or shift.median_ratio is None:
+        return ""
+    several = len(found.groups) > 2
+    if found.moved and not shift.is_certain:
+        return _move(found.moved[0], several)
+    if {"slower": shift.median_ratio < 1, "faster": shift.median_ratio > 1}.get(found.direction or "", False):
+        return ""
+    of = f" of {sanitize_text(shift.group)}" if several else ""
+    return f"median{of} {ratio_text(shift.median_ratio)}"
 
 
 def _verdicts(found: Sequence[Comparison]) -> str:
     several = len(found[0].groups) > 2
-    parts = [_rows_of_groups(found) if several else _rows_of_kinds(found)]
-    said = [line for one in found if (line := _what_moved(one, several))]
+    minor = _minor_kinds(found)
+    shown = [one for one in found if one not in minor]
+    parts = [_rows_of_groups(shown) if several else _rows_of_kinds(shown)]
+    if minor:
+        parts[-1] += "\n" + _minor_line(minor)
+    said = [line for one in shown if (line := _what_moved(one, several))]
     if said:
         parts.append("\n".join(said))
-    tested = next((one.tests["adjusted_for"] for one in found if one.tests), 0)
+    tested = next((one.tests["adjusted_for"] for one in shown if one.tests), 0)
     if tested:
+        of_times, of_durations = _assumptions(shown)
         about = (
-            "p: of the time a run if it is certainly another one, adjusted for the kinds of calls, else of "
-            f"the part that moved most, adjusted for {count_text(tested, 'tested part')} of all kinds of "
-            "calls. An interval is for its ratio alone, so it may exclude 1 where p is large. To ask about "
-            "one kind only, name it beforehand: --op"
+            f"p: of the time a run if it is certainly another one{of_times}, adjusted for the kinds of "
+            f"calls, else of the part that moved most{of_durations}, adjusted for "
+            f"{count_text(tested, 'tested part')} of all kinds of calls. An interval is for its ratio alone, "
+            "so it may exclude 1 where p is large. To ask about one kind only, name it beforehand: --op"
         )
-        if any(_is_by_count(one) or one.sizes_differ for one in found):
+        if any(_is_by_count(one) or one.sizes_differ for one in shown):
             about += ". Without p: another number or size of calls makes them different, which needs no test"
         parts.append("\n".join(_filled(about)))
     return "\n\n".join(parts)
+
+
+def _minor_kinds(found: Sequence[Comparison]) -> list[Comparison]:
+    """Return inconclusive kinds after the first that are single calls or take hardly any time; or none."""
+    means_s = [one.totals[1].typical for one in found if one.totals]
+    least_s = LEAST_SHARE * min(map(sum, zip(*means_s, strict=True)), default=0.0)
+    minor = [
+        one
+        for one in found[1:]
+        if one.verdict == "inconclusive"
+        and one.totals
+        and (max(one.totals[0].high) <= 1 or max(one.totals[1].typical) < least_s)
+    ]
+    return minor if len(minor) > 1 else []
+
+
+def _minor_line(minor: Sequence[Comparison]) -> str:
+    times = " → ".join(
+        seconds_text(sum(at)) for at in zip(*(one.totals[1].typical for one in minor), strict=True)
+    )
+    names = ", ".join(_kind(one) for one in minor)
+    return wrapped(f"{names}: single calls or little time, {times} in all; inconclusive", "", "  ")
+
+
+def _assumptions(found: Sequence[Comparison]) -> tuple[str, str]:
+    """Return what is assumed of times a run, and of durations, as far as a p in the table assumes it."""
+    certain = [[each for each in one.times if each.is_certain(one.level)] for one in found]
+    spreads = {each.assumed_spread for one in certain for each in one if each.assumed_spread}
+    of_times = f" (if it varies by {share_text(max(spreads))} from run to run)" if spreads else ""
+    is_assumed = any(
+        one.tests and not mine and not _is_by_count(one) and one.tests["units"] != "runs"
+        for one, mine in zip(found, certain, strict=True)
+    )
+    return of_times, f" (if durations vary by {share_text(ASSUMED_SPREAD)})" if is_assumed else ""
 
 
 def _values_of_groups(one: Comparison) -> tuple[list[str], list[str]]:

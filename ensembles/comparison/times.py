@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ensembles.comparison.model import RunValues, fit_effects, holm
-from ensembles.model.units import ratio_text, seconds_text
+from ensembles.comparison.model import RunValues, fit_effects, holm, runs_needed
+from ensembles.model.units import ratio_text, seconds_text, share_text
 
 ASSUMED_SPREAD_OF_TIMES = 0.25
 """Standard deviation of the time in I/O from run to run that is assumed where each group has one run.
@@ -22,6 +22,15 @@ ASSUMED_SPREAD_OF_KINDS = 0.5
 """The same of the time in calls of one kind. Of these programs it was 7 to 40 % for reads, writes and syncs
 with a hundredth of the time in I/O or more, and 12 to 42 % for opens."""
 
+LEAST_SPREAD_OF_NEW_RUN = 0.15
+"""Least standard deviation of the time in I/O from run to run with which one new run is judged, however alike
+its baselines are: nothing shows how much its group varies, and a busy machine slows one run of ten or so. Of
+repeated healthy runs 8 % failed against four baselines without it, and 2.5 % with it; runs that take 1.5
+times as long are found as often (docs/reference/calibration/compare.md)."""
+
+LEAST_SPREAD_OF_NEW_KIND = 0.2
+"""The same of the time in calls of one kind."""
+
 FEWEST_FREEDOM = 3
 """Runs beyond the first of each group from which on they show how much they vary: as four runs and one."""
 
@@ -31,6 +40,9 @@ OF_IO = ("critical_path_s", "io_time_s")
 LEAST_SHARE = 0.01
 """Kinds of calls with a smaller share of the time in I/O in all groups are not tested."""
 
+LEAST_CALLS = 10
+"""Kinds of calls with fewer calls a run are tested only if their share is `LEAST_ADDED`."""
+
 LEAST_ADDED = 0.05
 """Least share of the time in I/O that a kind of calls adds to a run to fail ``--fail-on``: a single call on a
 path often takes a few times as long as usual."""
@@ -38,10 +50,15 @@ path often takes a few times as long as usual."""
 LEAST_OF_WHOLE = 0.5
 """Least part of what a kind of calls adds by which the time in I/O of the whole run is longer, too."""
 
-SPREAD_OF = {True: ASSUMED_SPREAD_OF_TIMES, False: ASSUMED_SPREAD_OF_KINDS}
+SPREAD_OF = {
+    True: (ASSUMED_SPREAD_OF_TIMES, LEAST_SPREAD_OF_NEW_RUN),
+    False: (ASSUMED_SPREAD_OF_KINDS, LEAST_SPREAD_OF_NEW_KIND),
+}
+"""Of whole runs, and of kinds of calls: what is assumed of few runs, and of one new run against many."""
 
 _LEAST_S = 1e-9
 _INTERVAL = 0.05
+_QUANTILE = 1.959963984540054  # of the normal distribution, both sides of this interval
 
 
 @dataclass(frozen=True)
@@ -66,14 +83,16 @@ class TimeChange:
         p-value of the t test on the logarithms of the times of runs; None: not tested, because a group takes
         no time or the time is below `LEAST_SHARE` of that in I/O. Of so few runs that they show their
         variation with less than `FEWEST_FREEDOM` degrees of freedom, it is that of a normal test with their
-        variation or, if that is larger, the assumed one.
+        variation or, if that is larger, the assumed one. Of one new run against more, it is at least that of
+        a normal test with the assumed variation.
     adjusted_p : float or None
         The same with Holm's correction for all kinds of calls and groups. Of whole runs the first time (I/O
         of the critical path, else time in I/O) has its p, corrected for the groups, and the others count only
         as far as it does.
     assumed_spread : float or None
-        The standard deviation from run to run, relative to the time, that is assumed unless these runs vary
-        by more; None: the runs show it themselves, or the time is not tested.
+        The standard deviation from run to run, relative to the time, that `p` assumes, because so few runs,
+        or the baselines of one new run, vary by less. None: the runs show it themselves, or the time is not
+        tested.
     """
 
     what: str
@@ -108,15 +127,54 @@ class TimeChange:
 
     @property
     def evidence(self) -> str:
-        """The p-value: ``p 0.0012``."""
+        """The p-value, with what it assumes: ``p 0.0012``, ``p 0.028 if runs vary by 25 %``."""
         if self.adjusted_p is None:
             return "not tested"
-        return f"p {self.adjusted_p:.2g}"
+        assumed = self.assumed_spread
+        return f"p {self.adjusted_p:.2g}" + (f" if runs vary by {share_text(assumed)}" if assumed else "")
 
     @property
     def is_of_single_runs(self) -> bool:
         """Whether both groups have one run, of which only an assumed variation can judge."""
         return max(self.runs) == 1
+
+    @property
+    def is_of_one_new_run(self) -> bool:
+        """Whether one run is compared with several."""
+        return min(self.runs) == 1 < max(self.runs)
+
+
+def runs_that_decide(change: TimeChange, level: float) -> int | None:
+    """Return how many runs per group would show a change of this size, at the variation that its p is for.
+
+    Parameters
+    ----------
+    change : TimeChange
+    level : float
+        Level of the test.
+
+    Returns
+    -------
+    int or None
+        Found with a probability of 80 %; None: not tested, no change, or more than 1,000 runs.
+
+    Examples
+    --------
+    Of two runs, assumed to vary by 25 %, one takes 1.8 times as long:
+
+    >>> from ensembles.comparison.times import runs_that_decide, time_changes
+    >>> (change,) = time_changes({"io_time_s": [[1.0], [1.8]]}, ["a", "b"], ["io_time_s"], True)["io_time_s"]
+    >>> round(change.p, 3), runs_that_decide(change, 0.05)
+    (0.062, 4)
+    """
+    from ensembles.statistics.special import ndtri
+
+    if change.p is None or not 0 < change.p < 1 or change.low is None or change.high is None:
+        return None
+    octaves = abs(math.log2(change.low * change.high) / 2)
+    error = octaves / float(ndtri(1 - change.p / 2))
+    spread = error / math.sqrt(sum(1 / n for n in change.runs))
+    return runs_needed(spread, octaves, level, 0.5) if octaves else None
 
 
 def time_changes(
@@ -183,49 +241,69 @@ def _untested(what: str, values_s: Sequence[Sequence[float]], names: Sequence[st
 
 
 def _tested(
-    changes: Sequence[TimeChange], values_s: Sequence[Sequence[float]], assumed: float
+    changes: Sequence[TimeChange], values_s: Sequence[Sequence[float]], assumed: tuple[float, float]
 ) -> list[TimeChange]:
-    """Add the t test: of few runs, with the assumed variation."""
-    from ensembles.statistics.special import ndtr, ndtri
-
+    """Add the t test: of few runs, and of one new run, with an assumed variation."""
     logs = [
         np.log2(np.maximum(group, _LEAST_S)) if any(group) else np.full(len(group), np.nan)
         for group in values_s
     ]
-    group, one = np.repeat(np.arange(len(logs)), [len(each) for each in logs]), np.zeros(1)
+    sizes = list(map(len, logs))
+    group, one = np.repeat(np.arange(len(logs)), sizes), np.zeros(1)
     value = np.array([float(each.mean() - logs[0].mean()) for each in logs[1:]])
     half, p, between = np.full(len(value), np.inf), np.ones(len(value)), np.zeros(len(value))
-    if max(map(len, values_s)) > 1:
+    if max(sizes) > 1:
         fitted = fit_effects(RunValues(np.concatenate(logs)[:, None], group, one.astype(int), one))
         half, p, between = fitted.half_width(_INTERVAL)[:, 0], fitted.p[:, 0], fitted.error[:, 0]
-    runs = np.array([1 / len(logs[0]) + 1 / len(each) for each in logs[1:]])
-    error = np.fmax(between, math.log2(1 + assumed) * np.sqrt(runs))
-    few = sum(map(len, logs)) - len(logs) < FEWEST_FREEDOM
-    if few:
-        # Two or three runs can be close to each other by accident: their t test alone would be certain then.
-        p = 2 * np.asarray(ndtr(-np.abs(value) / error))
-        half = float(ndtri(1 - _INTERVAL / 2)) * error
+    few = sum(sizes) - len(sizes) < FEWEST_FREEDOM
+    spread = [assumed[0] if few else assumed[1] if min(sizes[0], n) == 1 else 0.0 for n in sizes[1:]]
+    runs = np.array([1 / sizes[0] + 1 / n for n in sizes[1:]])
+    error = np.log2(1 + np.array(spread)) * np.sqrt(runs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if few:
+            # Two or three runs can be close to each other by accident: their t test alone would be certain.
+            p, half = 2 * _tail(value / between), _QUANTILE * between
+        is_assumed = (error > 0) & ((2 * _tail(value / error) > p) | ~np.isfinite(p))
+        p = np.where(is_assumed, 2 * _tail(value / error), p)
+    half = np.fmax(half, _QUANTILE * error)
     return [
         replace(
             change,
             low=2.0 ** (v - h),
             high=2.0 ** (v + h),
             p=float(q),
-            assumed_spread=assumed if few else None,
+            assumed_spread=each if is_mine else None,
         )
         if math.isfinite(v) and math.isfinite(h)
         else change
-        for change, v, h, q in zip(changes, value.tolist(), half.tolist(), p.tolist(), strict=True)
+        for change, v, h, q, each, is_mine in zip(
+            changes, value.tolist(), half.tolist(), p.tolist(), spread, is_assumed.tolist(), strict=True
+        )
     ]
 
 
-def kinds_to_test(times_s: Mapping[str, Sequence[Sequence[float]]]) -> list[str]:
+def _tail(z: np.ndarray) -> np.ndarray:
+    """Return the probability that a normal value is farther from 0 to one side."""
+    from ensembles.statistics.special import ndtr
+
+    return np.asarray(ndtr(-np.abs(z)))
+
+
+def kinds_to_test(
+    times_s: Mapping[str, Sequence[Sequence[float]]],
+    calls: Mapping[str, Sequence[Sequence[float]]],
+    least_share: float = LEAST_SHARE,
+) -> list[str]:
     """Return the kinds of calls that take enough of the time in I/O in some group.
 
     Parameters
     ----------
     times_s : mapping of str to sequence of sequences of float
         As for `time_changes`, of all kinds.
+    calls : mapping of str to sequence of sequences of float
+        Number of calls, alike. Of a few calls a run, one takes several times as long as usual now and then.
+    least_share : float
+        Least share of the time in I/O; of kinds of less than `LEAST_CALLS` calls at least `LEAST_ADDED`.
 
     Returns
     -------
@@ -234,5 +312,13 @@ def kinds_to_test(times_s: Mapping[str, Sequence[Sequence[float]]]) -> list[str]
     means = {what: [float(np.mean(group)) for group in values] for what, values in times_s.items()}
     if not means:
         return []
-    least = min(sum(each) for each in zip(*means.values(), strict=True))
-    return [what for what, each in means.items() if max(each) >= LEAST_SHARE * least]
+    least_s = min(sum(each) for each in zip(*means.values(), strict=True))
+    return [
+        what
+        for what, each in means.items()
+        if max(each) >= least_s * (least_share if _are_many(calls[what]) else LEAST_ADDED)
+    ]
+
+
+def _are_many(calls: Sequence[Sequence[float]]) -> bool:
+    return max(float(np.mean(group)) for group in calls) >= LEAST_CALLS

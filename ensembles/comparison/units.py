@@ -23,12 +23,15 @@ class Kind:
         Operation and layer, for texts only.
     unit : str
         What the phases of the samples are, for texts; ``""``: calls are not divided.
+    is_main : bool
+        Whether they take enough of the time in I/O for advice on more runs.
     """
 
     groups: Sequence[Sequence[CountedDurations]]
     op: str | None = None
     layer: str | None = None
     unit: str = "phases"
+    is_main: bool = True
 
 
 RUNS = "runs"

@@ -150,6 +150,7 @@ def verdict_reason(
     margin: float,
     level: float,
     tested: int,
+    is_main: bool = True,
 ) -> str:
     """Return the reason of a verdict in one sentence.
 
@@ -167,6 +168,8 @@ def verdict_reason(
         As for `ensembles.compare`.
     tested : int
         Number of parts, of all groups and kinds of calls, for which p-values are adjusted.
+    is_main : bool
+        Whether the calls take enough time for advice on more runs.
 
     Returns
     -------
@@ -175,8 +178,8 @@ def verdict_reason(
     least = min(part.adjusted_p if part.adjusted_p is not None else 1.0 for part in parts)
     if verdict == DIFFERENT:
         return (
-            f"p = {least:.2g} for the part that moved most, adjusted for {count_text(tested, 'tested part')}"
-            f"; level {level:g}"
+            f"the part that moved most has p = {least:.2g}, adjusted for "
+            f"{count_text(tested, 'tested part')}; level {level:g}"
         )
     if verdict == SAME:
         return (
@@ -184,14 +187,14 @@ def verdict_reason(
             f"(equivalence test, level {SAME_LEVEL:g})"
         )
     would = f"would find or exclude a move of {share_text(margin)}"
-    several = "" if runs is None else f" ({runs} runs per group {would})"
+    several = "" if runs is None or not is_main else f" ({runs} runs per group {would})"
     if units.what == RUNS:
         loose = [part.name for part in parts if part.verdict == INCONCLUSIVE and part.what != RATIO]
-        more = f"about {runs} runs per group {would}" if runs is not None else "more runs are needed"
+        more = f": about {runs} runs per group {would}" if runs is not None else ": more runs are needed"
         return (
             f"no part certainly moved (p = {least:.2g}, adjusted for {count_text(tested, 'tested part')}), "
             "but a move beyond the margin cannot be excluded for "
-            f"{', '.join(loose)}: {more}"
+            f"{', '.join(loose)}{more if is_main else ''}"
         )
     said = _of_these_runs(shifts, overlap)
     if units.are_enough:
@@ -245,7 +248,7 @@ def verdict_notes(units: Units, verdict: str, shifts: Sequence[Shift], margin: f
         )
     if units.what != RUNS and verdict == DIFFERENT:
         notes.append(
-            "one run per group: variation from run to run is unknown; p and intervals assume "
+            "one run per group: variation from run to run is unknown; p and intervals of durations assume "
             f"{share_text(ASSUMED_SPREAD)}, and if runs vary more, chance may explain the difference; "
             "compare several runs per group to know whether the program or the machine changed"
         )

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ensembles.comparison.times import ASSUMED_SPREAD_OF_TIMES
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.units import ratio_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
@@ -127,40 +126,69 @@ def groups_of_fewer_tasks(found: Comparison) -> list[FewerTasks]:
 
 
 def fewer_tasks_headline(found: Comparison) -> str:
-    """Return that fewer tasks do the I/O, and what became longer, by group; "": in none."""
+    """Return that fewer tasks do the I/O, by group; "": in none. What became longer is in the next line."""
     lines = []
     for one in groups_of_fewer_tasks(found):
         of = f" in {sanitize_text(one.group)}" if len(found.groups) > 2 else ""
-        told = ", ".join(
-            f"{RUN_LABELS[what].removesuffix(', all tasks')} {ratio_text(ratio)}"
-            for what, ratio in one.ratios.items()
-        )
-        median = " in the median" if found.run_tests else ""
         lines.append(
             f"fewer tasks do I/O{of}, {one.after:,.3g} instead of {one.before:,.3g}: less time in I/O, "
-            f"summed over tasks, is not faster here; {told}{median}"
+            "summed over tasks, is not faster here"
         )
     return "\n".join(lines)
 
 
 def whole_runs_headline(found: Comparison) -> str:
-    """Return the times of whole runs that certainly differ, by group; "": none do."""
+    """Return whether whole runs take longer in I/O, with their times, by group; "": nothing is known."""
     is_sum = has_several_tasks(found)
     lines = []
     for group in dict.fromkeys(change.group for change in found.run_times):
-        changes = [each for each in found.run_times if each.group == group and each.is_certain(found.level)]
-        told = [f"{run_label(each.what, is_sum)} {each.text} ({_p_text(each)})" for each in changes]
-        if not told:
-            continue
+        changes = [each for each in found.run_times if each.group == group]
+        first = changes[0]
+        shown = [
+            each
+            for each in changes
+            if each is first or each.what in ("io_time_s", "span_s") or each.is_certain(found.level)
+        ]
+        told = [
+            f"{run_label(each.what, is_sum)} {each.text}{_p_text(each, found.level, each is first)}"
+            for each in shown
+        ]
         of = f" of {sanitize_text(group)}" if len(found.groups) > 2 else ""
-        single = max(changes[0].runs) == 1
-        start = f"one run each, assumed to vary by {share_text(ASSUMED_SPREAD_OF_TIMES)}" if single else ""
-        lines.append(f"{start or 'whole runs'}{of}{':' if single else ' differ:'} {'; '.join(told)}")
+        said = _compared(first, found.level, found.margin)
+        more = more_bytes_text(found, group) if first.is_longer(found.level) else ""
+        lines.append(f"whole runs{of} {said}: {'; '.join(told)}{more}")
     return "\n".join(lines)
 
 
-def _p_text(change: TimeChange) -> str:
-    return f"p {change.adjusted_p:.2g}"
+def _compared(change: TimeChange, level: float, margin: float) -> str:
+    """Say whether a time of whole runs is another one: ``are slower``, ``are not certainly faster``."""
+    if change.is_longer(level) or change.is_shorter(level):
+        return "are slower" if change.is_longer(level) else "are faster"
+    within = 1 - margin, 1 / (1 - margin)
+    ends = change.low, change.high
+    if all(end is not None and within[0] <= end <= within[1] for end in ends):
+        return f"are as fast, within {share_text(margin)}"
+    if change.ratio is None or within[0] <= change.ratio <= within[1]:
+        return "do not certainly differ"
+    return f"are not certainly {'slower' if change.ratio > 1 else 'faster'}"
+
+
+def _p_text(change: TimeChange, level: float, is_first: bool) -> str:
+    """Return the p-value in brackets, with what it assumes once; "" of later times that are not certain."""
+    if is_first:
+        return f" ({change.evidence})" if change.p is not None else ""
+    return f" (p {change.adjusted_p:.2g})" if change.is_certain(level) else ""
+
+
+def more_bytes_text(found: Comparison, group: str) -> str:
+    """Return by how much more bytes the runs of a group move, if it is beyond the margin; else ""."""
+    at = [each.name for each in found.groups].index(group)
+    moved = [
+        sum(total.typical[g] for total in found.run_totals if total.what.startswith("bytes")) for g in (0, at)
+    ]
+    if not all(moved) or moved[1] <= moved[0] / (1 - found.margin):
+        return ""
+    return f"; they move {ratio_text(moved[1] / moved[0])} the bytes"
 
 
 def has_several_tasks(found: Comparison) -> bool:
@@ -175,36 +203,23 @@ def run_label(what: str, is_sum: bool) -> str:
 
 
 def pair_headline(found: Comparison) -> str:
-    """Return how far the I/O time and the quantiles of two single runs are apart.
+    """Return where the durations of two single runs are farthest apart.
 
     Returns
     -------
     str
-        Empty unless the verdict is ``inconclusive`` and one of them is beyond the margin.
+        Empty unless the verdict is ``inconclusive`` and a quantile is beyond the margin.
     """
     if found.verdict != "inconclusive" or not found.quantiles:
         return ""
-    ratios = [ratio for total in found.run_totals if total.what == "io_time_s" for ratio in total.ratios]
     most = max(found.quantiles, key=_octaves)
-    parts = []
-    is_told = any(each.is_certain(found.level) for each in found.run_times)
-    if ratios and ratios[0] and not is_told:
-        is_sum = has_several_tasks(found)
-        parts.append(f"{run_label('io_time_s', is_sum)} {ratio_text(ratios[0])}")
-    spans = [ratio for total in found.run_totals if total.what == "span_s" for ratio in total.ratios if ratio]
-    if parts and spans and abs(math.log2(spans[0])) > -math.log2(1 - found.margin):
-        parts[0] += f", span {ratio_text(spans[0])}"
-    what = " ".join(name for name in (found.layer, found.op) if name)
-    if _octaves(most) > 0:
-        parts.append(
-            f"the durations of {what} differ most at their {100 * most.level:.0f} % quantile, "
-            f"{seconds_text(most.before_s)} → {seconds_text(most.after_s)}"
-        )
-    limit = -math.log2(1 - found.margin)
-    beyond = _octaves(most) > limit or any(ratio and abs(math.log2(ratio)) > limit for ratio in ratios)
-    if not (parts and beyond):
+    if _octaves(most) <= -math.log2(1 - found.margin):
         return ""
-    return f"{'' if is_told else 'one run each, '}without a test: {'; '.join(parts)}"
+    what = " ".join(name for name in (found.layer, found.op) if name)
+    return (
+        f"without a test: the durations of {what} differ most at their {100 * most.level:.0f} % quantile, "
+        f"{seconds_text(most.before_s)} → {seconds_text(most.after_s)}"
+    )
 
 
 def _octaves(quantile: QuantileRatio) -> float:

@@ -43,6 +43,11 @@ KEEP_FILE = (
     "journal_mode=WAL, PERSIST or TRUNCATE); a file of the task alone can be in memory or on a local disk"
 )
 
+MOVE_LESS = (
+    "write more into a file before it is moved to its place, such as once in several steps; a file that "
+    "nobody reads meanwhile need not be moved at all: write into it, and keep it open"
+)
+
 
 def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     """Compute what calls on paths cost that a program could leave out.
@@ -59,7 +64,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         None: there are no such calls.
     """
     temporary = removed_again(case, uses)
-    again = asked_again(case, temporary)
+    again = asked_again(case, uses, temporary)
     shared, files, files_check = opened_by_all(case, uses)
     asked = np.maximum(again.share, shared)
     rows = (asked > 0) | (temporary.share > 0)
@@ -74,9 +79,15 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
     checks = tuple(each for each in (again.check, temporary.check, files_check) if each is not None)
-    what = "for files that other tasks open too" if again.check is None else "for the same path again"
-    if removes:
-        what = "for files that are made and removed again"
+    what = "for files that other tasks open too"
+    if again.check is not None:
+        is_next = again.check.name == "same-path-again"
+        what = "for the same path again" if is_next else "for paths that the task asked for before"
+    advice = ADVICE
+    if removes and temporary.check is not None:
+        moves = temporary.check.name == "made-and-moved"
+        what = f"for files that are made and {'moved' if moves else 'removed'} again"
+        advice = MOVE_LESS if moves else KEEP_FILE
     low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved
     return Remedy(
         # Closes that go with the calls gain too, but who looks at the calls wants those on paths.
@@ -84,7 +95,7 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         saved,
         f"{count:,} calls on paths, {share_text(repeated / max(count, 1))} of them {what}, "
         f"{_how_long(case, counted, each_s)}",
-        KEEP_FILE if removes else ADVICE,
+        advice,
         checks,
         {"repeated": repeated, "mean_s": each_s},
         case.kept_after_flush(np.where(counted, low, 0.0)),

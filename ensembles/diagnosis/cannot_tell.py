@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ensembles.diagnosis.case import Case
+from ensembles.diagnosis.file_uses import STORAGE
 from ensembles.diagnosis.finding import FROM_SHARE, numbers_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.units import count_text, seconds_text
@@ -36,7 +37,7 @@ class CannotTell:
 
     def __call__(self, case: Case) -> None:
         """Refuse a run of which the cause could take a notable part."""
-        at_most_s = case.most_s(np.where(self.concerns(case), case.rows["time_ns"], 0.0))
+        at_most_s = case.most_s(np.where(in_storage(case, self.concerns(case)), case.rows["time_ns"], 0.0))
         if at_most_s >= FROM_SHARE["warning"] * case.run_s:
             at_most = seconds_text(at_most_s)
             raise NotApplicable(
@@ -45,6 +46,12 @@ class CannotTell:
                 suspected=False,
                 record=self.record,
             )
+
+
+def in_storage(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Leave out calls of libraries, where storage calls are known: their other time is not in the storage."""
+    storage = rows & np.isin(case.layer, STORAGE)
+    return storage if storage.any() else rows
 
 
 def transfers(case: Case) -> np.ndarray:

@@ -98,6 +98,7 @@ def with_habits(findings: Sequence[Finding], case: Case) -> list[Finding]:
     ways = (
         ("made-and-removed", "sync-per-write", np.isin(case.name, list(REMOVING)), _ONE_CHANGE),
         ("same-path-again", "small-requests", case.op == "open", _KEPT_OPEN),
+        ("paths-asked-before", "small-requests", case.op == "open", _KEPT_OPEN),
     )
     for check, cause, of_paths, mend in ways:
         other = by_id.get(cause)

@@ -9,17 +9,21 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.model.distinct import distinct_rows
 
 _FILE_CALLS = "dup dup2 dup3 fallocate fchmod fcntl fstat ftruncate posix_fadvise posix_fallocate readdir"
 ON_DESCRIPTORS = frozenset(_FILE_CALLS.split(" ")) | {"mmap", "mremap", "munmap"}
 """Functions of the operation ``meta`` that take an open file: they ask for no path."""
 
 REMOVING = frozenset(("remove", "unlink", "unlinkat"))
-_CHANGES = "link linkat mkdir mkdirat mkstemp rename renameat renameat2 rmdir symlink symlinkat"
-CHANGING = REMOVING | frozenset(_CHANGES.split(" "))
+MOVING = frozenset(("rename", "renameat", "renameat2"))
+_CHANGES = "link linkat mkdir mkdirat mkstemp rmdir symlink symlinkat"
+CHANGING = REMOVING | MOVING | frozenset(_CHANGES.split(" "))
 """Functions that make, move or remove a path: none of them can be answered from memory."""
 
 LEAST_CALLS = 2
+LEAST_ASKED = 4
+"""Calls of a function by a task on a path, others between them, from which on it asks again."""
 
 FEW_LONG = 3
 """Calls of equal duration below which the time of a function is that of single long calls."""
@@ -51,17 +55,19 @@ def looks_up(name: np.ndarray, op: np.ndarray) -> np.ndarray:
     return found
 
 
-def asked_again(case: Case, temporary: Avoidable) -> Avoidable:
-    """Find lookups of the path of the task's call before, and the closes and calls that go with opens.
+def asked_again(case: Case, uses: FileUses, temporary: Avoidable) -> Avoidable:
+    """Find lookups of paths that the task looked up before, and the closes and calls that go with opens.
 
     Parameters
     ----------
     case : Case
+    uses : FileUses
     temporary : Avoidable
         Calls of `removed_again`: a file that was removed has to be made anew.
     """
     posix = case.layer == "posix"
-    repeats = case.rows["repeats"] - np.rint(temporary.share * case.rows["n"])
+    before, earlier = case.rows["repeats"], np.rint(_of_same_paths(case, uses) * case.rows["n"])
+    repeats = np.maximum(before, earlier) - np.rint(temporary.share * case.rows["n"])
     # A call that a signal interrupted has to be made again: it does not ask once more.
     repeats = np.where(case.interrupted_share < _SHARE, repeats, 0)
     rows = posix & looks_up(case.name, case.op)
@@ -77,19 +83,41 @@ def asked_again(case: Case, temporary: Avoidable) -> Avoidable:
         share += np.where(with_opens, np.minimum(case.of_cells(part), 1.0), 0.0)
     share = np.minimum(share, 1 - temporary.share)
     again, count = int(repeats[rows].sum()), int(case.rows["n"][rows].sum())
-    sentence = f"{again:,} of {count:,} calls ask for the path of the task's call before"
-    return Avoidable(share, rows, Check("same-path-again", True, sentence))
+    name, which = "same-path-again", "the path of the task's call before"
+    if before[rows].sum() < _SHARE * again:
+        name, which = (
+            "paths-asked-before",
+            "a path that the task asked for before, with other paths in between",
+        )
+    sentence = f"{again:,} of {count:,} calls ask for {which}"
+    return Avoidable(share, rows, Check(name, True, sentence))
 
 
-def removed_again(case: Case, uses: FileUses) -> Avoidable:
-    """Find files that a task makes and removes again and again, such as the journal of a database."""
+def _of_same_paths(case: Case, uses: FileUses) -> np.ndarray:
+    """Compute the share of each row's lookups that are not the first of their task, function and path."""
     table = uses.table.columns()
-    names, ops, layers = (
+    names, ops, layers = _functions_of(case, table)
+    chosen = (layers == "posix") & looks_up(names, ops)
+    _, of = distinct_rows(table["file"], table["rank"], table["call"])
+    asked = np.bincount(of, table["n"])[of] if len(of) else np.zeros(0)
+    again = np.where(asked >= LEAST_ASKED, 1 - 1 / np.maximum(asked, 1), 0.0)
+    return share_of_rows(case, table, chosen, again, of="n")
+
+
+def _functions_of(case: Case, table: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return name, operation and layer of each row of a table."""
+    return tuple(
         np.array([getattr(call, what) for call in case.run.calls] or [""])[table["call"]]
         for what in ("name", "op", "layer")
     )
+
+
+def removed_again(case: Case, uses: FileUses) -> Avoidable:
+    """Find files that a task makes and removes, or moves, again and again, such as journals of databases."""
+    table = uses.table.columns()
+    names, ops, layers = _functions_of(case, table)
     posix = layers == "posix"
-    removes = posix & np.isin(names, list(REMOVING))
+    removes = posix & np.isin(names, list(REMOVING | MOVING))
     if not removes.any():
         return Avoidable(np.zeros(len(case)), np.zeros(len(case), bool), None)
     pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1]
@@ -101,8 +129,10 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
         return Avoidable(np.zeros(len(case)), counted, None)
     count = int(table["n"][removes & chosen].sum())
     files = len(np.unique(table["file"][removes & chosen]))
-    sentence = f"{count:,} times, a task removes a path that it makes again ({files:,} of them)"
-    return Avoidable(share, counted, Check("made-and-removed", True, sentence))
+    moves = 2 * int(table["n"][chosen & np.isin(names, list(MOVING))].sum()) > count
+    name, verb = ("made-and-moved", "moves") if moves else ("made-and-removed", "removes")
+    sentence = f"{count:,} times, a task {verb} a path that it makes again ({files:,} of them)"
+    return Avoidable(share, counted, Check(name, True, sentence))
 
 
 def without_single_long_ns(case: Case, rows: np.ndarray) -> np.ndarray:
@@ -124,7 +154,7 @@ def without_single_long_ns(case: Case, rows: np.ndarray) -> np.ndarray:
         is the time that its calls usually take.
     """
     time_ns = case.rows["time_ns"].astype(np.float64)
-    single = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING))
+    single = rows & (case.op != "close") & ~np.isin(case.name, list(REMOVING | MOVING))
     for call in np.unique(case.rows["call"][single]):
         mine = rows & (case.rows["call"] == call)
         if case.effective_count(mine) < FEW_LONG <= case.rows["n"][mine].sum():

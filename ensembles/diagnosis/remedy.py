@@ -10,6 +10,7 @@ import numpy as np
 from ensembles.diagnosis.calls_of_findings import ROW
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.finding import (
+    FROM_SHARE,
     LEAST_LOW,
     MOST_FILES,
     SEVERITIES,
@@ -47,6 +48,9 @@ class Remedy:
     of_processors : bool
         `low_ns` is time of processors that tasks share: half of it is gained at least, however much phases
         differ.
+    around_s : float or None
+        From the first to the last of the calls: what is much is a share of it and not of the run, which is
+        longer by the start of a program and its imports.
     """
 
     rows: np.ndarray
@@ -63,6 +67,7 @@ class Remedy:
     parts: tuple[float, float] = (1.0, 1.0)
     not_inside: tuple[str, ...] = ()
     of_processors: bool = False
+    around_s: float | None = None
 
 
 LEAST_SHARE = 1e-3
@@ -157,7 +162,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
     return [
         Finding(
             id=cause,
-            severity=severity_of(interval, gain_s, case.run_s),
+            severity=severity_of(interval, gain_s, case.run_s, remedy.around_s),
             confidence=confidence,
             where=where,
             evidence=evidence,
@@ -204,10 +209,20 @@ LIKELY_PART = 2 / 3
 middle of what is not known, as of filters."""
 
 
-def severity_of(interval_s: tuple[float, float], gain_s: float, run_s: float) -> str:
-    """Rate what the remedy gains at least; what it likely gains counts if it is much."""
+def severity_of(
+    interval_s: tuple[float, float], gain_s: float, run_s: float, around_s: float | None = None
+) -> str:
+    """Rate what the remedy gains at least; what it likely gains counts if it is much.
+
+    Much is a share of the run or of `around_s`, and a considerable part of the run in any case.
+    """
     severity = rate_severity(interval_s[0] / max(run_s, 1e-9))
-    reached = [name for name, shares in LIKELY_SHARES.items() if gain_s >= shares[interval_s[0] > 0] * run_s]
+    much_of_s = run_s if around_s is None else around_s
+    reached = [
+        name
+        for name, shares in LIKELY_SHARES.items()
+        if gain_s >= max(shares[interval_s[0] > 0] * much_of_s, FROM_SHARE[name] * run_s)
+    ]
     if "critical" in reached and gain_s < LIKELY_PART * interval_s[1]:
         reached.remove("critical")
     return max([severity, *reached], key=SEVERITIES.index)

@@ -10,6 +10,9 @@ from ensembles.diagnosis.fixed_cost import OUTLIER
 LEAST_INTERRUPTED = 16
 """Calls beyond `OUTLIER` times the median from which a mean shows how often calls lose the processor."""
 
+LEAST_EFFECTIVE = 8.0
+"""Calls of equal duration that make up the time of all: fewer long ones, as of a disk, are not a habit."""
+
 
 def on_crowded_nodes(case: Case) -> np.ndarray:
     """Return the number of the node of each task that shares processors; -1: others. Shape (tasks,)."""
@@ -73,6 +76,8 @@ def usual_where_shared_ns(case: Case, rows: np.ndarray, usual_ns: np.ndarray) ->
         return usual_ns
     duration_ns, weight = case.durations_of(shared)
     if weight[duration_ns > OUTLIER * case.median_ns(shared)].sum() < LEAST_INTERRUPTED:
+        return usual_ns
+    if case.effective_count(shared) < LEAST_EFFECTIVE:
         return usual_ns
     _, kind = np.unique(case.rows["call"] * 128 + case.rows["size"], return_inverse=True)
     time_ns, count = (np.bincount(kind, np.where(shared, case.rows[name], 0)) for name in ("time_ns", "n"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main_ensemble(
-    run: Run, selection: Selection, per: Per = "call", by: Literal["bytes", "time"] = "bytes"
+    run: Run, selection: Selection, per: Per = "call", transfers: bool = False
 ) -> tuple[Selection, Ensemble]:
     """Make the ensemble of the calls that `main_group` chooses.
 
@@ -30,7 +30,7 @@ def main_ensemble(
         For this run.
     per : {"call", "MiB"}
         Seconds of each call, or seconds per MiB that it moved.
-    by : {"bytes", "time"}
+    transfers : bool
         As for `main_group`.
 
     Returns
@@ -40,7 +40,7 @@ def main_ensemble(
     Ensemble
         Its first note tells what was left out.
     """
-    chosen, notes = main_group(run, selection, by)
+    chosen, notes = main_group(run, selection, transfers or per == "MiB")
     ensemble = ensemble_from_run(run, chosen, per)
     note_left_out(ensemble, notes)
     if per == "call" and chosen.quantity == "duration":

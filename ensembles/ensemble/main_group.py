@@ -1,7 +1,7 @@
 """The calls that an ensemble is made of where the filters leave it open: one layer, op and size class.
 
 The durations of calls of several kinds have different causes. So of the outermost calls that the
-filters choose, those that moved most bytes are taken, and the others are named.
+filters choose, those that took most time are taken, and the others are named.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -132,7 +132,7 @@ class CallGroups(Summary):
         self._sums[key] = sums
 
     def groups(self) -> list[CallGroup]:
-        """The groups, the one with most bytes first, and of equal ones that with most time."""
+        """The groups, the one with most time first, and of equal ones that with most bytes."""
         return _sorted_groups((call, number, *sums) for (call, number), sums in self._sums.items())
 
     @property
@@ -170,7 +170,7 @@ def _sorted_groups(sums: Iterable[tuple[Call, int, int, int, int, int, int]]) ->
             *max(longest, (call.name, time_ns, calls), key=lambda one: one[1]),
         )
     order = [
-        (-group.bytes, -group.time_ns, OPS.index(group.op), group.layer, group.least_bytes)
+        (-group.time_ns, -group.bytes, OPS.index(group.op), group.layer, group.least_bytes)
         for group in found.values()
     ]
     return [group for _, group in sorted(zip(order, found.values(), strict=True), key=lambda pair: pair[0])]
@@ -188,7 +188,7 @@ def call_groups(run: Run, selection: Selection) -> list[CallGroup]:
     Returns
     -------
     list of CallGroup
-        The group with most bytes first; also those of calls that wait for other tasks.
+        The group with most time first; also those of calls that wait for other tasks.
     """
     outermost = selection.layers is None and selection.calls is None
     by_cells = is_long(run) and selection.is_of_calls_and_sizes and run.reading.has_summary
@@ -220,18 +220,16 @@ def _groups_in_cells(run: Run, selection: Selection, outermost: bool) -> list[Ca
     return _sorted_groups((summary.calls[call], *rest) for call, *rest in rows)
 
 
-def main_group(
-    run: Run, selection: Selection, by: Literal["bytes", "time"] = "bytes"
-) -> tuple[Selection, list[str]]:
-    """Choose the calls of an ensemble where the filters leave the choice open.
+def main_group(run: Run, selection: Selection, transfers: bool = False) -> tuple[Selection, list[str]]:
+    """Choose the calls of an ensemble where the filters leave the choice open: those with most time.
 
     Parameters
     ----------
     run : Run
     selection : Selection
         For this run.
-    by : {"bytes", "time"}
-        Take the calls that moved most bytes, or those that took most time.
+    transfers : bool
+        Only reads and writes, if there are some. Durations per MiB are always of calls that moved bytes.
 
     Returns
     -------
@@ -254,7 +252,8 @@ def main_group(
         return selection, []
     # Calls that wait for other tasks are left out, unless all do.
     groups = [group for group in found if group.op != "wait"] or found
-    main = groups[0] if by == "bytes" else max(groups, key=lambda group: group.time_ns)
+    moves_bytes = transfers or selection.per_byte
+    main = next((group for group in groups if group.bytes or not moves_bytes), groups[0])
     taken: list[CallGroup] = []
     left: list[CallGroup] = []
     for group in groups:
@@ -279,8 +278,8 @@ def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
     whole = sum(group.bytes for group in groups)
     time_ns = sum(group.time_ns for group in groups)
     parts = []
-    if whole:
-        parts.append(f"moved {share_text(sum(group.bytes for group in taken) / whole, None)} of the bytes")
+    if moved := sum(group.bytes for group in taken):
+        parts.append(f"moved {share_text(moved / whole, None)} of the bytes")
     if time_ns:
         parts.append(f"took {share_text(sum(group.time_ns for group in taken) / time_ns, None)} of the time")
     share = f", which {' and '.join(parts)}" if parts else ""
@@ -297,21 +296,15 @@ def _left_out(taken: list[CallGroup], left: list[CallGroup]) -> str:
 
 
 def _where_most_time_is(taken: list[CallGroup], left: list[CallGroup], time_ns: int) -> str:
-    """Name what was left out and took more time than the calls taken, with filters that choose it.
+    """Name what took more time than the calls taken, as where only calls that move bytes are.
 
-    That is a function, whose filters choose its main size. Of the operation that is taken anyhow it is a
-    size: the filters of the function would lead back to what is taken.
+    Of the operation that is taken anyhow it is a size: the filters of the function would lead back to what is
+    taken.
     """
-    kinds = {(group.layer, group.op) for group in taken}
-    sums: dict[str, list[int]] = {}
-    for group in left:
-        is_size = (group.layer, group.op) in kinds
-        filters = group.filters if is_size else f"--layer {group.layer} --call {group.longest_call}"
-        one = sums.setdefault(filters, [0, 0])
-        one[0] += group.time_ns if is_size else group.longest_ns
-        one[1] += group.calls if is_size else group.longest_count
-    filters, (most_ns, count) = max(sums.items(), key=lambda entry: entry[1][0])
-    if most_ns <= sum(group.time_ns for group in taken):
+    most = max(left, key=lambda group: group.time_ns)
+    if most.time_ns <= sum(group.time_ns for group in taken):
         return ""
-    what = {group.filters: group.longest_call for group in left}.get(filters, filters.split()[-1])
-    return f". Most time is in {count:,} x {what}, {share_text(most_ns / time_ns, None)}: {filters}"
+    is_size = (most.layer, most.op) in {(group.layer, group.op) for group in taken}
+    filters = most.filters if is_size else f"--layer {most.layer} --call {most.longest_call}"
+    what = f"{most.longest_count:,} x {most.longest_call}"
+    return f". Most time is in {what}, {share_text(most.time_ns / time_ns, None)}: {filters}"

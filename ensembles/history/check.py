@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -10,15 +10,31 @@ import numpy as np
 
 from ensembles.comparison.compare import compare_read_runs
 from ensembles.comparison.components import PLACE, TAIL, WEIGHT
+from ensembles.comparison.hypothesis_tests import LEVEL as COMPARED_LEVEL
 from ensembles.comparison.report import Comparison
 from ensembles.comparison.verdict import MARGIN
-from ensembles.history.record import KindRecord, RunRecord
-from ensembles.history.series import CALLS, COMMON, RATE, SLOW, Part, Series, kinds_of, make_series
+from ensembles.history.change_text import common_text, listed, ratio_sentence, time_text
+from ensembles.history.longer_runs import (
+    change_of_runs,
+    longer_times,
+    sentence_of_runs,
+    what_takes_longer,
+)
+from ensembles.history.record import RunRecord
+from ensembles.history.series import (
+    CALLS,
+    COMMON,
+    SLOW,
+    TIME,
+    Part,
+    Series,
+    kinds_of_other_sizes,
+    make_series,
+)
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import ratio_text, share_text
-from ensembles.summaries.bins import bin_edges_s
 
 LEAST_RUNS = 3
 """Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
@@ -46,7 +62,7 @@ class Change:
     op, layer : str or None
         The calls that it concerns; None: it concerns the whole run.
     what : str
-        ``calls``, ``durations`` or ``finding``.
+        ``calls``, ``durations``, ``time`` (a run, of whole runs or of these calls) or ``finding``.
     direction : str
         ``slower`` or ``faster``.
     sentence : str
@@ -262,6 +278,7 @@ def judge(
     Judgement
     """
     before = range(max(0, len(records) - min(windows))) if baseline is None else baseline
+    baselines = [records[at] for at in before]
     series = make_series(records, before)
     tested = judge_windows(series, windows, most, LEAST_RUNS, margin, level, baseline, confirm)
     certain = [one for one in tested if one.p <= level]
@@ -270,10 +287,56 @@ def judge(
         widest = max(one.runs for one in certain)
         begin = max(0, len(records) - most - widest) if baseline is None else 0
         moved = [one.part for one in certain]
-        first = first_changed(series, sorted(set(moved)), begin)
+        first = first_changed(series, sorted(set(moved)), begin, lasts=certain[0].runs > 2)
         changes = _changes(series, certain, first, records)
-    changes += _new_findings([records[at] for at in before], records[-1], len(records) - 1)
-    return Judgement(*_verdict(changes, series, before, records), changes, first, tested, series)
+        if any(change.what != "time" for change in changes):
+            changes = [change for change in changes if change.what != "time"]  # the others say why
+    if not confirm and len(before) >= LEAST_RUNS:
+        changes = _with_times(changes, baselines, records[-max(windows) :], margin, first)
+    changes += _new_findings(baselines, records[-1], len(records) - 1)
+    verdict, reason = _verdict(
+        changes,
+        series,
+        before,
+        records,
+        lambda: _alone_in_time(records, windows, most) if confirm and baseline is None else "",
+    )
+    reason += _other_sizes(records, before)
+    return Judgement(verdict, reason, changes, first, tested, series)
+
+
+def _with_times(
+    changes: Sequence[Change],
+    before: Sequence[RunRecord],
+    latest: Sequence[RunRecord],
+    margin: float,
+    first: int,
+) -> list[Change]:
+    """Add for what the gate of ``ensio compare`` fails, unless another change says it already."""
+    slower = [change for change in changes if change.direction == "slower"]
+    if any(change.part == "all durations" for change in slower):
+        return list(changes)
+    named = {f"{change.layer} {change.op}" for change in slower}
+    added = []
+    for reason in what_takes_longer(before, latest, margin):
+        if reason.kind in named or (not reason.kind and named):
+            continue
+        layer, _, op = reason.kind.partition(" ")
+        part = f"{reason.kind} time".strip()
+        kind = (op or None, layer or None)
+        added.append(Change(*kind, "time", "slower", reason.sentence, part, len(latest), reason.p, first))
+    return [*changes, *added]
+
+
+def _other_sizes(records: Sequence[RunRecord], before: Sequence[int]) -> str:
+    """Say of which kinds of calls the durations are not compared, because the calls have other sizes."""
+    from ensembles.model.units import bytes_text
+
+    told = [
+        f"{layer} {op} ({bytes_text(new)} a call instead of {bytes_text(old)})"
+        for (layer, op), (old, new) in kinds_of_other_sizes(records, before).items()
+    ]
+    return f"; durations of other sizes are not compared: {listed(told)}" if told else ""
 
 
 def _changes(
@@ -311,6 +374,12 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
     if part.what == CALLS:
         text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
         return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
+    if part.what == TIME:
+        ratio = ratio_text(2.0 ** (after - before))
+        text = (
+            f"{part.name} {time_text(2.0**before)} → {time_text(2.0**after)}, {ratio} (p = {one.p:.2g}{runs})"
+        )
+        return Change(None, None, "time", direction, text, part.name, one.runs, one.p, first)
     if part.what == SLOW:
         # The limit moves with the slowest mode of each run.
         limit = "are slow" if part.beyond is None else f"take more than {part.beyond:.3g} times as long as"
@@ -318,98 +387,17 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
         text = f"{share_text(after**2, 2)} of the calls {limit}{mode} instead of {share_text(before**2, 2)}"
     elif part.what == WEIGHT:
         text = (
-            f"{part.name}, at {_time(part.t_s)}: {share_text(after, 1)} of the calls instead of "
+            f"{part.name}, at {time_text(part.t_s)}: {share_text(after, 1)} of the calls instead of "
             f"{share_text(before, 1)}"
         )
     elif part.what == TAIL:
-        text = f"tail beyond {_time(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
+        text = f"tail beyond {time_text(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
     elif part.what == COMMON and np.isfinite([before, after]).all():
-        text = _common_text(after - before, records[:first], records[first:])
+        text = common_text(after - before, records[:first], records[first:])
     else:
-        text = _ratio_text(part, before, after, size)
+        text = ratio_sentence(part, before, after, size)
     text += f" (p = {one.p:.2g}{runs})"
     return Change(part.op, part.layer, "durations", direction, text, part.name, one.runs, one.p, first)
-
-
-def _common_text(octaves: float, before: Sequence[RunRecord], since: Sequence[RunRecord]) -> str:
-    """Describe a change of the common factor, which is that of the mode with most calls.
-
-    If other kinds of calls did not move alike, by their median durations, all are named.
-    """
-    ratio = f"{2.0**octaves:.3g} times as long"
-    changes = {
-        " ".join(kind): float(np.log2(np.median(new) / np.median(old)))
-        for kind, old in _typical_durations_s(before).items()
-        if (new := _typical_durations_s(since).get(kind))
-    }
-    sign = float(np.sign(octaves))
-    if all(change * sign >= abs(octaves) / 2 for change in changes.values()):
-        return f"all durations are {ratio}"
-    least = -float(np.log2(1 - MARGIN))
-    changes = dict(sorted(changes.items(), key=lambda each: -sign * each[1]))
-    along, others = (
-        [
-            f"{name} {ratio_text(2.0**change)}"
-            for name, change in changes.items()
-            if (change * sign > least) == moved
-        ]
-        for moved in (True, False)
-    )
-    if not along:
-        return f"the mode with most calls is {ratio}"
-    word = "longer" if sign > 0 else "shorter"
-    rest = f", not of {_listed(others)}" if others else ""
-    return f"typical durations are {word} of {_listed(along)}{rest}"
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _typical_durations_s(records: Sequence[RunRecord]) -> dict[tuple[str, str], list[float]]:
-    """Return the median duration of each kind of I/O calls in each run that has it, most time first.
-
-    It is the mean where only sums are known.
-    """
-    found: dict[tuple[str, str], list[float]] = {}
-    for layer, op in kinds_of(records):
-        kinds = [kind for one in records for kind in one.kinds if (kind.layer, kind.op) == (layer, op)]
-        typical_s = [_typical_s(kind) for kind in kinds if kind.calls and kind.time_s > 0]
-        if typical_s:
-            found[layer, op] = typical_s
-    return found
-
-
-def _typical_s(kind: KindRecord) -> float:
-    if not kind.counts:
-        return kind.time_s / kind.calls
-    reached = np.cumsum(kind.counts)
-    middle = kind.bins[int(np.searchsorted(reached, reached[-1] / 2))]
-    edges_s = bin_edges_s()[middle : middle + 2]
-    return float(edges_s.mean())
-
-
-def _ratio_text(part: Part, before: float, after: float, size: float) -> str:
-    """Describe a change of a value whose log2 is tested, from the runs before the change and since."""
-    from ensembles.model.units import bytes_text
-
-    if not np.isfinite([before, after]).all():
-        return f"{part.name}: {2.0**size:.3g} times"
-    ratio = f"{2.0 ** (after - before):.3g} times"
-    unit = 1.0 if part.t_s is None else part.t_s
-    old, new = unit * 2.0**before, unit * 2.0**after
-    if part.what == RATE:
-        return f"{part.name} {bytes_text(new)}/s instead of {bytes_text(old)}/s, {ratio}"
-    name = part.name.removesuffix(" place").removesuffix(" time")
-    verb = "is" if name == "mean duration" else "takes"
-    return f"{name} {verb} {_time(new)} instead of {_time(old)}, {ratio} as long"
-
-
-def _time(t_s: float | None) -> str:
-    from ensembles.model.units import seconds_text
-
-    return "" if t_s is None else seconds_text(t_s)
 
 
 def _new_findings(baseline: Sequence[RunRecord], latest: RunRecord, number: int) -> list[Change]:
@@ -425,14 +413,25 @@ def _new_findings(baseline: Sequence[RunRecord], latest: RunRecord, number: int)
 
 
 def _verdict(
-    changes: Sequence[Change], series: Series, before: Sequence[int], records: Sequence[RunRecord]
+    changes: Sequence[Change],
+    series: Series,
+    before: Sequence[int],
+    records: Sequence[RunRecord],
+    in_time: Callable[[], str],
 ) -> tuple[str, str]:
     worse = [change for change in changes if change.direction != "faster"]
+    if worse and all(change.what == "durations" for change in worse):
+        # What a run loses decides: calls that take longer make no regression of shorter runs.
+        latest = records[-max(change.runs for change in worse) :]
+        runs = change_of_runs([records[at] for at in before], latest)
+        if runs is not None and runs.is_shorter(COMPARED_LEVEL):
+            said = sentence_of_runs(runs, records)
+            return "improvement", f"{said}, although {_of_its_kind(worse[0])}"
     if worse:
         return "regression", _of_its_kind(worse[0])
     if changes:
         return "improvement", _of_its_kind(changes[0])
-    alone = _alone(series, before, records)
+    alone = _alone(series, before, records) or in_time()
     return "ok", f"no change is certain{alone}"
 
 
@@ -451,14 +450,29 @@ def _alone(series: Series, before: Sequence[int], records: Sequence[RunRecord]) 
     if last - 1 in before and len(rest) >= LEAST_RUNS:
         pair = common[last - 1 :] - common[rest].mean()
         if pair.min() > _least_outlier(common[rest]):
-            text = _common_text(float(pair.min()), others, records[last - 1 :])
+            text = common_text(float(pair.min()), others, records[last - 1 :])
             return (
                 f"; the run before was like this one: {text} in both, so judge them together, with --last 2"
             )
     if common[-1] <= _least_outlier(common[np.asarray(before)]):
         return ""
-    text = _common_text(float(common[-1]), [records[run] for run in before], records[last:])
+    text = common_text(float(common[-1]), [records[run] for run in before], records[last:])
     return f"; {text} in the latest run, which is a regression if the next run shows it too, or with --last 1"
+
+
+def _alone_in_time(records: Sequence[RunRecord], windows: Sequence[int], most: int) -> str:
+    """Say for which latest runs the gate of ``ensio compare`` fails by their times."""
+    for runs in windows:
+        before = records[:-runs][-most:]
+        if len(before) < LEAST_RUNS or not (told := longer_times(before, records[-runs:])):
+            continue
+        if runs == 1:
+            return (
+                f"; {told} in the latest run, which is a regression if the next run shows it too, or with "
+                "--last 1"
+            )
+        return f"; {told} in the latest {runs} runs, which is a regression with --last {runs}"
+    return ""
 
 
 def _least_outlier(common: np.ndarray) -> float:

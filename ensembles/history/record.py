@@ -233,7 +233,7 @@ def _identity(run: Run, totals: dict[str, float]) -> str:
         run.info.origin_unix_ns,
         run.tasks,
         run.info.program,
-        *run.info.command,
+        *run.info.task_command,
         run.info.job,
         *sorted(set(run.info.hosts)),
     ]

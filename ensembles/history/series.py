@@ -15,10 +15,12 @@ import numpy as np
 from ensembles.comparison.compare import WAITS_FOR_TASKS
 from ensembles.comparison.compare_samples import FEWEST_CALLS, values_of_runs
 from ensembles.comparison.components import PLACE, RATIO, TAIL, WEIGHT
+from ensembles.comparison.verdict import MARGIN
+from ensembles.history.longer_runs import label_of, time_of_runs
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.summaries.bins import bin_edges_s
 
-COMMON, PHASE, RATE, CALLS = "common factor", "phase time", "rate", "calls"
+COMMON, PHASE, RATE, CALLS, TIME = "common factor", "phase time", "rate", "calls", "time"
 SLOW = "share of slow calls"
 
 LEAST_TIME = 0.01
@@ -36,7 +38,8 @@ class Part:
     Attributes
     ----------
     what : str
-        `COMMON`, ``mode place``, ``mode weight``, ``tail``, `SLOW`, `PHASE`, `RATE` or `CALLS`.
+        `COMMON`, ``mode place``, ``mode weight``, ``tail``, `SLOW`, `PHASE`, `RATE`, `CALLS` or `TIME`, of
+        the whole run.
     name : str
         As in texts: ``mode 2 place``, ``phase 3 time``.
     layer, op : str or None
@@ -111,9 +114,11 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
     Series
     """
     columns: list[Column] = []
+    other_sizes = kinds_of_other_sizes(records, baseline)
     for layer, op in kinds_of(records):
-        columns += _parts_of_kind(records, layer, op)
-    columns += _phases(records) + _rates(records)
+        of_kind = _parts_of_kind(records, layer, op)
+        columns += of_kind[:1] if (layer, op) in other_sizes else of_kind
+    columns += _phases(records) + _rates(records, baseline) + _time(records)
     parts = [part for part, *_ in columns]
     absolute, drawn = np.zeros((2, len(records), len(columns)))
     for at, (_, of_part, variance) in enumerate(columns):
@@ -133,6 +138,40 @@ def make_series(records: Sequence[RunRecord], baseline: Sequence[int]) -> Series
     value, absolute = (np.column_stack([common, rest]) for rest in (value, absolute))
     drawn = np.column_stack([drawn[:, reference], drawn])
     return Series([first, *parts], value, absolute, drawn, reference + 1)
+
+
+def kinds_of_other_sizes(
+    records: Sequence[RunRecord], baseline: Sequence[int], margin: float = MARGIN
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the kinds of calls that move other numbers of bytes in the latest run than in the baseline.
+
+    Durations of other sizes are not compared.
+
+    Parameters
+    ----------
+    records : sequence of RunRecord
+    baseline : sequence of int
+    margin : float
+        Largest change of the mean size that does not count.
+
+    Returns
+    -------
+    dict of (str, str) to (float, float)
+        By layer and operation: mean size in the baseline and in the latest run, in bytes.
+    """
+    found = {}
+    for layer, op in kinds_of(records):
+        old, new = (
+            [kind for at in rows for kind in records[at].kinds if (kind.layer, kind.op) == (layer, op)]
+            for rows in (baseline, [len(records) - 1])
+        )
+        calls = [sum(kind.calls for kind in kinds) for kinds in (old, new)]
+        moved = [sum(kind.bytes for kind in kinds) for kinds in (old, new)]
+        if all(calls) and all(moved):
+            before, after = moved[0] / calls[0], moved[1] / calls[1]
+            if not 1 - margin <= after / before <= 1 / (1 - margin):
+                found[layer, op] = (before, after)
+    return found
 
 
 def kinds_of(records: Sequence[RunRecord]) -> list[tuple[str, str]]:
@@ -240,11 +279,24 @@ def _phases(records: Sequence[RunRecord]) -> list[Column]:
     return columns
 
 
-def _rates(records: Sequence[RunRecord]) -> list[Column]:
+def _time(records: Sequence[RunRecord]) -> list[Column]:
+    """Time in I/O of whole runs, which decides as in ``ensio compare``."""
+    what = time_of_runs(records)
+    if what is None:
+        return []
+    time_s = np.array([record.totals[what] for record in records])
+    return [(Part(TIME, label_of(what, records), t_s=1.0), np.log2(time_s), 0.0)]
+
+
+def _rates(records: Sequence[RunRecord], baseline: Sequence[int]) -> list[Column]:
+    """Rates of reads and writes; not of other numbers of bytes, where time decides."""
     columns: list[Column] = []
     for op in ("read", "write"):
         rate = np.array([record.rates_bytes_per_s.get(op, 0.0) for record in records])
-        if (rate > 0).all():
+        moved = np.array([sum(one.bytes for one in record.kinds if one.op == op) for record in records])
+        usual = float(moved[np.asarray(baseline)].mean())
+        is_alike = not moved.any() or (1 - MARGIN) * usual <= moved[-1] <= usual / (1 - MARGIN)
+        if (rate > 0).all() and is_alike:
             columns.append(
                 (Part(RATE, f"{op} rate", op=op, slower=-1), np.log2(rate), _drawn_of_means(records, op))
             )

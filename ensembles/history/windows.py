@@ -9,8 +9,9 @@ import numpy as np
 
 from ensembles.comparison.components import TAIL
 from ensembles.comparison.model import holm
+from ensembles.comparison.times import LEAST_SPREAD_OF_NEW_RUN
 from ensembles.comparison.totals import make_total
-from ensembles.history.series import CALLS, COMMON, Series
+from ensembles.history.series import CALLS, COMMON, TIME, Series
 
 WINDOWS = (1, 3, 7)
 """Numbers of latest runs that are judged together."""
@@ -22,6 +23,15 @@ _ERRORS = 1.0
 """Standard errors that are added to the correlation of the common factor, in which busy weeks show."""
 
 _LEAST = 1e-6
+_FAR = 4.0
+"""Standard deviations of the other runs from which on a run of the baseline is a slow night."""
+
+_MOST_FAR = 0.25
+"""Share of the baseline that slow nights are at most."""
+
+_LEAST_RUNS = 6
+"""Runs of a baseline that show which of them are slow nights."""
+
 _MEDIAN_VARIANCE = np.pi / 2
 
 
@@ -91,7 +101,8 @@ def judge_windows(
     variance counts the correlation of successive runs, estimated as an autoregression of order one. Shares of
     calls and rates vary at least as much as so few calls do, if they are independent. Of the
     common factor and of tails, which vary at random, the median of the window is taken, and a
-    single run needs a second one.
+    single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
+    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts.
     """
     found: list[Tested] = []
     count = len(series.value)
@@ -120,8 +131,8 @@ def _test(
     found = []
     for at, part in enumerate(series.parts):
         mine, latest = old[:, at][np.isfinite(old[:, at])], new[:, at][np.isfinite(new[:, at])]
-        if len(mine) < 2 or not len(latest):
-            continue
+        if len(mine) < 2 or not len(latest) or (part.what == TIME and not confirm):
+            continue  # of named numbers of runs the gate judges the times
         if part.what == CALLS:
             total = make_total("calls", [mine.tolist(), latest.tolist()], margin, level)
             change = float(latest.mean() - mine.mean())
@@ -129,11 +140,13 @@ def _test(
             found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
             continue
         m, n = len(mine), len(latest)
-        memory = _memory(mine, errors=_ERRORS if part.what == COMMON else 0.0)
+        if part.what in (COMMON, TAIL, TIME) and n > 2:
+            mine = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
+        memory = _memory(mine, errors=_ERRORS if part.what in (COMMON, TIME) else 0.0)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
         usable = max((m - 1) * (1 - memory**2) / (1 + memory**2), 1.0)
-        robust = part.what in (COMMON, TAIL) and n > 1
+        robust = part.what in (COMMON, TAIL, TIME) and n > 1
         own = _MEDIAN_VARIANCE if robust and n > 2 else 1.0
         # Few runs of few calls may vary less by luck than so few calls can.
         of_old, of_new = (
@@ -142,15 +155,37 @@ def _test(
         error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + _LEAST
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
-        if n == 1 and (part.what == TAIL or (part.what == COMMON and confirm)):
+        if n == 1 and (part.what == TAIL or (part.what in (COMMON, TIME) and confirm)):
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
         p = float(2 * stdtr(usable, -statistic))
+        if n == 1 and part.what == COMMON and not confirm and abs(change) < _least_of_one_run(m):
+            p = 1.0
         half = float(stdtrit(usable, 1 - level / 2)) * error + part.grain
         moved = float(series.absolute[rows, at][np.isfinite(new[:, at])].mean())
         absolute = moved - float(series.absolute[np.asarray(before), at][np.isfinite(old[:, at])].mean())
         found.append(Tested(at, len(rows), change, absolute, float(centre - half), float(centre + half), p))
     return found
+
+
+def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
+    """Draw few far values in to `_FAR` standard deviations of the others, by their median deviation.
+
+    `least` is the standard deviation that so few calls have at least.
+    """
+    if len(values) < _LEAST_RUNS:
+        return values
+    middle = float(np.median(values))
+    most = _FAR * max(1.4826 * float(np.median(np.abs(values - middle))), least, _LEAST)
+    if np.count_nonzero(np.abs(values - middle) > most) > _MOST_FAR * len(values):
+        return values
+    found: np.ndarray = np.clip(values, middle - most, middle + most)
+    return found
+
+
+def _least_of_one_run(baselines: int) -> float:
+    """Return from how many octaves on one new run is slower, as in ``ensio compare``."""
+    return 1.96 * float(np.log2(1 + LEAST_SPREAD_OF_NEW_RUN) * np.sqrt(1 + 1 / baselines))
 
 
 def _least_of_pair(series: Series, before: Sequence[int], row: int, at: int) -> float:
@@ -183,7 +218,7 @@ def _inflation(n: int, memory: float) -> float:
     return float(1 + 2 * ((1 - lag / n) * memory**lag).sum())
 
 
-def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
+def first_changed(series: Series, parts: Sequence[int], begin: int, lasts: bool = True) -> int:
     """Return the run with which a change begins.
 
     Parameters
@@ -193,11 +228,14 @@ def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
         Parts that changed.
     begin : int
         First run of the series that is searched.
+    lasts : bool
+        Several runs show the change: one slow night before is not its begin.
 
     Returns
     -------
     int
-        Number of the run in the series: the division with the least squares, as `ruptures` finds it.
+        Number of the run in the series: the division with the least sum of squares, as `ruptures` finds it;
+        of changes that last, with the least sum of distances from the medians.
     """
     from ruptures import Dynp
 
@@ -206,5 +244,5 @@ def first_changed(series: Series, parts: Sequence[int], begin: int) -> int:
     scaled = np.where(np.isfinite(values), (values - np.nanmean(values, axis=0)) / spread, 0.0)
     if len(scaled) < 3:
         return len(series.value) - 1
-    found: int = Dynp(model="l2", min_size=1, jump=1).fit(scaled).predict(1)[0]
+    found: int = Dynp(model="l1" if lasts else "l2", min_size=1, jump=1).fit(scaled).predict(1)[0]
     return begin + found

@@ -18,6 +18,7 @@ from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, Run
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
 
+_COMMAND = "ENSIO_COMMAND"
 _SIMULATED = "ENSIO_SIMULATED_"
 
 POINT_TO_POINT = frozenset(
@@ -419,8 +420,27 @@ class RunInfo:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """Arguments of the program of the first task; the first is its name."""
-        return next((process.command for process in self._by_weight() if process.command), ())
+        """Command that started the run; the first word is its program.
+
+        Of one program it is the program's, without a launcher. Of a script or pipeline it is what the user
+        gave to ``ensio run``; where that is not known, the command of the process that started the others.
+        """
+        own = self.task_command
+        given = tuple(filter(None, self.environment.get(_COMMAND, "").split("\x1f")))
+        if not given or (len(self.programs) < 2 and _ends_with(given, own)):
+            return own
+        return given
+
+    @property
+    def task_command(self) -> tuple[str, ...]:
+        """Arguments of the process that started the other tasks, else of the first task."""
+        first = next((process for process in self._by_weight() if process.command), None)
+        if first is None or len(self.programs) < 2:
+            return first.command if first is not None else ()
+        known = {(process.host, process.pid): process for process in self.processes}
+        ancestors = {_oldest(process, known) for process in self.processes if process.rank >= 0}
+        root = known[next(iter(ancestors))] if len(ancestors) == 1 else first
+        return root.command or first.command
 
     def _by_weight(self) -> list[Process]:
         # Processes with a rank and with recorded calls come first.
@@ -448,3 +468,21 @@ class RunInfo:
         on = self.hosts[0] if len(self.hosts) == 1 else f"{len(self.hosts) or 'unknown'} nodes"
         tasks = f"{self.tasks} task{'s' * (self.tasks != 1)}"
         return f"{command}, {tasks} on {on}, {self.start:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _ends_with(given: tuple[str, ...], own: tuple[str, ...]) -> bool:
+    """Whether a command is another one behind a launcher, as far as the first is known."""
+    if given[-1] == "..." and len(given) > 1:
+        return True
+    tail = given[len(given) - len(own) :]
+    names = [os.path.basename(words[0]) for words in (tail, own) if words]
+    return len(tail) == len(own) and tail[1:] == own[1:] and len(set(names)) < 2
+
+
+def _oldest(process: Process, known: dict[tuple[str, int], Process]) -> tuple[str, int]:
+    """Return host and number of the first process of a run that started this one, directly or not."""
+    seen = {process.pid}
+    while (parent := known.get((process.host, process.parent_pid))) is not None and parent.pid not in seen:
+        process = parent
+        seen.add(process.pid)
+    return process.host, process.pid

@@ -85,10 +85,11 @@ def count_text(count: int, noun: str) -> str:
     Examples
     --------
     >>> from ensembles.model.units import count_text
-    >>> count_text(1, "task"), count_text(10240, "task")
-    ('1 task', '10,240 tasks')
+    >>> count_text(1, "task"), count_text(10240, "task"), count_text(2, "process")
+    ('1 task', '10,240 tasks', '2 processes')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
 def _three_digits(value: float) -> str:

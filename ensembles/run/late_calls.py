@@ -34,7 +34,7 @@ def with_late_calls(
     Returns
     -------
     list of PhaseTotals
-        With `PhaseTotals.late_calls`.
+        With `PhaseTotals.late_calls` or, if these are None, `PhaseTotals.late_outside`.
     """
     tasks = [
         (entry.phase, entry.slowest_task, entry.middle_task)
@@ -48,12 +48,15 @@ def with_late_calls(
     mine = replace(wanted, ranks=tuple((rank, rank) for rank in ranks)).for_run(run)
     make = partial(_made, phases, tasks, wanted.layers is None and wanted.calls is None)
     found = run.summarize(make, TimeInCalls.columns, mine)
-    return [
-        entry
-        if entry.middle_task is None or not entry.calls
-        else replace(entry, late_calls=found.late(entry.phase, entry.later_s))
-        for entry in totals
-    ]
+    return [_with_reason(entry, found) for entry in totals]
+
+
+def _with_reason(entry: PhaseTotals, found: TimeInCalls) -> PhaseTotals:
+    if entry.middle_task is None or not entry.calls or entry.later_s <= 0:
+        return entry
+    late = found.late(entry.phase, entry.later_s)
+    outside = found.outside(entry.phase, entry.later_s) if late is None else None
+    return replace(entry, late_calls=late, late_outside=outside)
 
 
 def _made(phases: Phases, tasks: Sequence[tuple[int, int, int]], outermost: bool, _: Any) -> TimeInCalls:

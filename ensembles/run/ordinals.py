@@ -91,7 +91,8 @@ class RunOrdinals:
 
     def __repr__(self) -> str:
         where = "in each phase" if self.within == "phase" else "on each file"
-        return f"Ordinals of {self.path}: {len(self.totals)} of {self.what} {where}; {self.trend}"
+        indices = f"{len(self.totals):,} call {'index' if len(self.totals) == 1 else 'indices'}"
+        return f"Ordinals of {self.path}: {indices} of the {self.what} of a task {where}; {self.trend}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of ``ensio ordinals --json`` that are about ordinals."""
@@ -264,7 +265,7 @@ def _main_size(run: Run, chosen: Selection) -> tuple[tuple[tuple[int, int], ...]
 
     A median of calls of two sizes would be a duration that none of them has.
     """
-    found, notes = main_group(run, chosen, by="time")
+    found, notes = main_group(run, chosen)
     return (found.sizes, notes) if notes and found.sizes != chosen.sizes else (None, [])
 
 

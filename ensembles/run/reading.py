@@ -204,7 +204,7 @@ class RunReading:
                 reopen=self.reopen,
                 requests=requests,
                 columns=None if columns is None else tuple(name for name in COLUMNS if name in columns),
-                choose=None if selection is None else partial(self._choose(selection), to_sum=True),
+                choose=None if selection is None else self._choose(selection, to_sum=True),
                 requires=requires,
                 budget=self.budget,
                 ranks=limits.ranks,
@@ -234,10 +234,11 @@ class RunReading:
         """
         return limits_of(self._run, selection).are_none
 
-    def _choose(self, selection: Selection) -> Choose:
+    def _choose(self, selection: Selection, *, to_sum: bool = False) -> Choose:
         """Make the function that reduces chunks of this run to the selected events."""
         phases = None if selection.phases is None else self._run.phases
-        return partial(select_chunks, selection, None if phases is None else phases.phase_index)
+        known = None if phases is None else phases.phase_index
+        return partial(select_chunks, selection, known, to_sum=to_sum)
 
     def chosen_by(self, selection: Selection, columns: Sequence[str] | None = None) -> Events:
         """Read the events of a selection.

@@ -355,7 +355,7 @@ class Run(RunWithTotals):
         """Make an ensemble of the calls that match filters.
 
         Where filters leave open layer, operation or size, the outermost calls of the layer, operation and
-        size class that moved most bytes are taken; a note tells the rest. ``size="0.."`` takes all sizes.
+        size class that took most time are taken; a note tells the rest. ``size="0.."`` takes all sizes.
 
         Parameters
         ----------

@@ -7,6 +7,8 @@ edge.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ensembles import _compiled
@@ -54,6 +56,11 @@ def bin_low_ns() -> np.ndarray:
     ndarray of uint64, shape (BIN_COUNT,)
         Durations in ns. A bin ends where the next one begins; the last one ends at ``2**64``.
     """
+    return _low_ns().copy()
+
+
+@lru_cache(maxsize=1)
+def _low_ns() -> np.ndarray:
     bins = np.arange(BIN_COUNT, dtype=np.uint64)
     per_octave = np.uint64(1 << BIN_BITS)
     octave = np.maximum(bins >> np.uint64(BIN_BITS), np.uint64(1)) - np.uint64(1)
@@ -62,7 +69,13 @@ def bin_low_ns() -> np.ndarray:
 
 def bin_edges_s() -> np.ndarray:
     """Compute the edges of the bins in seconds: float64, shape (BIN_COUNT + 1,)."""
-    return np.append(bin_low_ns().astype(np.float64), 2.0**64) * 1e-9
+    return _edges_s().copy()
+
+
+@lru_cache(maxsize=1)
+def _edges_s() -> np.ndarray:
+    edges: np.ndarray = np.append(_low_ns().astype(np.float64), 2.0**64) * 1e-9
+    return edges
 
 
 def bit_length(value: np.ndarray) -> np.ndarray:

@@ -78,6 +78,10 @@ class SiteTotals(SiteCalls):
         """Exclusive time of the calls that are I/O."""
         return sum(totals.exclusive_ns for call, totals in self.calls.items() if not call.waits_for_tasks)
 
+    def share_of(self, io_ns: int) -> float | None:
+        """Return its share of the time in I/O calls of all sites; None: it only waits, or there is no I/O."""
+        return None if self.only_waits or not io_ns else self.io_ns / io_ns
+
     @property
     def counts_by_operation(self) -> dict[str, int]:
         """Numbers of calls by operation, the largest first."""

@@ -36,7 +36,7 @@ class LongestCalls(Summary):
 
     requires = ANY_ORDER
     has_sites = True
-    """Whether the calls have their call sites."""
+    """Whether the calls have the table of their call sites, not only the numbers in that of the run."""
 
     def __init__(self, most: int, calls: Sequence[Call] = (), files: Sequence[str] = ("",)) -> None:
         self._most = most
@@ -75,7 +75,7 @@ class LongestCalls(Summary):
         columns = {name: getattr(more, name).copy() for name in COLUMNS}
         if self.has_sites:
             return Events(columns, more.calls, more.files, more.sites)
-        return Events(columns | {"site": np.zeros_like(columns["site"])}, more.calls, more.files)
+        return Events(columns, more.calls, more.files)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the columns of the calls by name."""
@@ -85,7 +85,8 @@ class LongestCalls(Summary):
 class DiagramCalls(LongestCalls):
     """The calls that a trace diagram draws one by one: all of a run of few calls, else the longest.
 
-    The calls have no call sites. Calls that wait for other tasks are among them only if all are.
+    Call sites are numbers in the table of the run. Calls that wait for other tasks are among them only if
+    all are.
 
     Parameters
     ----------

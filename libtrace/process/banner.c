@@ -96,14 +96,19 @@ static void add_command(void)
     add("%s", line);
 }
 
-/* When bytes moved is not known here: only the times of calls are. */
-static void add_transfer(const char *label, const char *calls, uint64_t bytes, uint64_t slowest_ns, int of_several)
+/* When bytes moved is not known here: only the times of calls are. Tasks and threads need not move bytes at the same
+ * time, so that only those of a single one have a rate. */
+static void add_transfer(const char *label, const char *calls, uint64_t bytes, uint64_t slowest_ns,
+                         const struct ensio_sums *sum)
 {
     char amount[ENSIO_UNITS_ROOM], rate[ENSIO_UNITS_ROOM], time[ENSIO_UNITS_ROOM];
     add("# %-9s : %s", label, ensio_text_of_bytes(amount, (double)bytes));
-    if (bytes && slowest_ns)
-        add(", %s/s by %s in %s%s", ensio_text_of_bytes(rate, (double)bytes / seconds(slowest_ns)),
-            ensio_text_of_ns(time, slowest_ns), calls, of_several ? " (slowest task)" : "");
+    if (bytes && slowest_ns && (sum->tasks > 1 || sum->threads > 1))
+        add(" in %s of %s (%s)", ensio_text_of_ns(time, slowest_ns), calls,
+            sum->tasks > 1 ? "slowest task" : "all threads");
+    else if (bytes && slowest_ns)
+        add(", %s/s by %s in %s", ensio_text_of_bytes(rate, (double)bytes / seconds(slowest_ns)),
+            ensio_text_of_ns(time, slowest_ns), calls);
     add("\n");
 }
 
@@ -207,9 +212,9 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
         add(", %.1f %% in the slowest task", (double)totals->most.io_ppm / 1e4);
     add("\n");
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
-    add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns, totals->sum.tasks > 1);
+    add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns, &totals->sum);
     add_transfer("written", has_syncs(totals) ? "writes, syncs" : "writes", totals->sum.bytes_written,
-                 totals->most.write_ns, totals->sum.tasks > 1);
+                 totals->most.write_ns, &totals->sum);
     add_flights(totals);
     add_slowest(totals);
     add("# recorded  : %s\n", ensio_run_directory);

@@ -231,8 +231,11 @@ def draws_of(run: en.Run) -> dict[str, Draw]:
 
 
 def check(path: Path | str, seed: int) -> None:
-    """Draw filters, alone and together, and compare all ways to the selected calls."""
-    first = opened(path)
+    """Draw filters, alone and together, and compare all ways to the selected calls.
+
+    Filters that are alone have a run together, in which no filter has loaded all events.
+    """
+    first, shared = opened(path), opened(path)
     whole = first.events
     random = np.random.default_rng(seed)
     draws = draws_of(first)
@@ -244,7 +247,7 @@ def check(path: Path | str, seed: int) -> None:
         drawn = {name: draws[name](whole, random) for name in some}
         filters = {name: text for name, (text, _) in drawn.items()}
         chosen = np.logical_and.reduce([mask for _, mask in drawn.values()])
-        compare(opened(path), filters, whole, np.flatnonzero(chosen))
+        compare(shared if len(some) == 1 else opened(path), filters, whole, np.flatnonzero(chosen))
 
 
 def compare(run: en.Run, filters: dict[str, Any], whole: en.Events, rows: np.ndarray) -> None:
@@ -272,7 +275,7 @@ def compare(run: en.Run, filters: dict[str, Any], whole: en.Events, rows: np.nda
                 )
     read = [len(chunk) for chunk in run.reading.chunks_for(selection, 100)]
     assert sum(read) == len(rows)
-    compare_ensemble(run, selection, expected)
+    compare_ensemble(run, selection, whole, expected)
 
 
 def in_order(run: en.Run, chosen: en.Events) -> en.Events:
@@ -283,14 +286,14 @@ def in_order(run: en.Run, chosen: en.Events) -> en.Events:
     return chosen[order]
 
 
-def compare_ensemble(run: en.Run, selection: Selection, expected: en.Events) -> None:
+def compare_ensemble(run: en.Run, selection: Selection, whole: en.Events, expected: en.Events) -> None:
     """The durations of the ensemble, of which modes and tail are computed."""
     try:
         taken, ensemble = main_ensemble(run, selection, "MiB" if selection.per_byte else "call")
     except EnsioError:
         return
     numbered = taken.phases is not None or taken.ordinals is not None
-    chosen = taken.apply(run.events if numbered else expected)
+    chosen = taken.apply(whole if numbered else expected)
     durations = chosen.duration * 1e-9
     if selection.per_byte:
         durations = durations / (chosen.moved / (1 << 20))

@@ -8,6 +8,7 @@ import pytest
 from places import BUILD
 
 import ensembles
+from ensembles.cli.run_list import collect_runs, run_list_text
 
 DD = "dd if=/dev/zero of=data bs=1k count=3 status=none"
 
@@ -129,6 +130,24 @@ def test_tasks_of_mpiexec_are_nobodys_children(relinked, tmp_path):
     recorded = ensembles.open(tmp_path / "preloaded")
     assert recorded.tasks == 2
     assert len(recorded.select(call="write", file="*/data")) == 8
+
+
+def test_a_script_is_named_by_its_command(tmp_path):
+    """As `rm -f one.db`, its first process, it was called."""
+    script = "rm -f b; echo text | cat > a; sort a > b"
+    environment = os.environ | {"PATH": f"{BUILD}/bin:{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    command = ["ensio", "run", "-o", "run", "--", "bash", "-c", script, "one"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    info = ensembles.open(tmp_path / "run").info
+    assert info.command == ("bash", "-c", script, "one")
+    assert {os.path.basename(program) for program in info.programs} >= {"cat", "sort"}
+    shown = subprocess.run(
+        ["ensio", "info", "run"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert f"command    bash -c '{script}' one" in shown.stdout
+    listed = run_list_text(".", collect_runs([str(tmp_path / "run")], ensembles.open))
+    assert "  bash -c 'rm -f b; echo text | " in listed
 
 
 def test_the_environment_of_started_programs_is_what_the_program_gave_them(preload, tmp_path):

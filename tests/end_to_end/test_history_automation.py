@@ -9,7 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 from places import BUILD, ROOT
+
+import ensembles
+from ensembles.comparison.compare import compare_read_runs
+from ensembles.comparison.gate import gate
+from ensembles.history.check import judge
+from ensembles.history.record import RunRecord
 
 EXAMPLES = ROOT / "docs" / "examples" / "history"
 # As cron has it: few variables, and a short PATH.
@@ -51,6 +58,8 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
     for number in range(12):
         shell(f"ensio run -o night{number} -- {dd}")
     shell(f"ensio run -o run -- {dd}")
+    shell(f"ensio run -o slow -- {dd} oflag=dsync")
+    history_agrees_with_compare([tmp_path / f"night{number}" for number in range(6)], tmp_path / "slow")
     shell("ensio history add night0 --experiment other --db other.db")
     first, *rest = lines
     assert first.startswith("ensio history add run ")
@@ -71,6 +80,27 @@ def test_every_command_of_the_page_works(tmp_path: Path) -> None:
         shell(f"{line} || [ $? -eq 1 ]" if " check" in line else line)
     assert len(known) >= 18
     assert (tmp_path / "pages" / "index.html").exists()
+
+
+def history_agrees_with_compare(nights: list[Path], other: Path) -> None:
+    """Whatever these real runs take, history and the gate do not contradict each other."""
+    records = [
+        msgspec.structs.replace(RunRecord.of_run(ensembles.open(str(path))), findings=[])
+        for path in (*nights, other)
+    ]
+    for order in (records, [records[-1], *records[:-1]], records[:-1]):
+        for last in (1, 2):
+            before, latest = order[:-last], order[-last:]
+            groups = [[record.as_read() for record in group] for group in (before, latest)]
+            found = compare_read_runs(groups, names=["before", "latest"])
+            said = judge(order, windows=(last,), confirm=False)
+            if gate(found, 1.0).failed:
+                assert said.verdict == "regression", said.reason
+            if found[0].run_times[0].is_shorter(found[0].level):
+                assert said.verdict != "regression", said.reason
+            alone = judge(order)
+            if last == 1 and gate(found, 1.0).failed and alone.verdict == "ok":
+                assert "in the latest run, " in alone.reason or "in both" in alone.reason
 
 
 def test_the_dashboard_asks_for_metrics_that_exist() -> None:

@@ -395,10 +395,10 @@ def _alphas(most: float) -> list[str]:
     return [f"#000000{round(255 * most * (share / 255) ** 0.4):02x}" for share in range(256)]
 
 
-def marked_alphas() -> list[str]:
+def marked_alphas(least: float = _LEAST_OPACITY) -> list[str]:
     """Opacity by share of marked calls: those that fill the least part of a pixel can be seen too."""
     shares = np.arange(1, 256) / 255
-    opacities = _LEAST_OPACITY + (1 - _LEAST_OPACITY) * shares**0.6
+    opacities = least + (1 - least) * shares**0.6
     return ["#00000000", *(f"#000000{round(255 * each):02x}" for each in opacities.tolist())]
 
 

@@ -11,11 +11,11 @@ from bokeh.models.annotations import BoxAnnotation, LegendItem
 
 from ensembles.summaries.phasecounts import MIB
 from ensembles.summaries.raster import CLASSES
-from ensembles.viz.explorer.calls import Calls
+from ensembles.viz.explorer.calls import Calls, Counted
 from ensembles.viz.explorer.diagram import add_box_select, short_label
 from ensembles.viz.explorer.view import View, rounded
-from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure
-from ensembles.viz.histogram import add_rate_axis
+from ensembles.viz.figures import ends, horizontal_legend, legend_item, new_figure, retitle
+from ensembles.viz.histogram import add_rate_axis, below_clock, on_log_axis
 from ensembles.viz.style import COLOURS, time_ticks
 
 _HEIGHT, _RATE_AXIS = 320, 44
@@ -52,15 +52,16 @@ class Durations:
     ) -> None:
         self.per_mib = per_mib
         counted = calls.durations(per_mib)
-        low = min((max(edges[0], 0.5e-9) for edges, _ in counted.values()), default=1e-6)
-        high = max((edges[-1] for edges, _ in counted.values()), default=1.0)
-        top = max((int(counts.max()) for _, counts in counted.values()), default=1)
+        shown = on_log_axis(counted)
+        low = min((edges[0] for edges, _ in shown.values()), default=1e-6)
+        high = max((edges[-1] for edges, _ in shown.values()), default=1.0)
+        top = max((int(counts.max()) for _, counts in shown.values()), default=1)
         self.durations: Range1d = _widened(
             None if beside is None else beside.durations, low / 1.5, high * 1.5
         )
         self._counts = Range1d(start=0.5, end=2.0 * max(top, 5))
         self.figure = new_figure(
-            f"{self.name}: drag over a peak to mark calls",
+            self._title(counted, shown),
             _HEIGHT + (_RATE_AXIS if per_mib else 0),
             x_range=self.durations,
             y_range=self._counts,
@@ -84,7 +85,7 @@ class Durations:
         for op in sorted(CLASSES, key=lambda name: "wait" not in name):
             if op not in counted:
                 continue
-            self._all[op] = ColumnDataSource(_bars(*counted[op]))
+            self._all[op] = ColumnDataSource(_bars(shown.get(op)))
             bars = self.figure.quad(
                 source=self._all[op],
                 left="left",
@@ -118,6 +119,10 @@ class Durations:
         add_box_select(self.figure, "width")
         horizontal_legend(self.figure, [self._items[op] for op in CLASSES if op in counted])
 
+    def _title(self, counted: Counted, shown: Counted) -> str:
+        below = below_clock(counted, shown)
+        return f"{self.name}: drag over a peak to mark calls{f'; {below}' if below else ''}"
+
     @property
     def name(self) -> str:
         """What the histogram shows."""
@@ -147,19 +152,21 @@ class Durations:
         counted = calls.durations(self.per_mib)
         if not set(counted) <= set(self._all):
             return False
+        shown = on_log_axis(counted)
         for name, found in counted.items():
-            bars = _bars(*found)
-            self._all[name].data = bars
+            self._all[name].data = bars = _bars(shown.get(name))
             self._items[name].label = value(_label(name, found[1]))
-            _widened(self.durations, bars["left"][0] / 1.5, bars["right"][-1] * 1.5)
-            _widened(self._counts, 0.5, 2.0 * float(bars["top"].max()))
+            if len(bars["top"]):
+                _widened(self.durations, bars["left"][0] / 1.5, bars["right"][-1] * 1.5)
+                _widened(self._counts, 0.5, 2.0 * float(bars["top"].max()))
+        retitle(self.figure, self._title(counted, shown))
         return True
 
     def mark(self, calls: Calls | None, view: View) -> None:
         """Show the durations of the marked calls, filled; None: no call is marked."""
-        counted = {} if calls is None else calls.durations(self.per_mib)
+        shown = {} if calls is None else on_log_axis(calls.durations(self.per_mib))
         for name, source in self._marked.items():
-            source.data = _bars(*counted[name]) if name in counted else {"left": [], "right": [], "top": []}
+            source.data = _bars(shown.get(name))
         fill, line = (_FILLED, 1.0) if calls is None else (0.1, 0.2)
         for bars in self._bars.values():
             bars.glyph.update(fill_alpha=fill, line_alpha=line)
@@ -182,6 +189,9 @@ def _label(name: str, counts: np.ndarray) -> str:
     return f"{short_label(name)} ({int(counts.sum()):,})"
 
 
-def _bars(edges_s: np.ndarray, counts: np.ndarray) -> dict[str, np.ndarray]:
+def _bars(found: tuple[np.ndarray, np.ndarray] | None) -> dict[str, Any]:
+    if found is None:
+        return {"left": [], "right": [], "top": []}
+    edges_s, counts = found
     used = np.flatnonzero(counts)
-    return {"left": np.maximum(edges_s[used], 0.5e-9), "right": edges_s[used + 1], "top": counts[used]}
+    return {"left": edges_s[used], "right": edges_s[used + 1], "top": counts[used]}

@@ -42,7 +42,7 @@ def calls_in_view(run: Run, selection: Selection, window: Window | None, most: i
         They are more, or the whole run is in view.
     """
     if window is None:
-        raise EnsioError(f"these calls are more than {most:,}, or still being read: zoom in, or mark fewer")
+        raise EnsioError(f"these calls are more than {most:,}, or still being read: zoom in, or set a filter")
     ranks = ranks_within(selection.ranks, window.first, window.last)
     if not ranks:
         return Events.empty(run.calls, run.files)
@@ -50,7 +50,9 @@ def calls_in_view(run: Run, selection: Selection, window: Window | None, most: i
     row = np.arange(run.tasks)
     count = run.summarize(not_kept(partial(WindowCount, window, row)), selection=some).count
     if count > most:
-        raise EnsioError(f"{count:,} of these calls are in view, more than {most:,}: zoom in, or mark fewer")
+        raise EnsioError(
+            f"{count:,} of these calls are in view, more than {most:,}: zoom in, or set a filter"
+        )
     return run.reading.chosen_by(some)
 
 

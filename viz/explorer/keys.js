@@ -68,6 +68,14 @@ function explorerKeys(Bokeh, root) {
         Home: whole,
     };
 
+    // A table has six parts that take the focus one after the other: one is enough, and arrows enter it.
+    const ONE_STOP = ".slick-pane, .grid-canvas, [hidefocus]:not(.slick-viewport-top.slick-viewport-left)";
+    const stopOnce = () => {
+        for (const view of Bokeh.index.query((each) => each.grid?.setActiveCell)) {
+            for (const part of view.shadow_el.querySelectorAll(ONE_STOP)) part.tabIndex = -1;
+        }
+    };
+
     // A table moves its cell, and chooses the row, with the tabulator key too: whoever walks through the page would
     // mark calls. The key goes on to what is behind the table, and an arrow enters it.
     const inTable = (event) => {
@@ -105,7 +113,9 @@ function explorerKeys(Bokeh, root) {
     };
 
     const pressed = (event) => {
-        if (event.ctrlKey || event.metaKey || event.altKey || inTable(event)) return;
+        if (event.ctrlKey || event.metaKey || event.altKey) return;
+        if (event.key === "Tab") stopOnce();
+        if (inTable(event)) return;
         const view = focused() ?? again();
         if (!view) return;
         const name = event.shiftKey && event.key.startsWith("Arrow") ? `Shift+${event.key}` : event.key;

@@ -45,5 +45,6 @@ def take_keys(fig: figure, along: str, across: str = "") -> None:
 
 
 def keys_program() -> str:
-    """Return the program that acts on the keys: it defines ``explorerKeys``."""
-    return files("ensembles.viz.explorer").joinpath("keys.js").read_text(encoding="utf-8")
+    """Return the programs that act on keys and on widths: they define ``explorerKeys`` and ``fitRows``."""
+    folder = files("ensembles.viz.explorer")
+    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("keys.js", "rows.js"))

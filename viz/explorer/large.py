@@ -230,12 +230,13 @@ class LargeRun(Shown):
             raise EnsioError("these calls are still being read: ask again when they have been")
         if calls.count > MOST_EVENTS:
             raise EnsioError(
-                f"{calls.count:,} calls are more than the explorer holds: mark fewer, or use ensio modes"
+                f"{calls.count:,} calls are more than the {MOST_EVENTS:,} that the explorer holds: mark a "
+                "shorter time or fewer ranks, add a filter such as op, or use ensio modes with these filters"
             )
 
     def _ensemble(self, selection: Selection) -> Ensemble:
         self._may_be_held(selection)
-        return main_ensemble(self.run, selection, "MiB" if selection.per_byte else "call", by="time")[1]
+        return main_ensemble(self.run, selection, "MiB" if selection.per_byte else "call")[1]
 
     def _selection(self, filters: dict[str, Any]) -> Selection:
         given = {

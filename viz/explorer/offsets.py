@@ -36,7 +36,12 @@ from ensembles.viz.style import COLOURS
 _HEIGHT = 360
 """Pixels. Cells of offsets are then a pixel high or more: of those that share one, a canvas draws one."""
 
+_MOST_PATH = 60
+"""Characters of a path in a title: those of a narrow page. The choice above it has all of it."""
+
 _PALE = 0.18
+_LEAST_MARKED = 0.94
+"""Opacity of marked cells with few bytes: blue and red then have a contrast of 3 on a dark page, too."""
 
 
 class Offsets:
@@ -92,7 +97,7 @@ class Offsets:
                 palette=palette,
                 color_baseline=0,
                 nan_color="#ffffff00",
-                alpha_mapper=LinearColorMapper(palette=marked_alphas(), low=0, high=255),
+                alpha_mapper=LinearColorMapper(palette=marked_alphas(_LEAST_MARKED), low=0, high=255),
             ),
         )
         self._box = BoxAnnotation(fill_alpha=0, line_color="black", line_dash="dashed", visible=False)
@@ -113,7 +118,9 @@ class Offsets:
         horizontal_legend(fig, items)
 
     def _title(self) -> str:
-        return f"Offsets in {plain_path(self.path)}{self._of}: {self._what or 'drag to mark calls'}"
+        path = plain_path(self.path)
+        path = path if len(path) <= _MOST_PATH else f"…{path[1 - _MOST_PATH :]}"
+        return f"Offsets in {path}{self._of}: {self._what or 'drag to mark calls'}"
 
     def name_run(self, name: str) -> None:
         """Write the name of the run into the title, where there are two."""
@@ -163,7 +170,7 @@ class Offsets:
             return
         # A new model would make Bokeh search the document again.
         self._mapper.alpha_mapper.palette = _opacity(1.0 if marked is None else _PALE).palette
-        whole, some = self._found, None
+        whole, some, is_empty = self._found, None, False
         if view.zoom_s is not None:
             low, high = view.zoom_s
             span_ns = int(np.floor(low * 1e9)), int(np.ceil(high * 1e9))
@@ -171,7 +178,7 @@ class Offsets:
             some = None if marked is None else marked.bytes_within(whole, span_ns)
             # Until both have been read, both are drawn in the cells of the whole run.
             if within is not None and (marked is None or some is not None):
-                whole = within
+                whole, is_empty = within, not within.calls
         if whole is self._found and marked is not None:
             some = marked.bytes_in(whole) if marked.count else None
         if whole is not self._drawn:
@@ -181,7 +188,8 @@ class Offsets:
         else:
             self._marked.data = offset_image(_in_cells_of(whole, some), "time", self._shown, self._most)[0]
         nothing = marked is not None and not marked.reading and not self._marked.data["image"]
-        self._what = "no marked call moves bytes here" if nothing else ""
+        self._what = "no bytes move in this time" if is_empty else ""
+        self._what = "no marked call moves bytes here" if nothing else self._what
         retitle(self.figure, self._title())
         self._box.visible = view.offsets is not None
         if view.offsets is not None:

@@ -499,7 +499,7 @@ class Explorer:
         self._awaits_structure = found is None
         self._structured = found or Structure()
         self._structure.visible = bool(self._structured.phases)
-        self._phases.fill(phase_columns(self._structured.phases))
+        self._phases.fill(phase_columns(self._structured.phases, self._examined.run.tasks))
         self._ordinals.fill(calls_by_ordinal(self._structured.ordinals))
         of_run = self._examined.run.path if len(self.runs) > 1 else ""
         about = about_causes(self._diagnosis, found, of_run, bool(self.view.filters))

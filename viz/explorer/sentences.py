@@ -49,17 +49,36 @@ def sentence_of(shown: Shown, calls: Calls, view: View, window: Window | None, s
     if not calls.count:
         return calls.reading or _nothing(shown, calls, view, what)
     ranks = calls.ranks[0]
-    low, middle, high = (end * 1e-9 for end in calls.durations_ns)
-    start, end = (end * 1e-9 for end in calls.extent_ns)
     of_calls = " of whole calls" if view.per_byte else ""
     count = f"{'At most ' if calls.is_bound else ''}{count_text(calls.count, 'call')}"
     text = (
         f"{count} {'is' if calls.count == 1 else 'are'} {what}, of {ranks:,} of {shown.run.tasks:,} ranks, "
-        f"from {seconds_text(start)} to {seconds_text(end)}. "
-        f"Durations{of_calls}: {seconds_text(low)} to {seconds_text(high)}, median {seconds_text(middle)}."
+        f"{_moments(*calls.extent_ns)}. Durations{of_calls}: {_durations(*calls.durations_ns)}."
         + (f" {calls.reading}" if calls.reading else _time_of(shown, calls, view))
     )
     return text if window is None else f"{text} {_in_view(calls, view, window)}"
+
+
+def _moments(first_ns: int, last_ns: int) -> str:
+    """Write when calls begin and end, with more digits where both would be the same.
+
+    Examples
+    --------
+    >>> from ensembles.viz.explorer.sentences import _moments
+    >>> _moments(2_000_000, 1_200_000_000), _moments(404_812_345, 405_100_000), _moments(7, 7)
+    ('from 2.00 ms to 1.20 s', 'from 0.40481 to 0.40510 s', 'at 7 ns')
+    """
+    texts = [seconds_text(end * 1e-9) for end in (first_ns, last_ns)]
+    if texts[0] != texts[1]:
+        return f"from {texts[0]} to {texts[1]}"
+    if first_ns == last_ns:
+        return f"at {texts[0]}"
+    return f"from {_times((first_ns * 1e-9, last_ns * 1e-9), least=1)}"
+
+
+def _durations(low_ns: int, middle_ns: float, high_ns: int) -> str:
+    low, middle, high = (seconds_text(each * 1e-9) for each in (low_ns, middle_ns, high_ns))
+    return f"each {low}" if low == high else f"{low} to {high}, median {middle}"
 
 
 def chosen_text(call: Chosen) -> str:
@@ -91,7 +110,8 @@ def _time_of(shown: Shown, calls: Calls, view: View) -> str:
         who = "Those that are I/O" if waiting else "They"
         text = f" {who} take {seconds_text(io_ns * 1e-9)}"
         if view.is_marked:
-            text += f", {share_text(io_ns / max(_io_ns(shown.calls(view)), io_ns))} of the time in I/O calls"
+            share = io_ns / max(_io_ns(shown.calls(view)), io_ns)
+            text += f", {'less than 1 %' if share < 0.01 else share_text(share)} of the time in I/O calls"
         text += "."
     if waiting:
         text += f" {count_text(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for other tasks."
@@ -115,10 +135,10 @@ def _in_view(calls: Calls, view: View, window: Window) -> str:
     return f"In view: {', '.join(parts)}. The command and the Python below select all {calls.count:,}."
 
 
-def _times(window_s: Interval) -> str:
-    """Write the ends of a window in seconds, with digits that show a hundredth of it."""
+def _times(window_s: Interval, least: int = 2) -> str:
+    """Write the ends of a window in seconds, with digits that show a hundredth of it, or a tenth."""
     low, high = window_s
-    digits = min(max(2 - math.floor(math.log10(max(high - low, 1e-9))), 0), 9)
+    digits = min(max(least - math.floor(math.log10(max(high - low, 1e-9))), 0), 9)
     return f"{low:z,.{digits}f} to {high:z,.{digits}f} s"
 
 
@@ -146,7 +166,7 @@ def selection_of(shown: Shown, view: View) -> Selection:
 def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
     """Return the durations of the marked calls, of the layer, operation and size with most time among them.
 
-    ``ensio modes`` with the copied filters takes those that moved most bytes, which are often the same.
+    ``ensio modes`` with the copied filters takes the same.
 
     Parameters
     ----------
@@ -164,7 +184,7 @@ def ensemble_of(shown: Shown, calls: Calls, view: View) -> Ensemble:
     if shown.is_large or shown.is_part:
         return calls.ensemble("MiB" if view.per_byte else "call")
     per: Per = "MiB" if view.per_byte else "call"
-    return main_ensemble(shown.run, selection_of(shown, view), per, by="time")[1]
+    return main_ensemble(shown.run, selection_of(shown, view), per)[1]
 
 
 def modes_text_of(shown: Shown, calls: Calls, view: View) -> str:

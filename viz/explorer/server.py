@@ -57,6 +57,7 @@ _PAGE = """
   });
   const painted = async () => {
     explorerKeys(Bokeh, document.body);
+    fitRows(Bokeh, document.body);
     await Promise.all([{% for address in later %}load("{{ address|safe }}"), {% endfor %}]);
     const named = (name) => Bokeh.documents[0].get_model_by_name(name);
     document.addEventListener("pointerdown", () => {
@@ -95,7 +96,8 @@ _PAGE = """
   :root { color-scheme: light dark; background: #fff; color: #222; --ensio-alert: #b00020; }
   @media screen and (prefers-color-scheme: dark) {
     :root { background: #1d1d21; color: #e6e6ea; --ensio-alert: #ff8f8f;
-      --ensio-widget-filter: invert(0.885) hue-rotate(180deg); --ensio-filtered-text: #111; }
+      --ensio-widget-filter: invert(0.885) hue-rotate(180deg); --ensio-filtered-text: #111;
+      --ensio-widget: #1d1d21; --ensio-widget-text: #e6e6ea; --ensio-widget-active: #3b3b41; }
   }
 </style>
 {% endblock %}"""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.finding import Diagnosis, Finding, spans_text
+from ensembles.diagnosis.finding import Diagnosis, Finding, find_spans, spans_text
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_rates
@@ -296,10 +296,10 @@ def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") ->
     Examples
     --------
     >>> from ensembles.diagnosis.finding import Finding, Where
-    >>> where = Where(op="write", ranks=((0, 3),), files=("/scratch/[a]",), file_count=1)
+    >>> where = Where(op="write", ranks=((0, 3),), files=("/scratch/[a]",), phases=(1, 2, 3, 7))
     >>> finding = Finding("imbalance", "note", 1.0, where, {}, (), "", None, "")
     >>> dict(mark_finding(View(), finding, 1).marks)
-    {'op': 'write', 'rank': '0-3', 'file': '/scratch/[[]a]'}
+    {'op': 'write', 'rank': '0-3', 'phase': '1-3,7', 'file': '/scratch/[[]a]'}
     """
     where = finding.where
     marks = {
@@ -307,7 +307,7 @@ def mark_finding(view: View, finding: Finding, number: int, of_run: str = "") ->
         "layer": where.layer or "",
         "call": ",".join(where.calls or ()),
         "rank": spans_text(where.ranks),
-        "phase": ",".join(map(str, where.phases or ())),
+        "phase": spans_text(find_spans(where.phases or (), most=len(where.phases or ()))),
         "ordinal": spans_text(where.ordinals),
         "file": "\n".join(glob.escape(path).replace("\n", "?") for path in where.files),
     }

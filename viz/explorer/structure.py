@@ -14,6 +14,7 @@ from ensembles.run.late_calls import with_late_calls
 from ensembles.run.ordinals import RunOrdinals, durations_by_ordinal
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection
+from ensembles.structure.phases.idle import idle_time
 from ensembles.structure.phases.table import PhaseTable, PhaseTotals
 from ensembles.structure.phases.waiting import with_known_idle
 from ensembles.viz.explorer.background import Background
@@ -33,11 +34,14 @@ class Structure:
         Of the reads or writes, whichever took more time; None: there are none.
     reasons : list of str
         Why something is missing.
+    absent : str
+        What tasks without a call in a phase could add to the idle times; empty: there are none.
     """
 
     phases: list[PhaseTotals] = field(default_factory=list)
     ordinals: RunOrdinals | None = None
     reasons: list[str] = field(default_factory=list)
+    absent: str = ""
 
 
 def structure_of(run: Run, selection: Selection) -> Structure:
@@ -72,11 +76,13 @@ def structure_of(run: Run, selection: Selection) -> Structure:
     if not phases and not selection.selects_all:
         return Structure()  # the sentence about the selected calls says why
     phases = with_late_calls(run, run.phases, with_known_idle(run, run.phases, phases), some)
+    absent = idle_time(phases, run.tasks, 0.0).absent_text
     try:
         # The columns of the table are times, also where the histogram is of times per MiB.
-        return Structure(phases, durations_by_ordinal(run, replace(selection, per_byte=False)))
+        ordinals = durations_by_ordinal(run, replace(selection, per_byte=False))
+        return Structure(phases, ordinals, absent=absent)
     except EnsioError as error:
-        return Structure(phases, None, [f"No call indices: {error}."])
+        return Structure(phases, None, [f"No call indices: {error}."], absent)
 
 
 def _is_within(number: int, ranges: Any) -> bool:
@@ -143,4 +149,6 @@ def about_causes(diagnosis: Diagnosis, structure: Structure | None, of_run: str,
         sentences.append(f"Call indices are those of the {structure.ordinals.what} of a task on a file{of}.")
     elif filtered and not structure.phases and not structure.reasons:
         sentences.append("The filters select no call of a phase.")
+    if structure.absent:
+        sentences.append(structure.absent)
     return " ".join([*sentences, *structure.reasons])

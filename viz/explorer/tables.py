@@ -10,8 +10,9 @@ from bokeh.models import ColumnDataSource, CustomJS
 from bokeh.models.widgets import DataTable, HTMLTemplateFormatter, NumberFormatter, TableColumn
 
 from ensembles.diagnosis.finding import Diagnosis
-from ensembles.model.units import seconds_text, share_text
+from ensembles.structure.phases.idle import idle_cells
 from ensembles.structure.phases.table import PhaseTotals
+from ensembles.viz.findings import short_gain
 from ensembles.viz.style import NUMBERS_JS
 
 TIME = f"<span><% {NUMBERS_JS} print(instant_text(value)); %></span>"
@@ -29,13 +30,28 @@ MOVED = f"<span><% {NUMBERS_JS} print(value < 0 ? error || 'none' : bytes_text(v
 TEXT = """<span title="<%- value %>"><%- value %></span>"""
 """Format of a column of texts that may be longer than their cell: hovering shows them whole."""
 
+PATH = """<span title="<%- value %>" style="display: block; overflow: hidden; text-overflow: ellipsis;
+direction: rtl; text-align: left"><bdi dir="ltr"><%- value %></bdi></span>"""
+"""Format of a column of paths: of those that are longer than their cell, the end is seen."""
+
 Column = tuple[str, str, str | None, int]
 """Field, title, format and width in pixels; in a narrow page all columns shrink. Formats: None (numbers and
-short texts), `TEXT`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
+short texts), `TEXT`, `PATH`, `TIME`, `LASTED`, `BYTES`, `MOVED`, or a format of numbers."""
 
 _SEVERAL_LINES = ".slick-cell { white-space: normal; line-height: 1.25; }"
-_LINES_HEIGHT = 68
-"""Pixels of a row with four lines of text."""
+_MOST_LINES = 4
+_LINE, _AROUND = 15, 8
+"""Pixels of a line of text in a cell with several, and above and below them."""
+
+_NARROW, _CHARACTER, _BESIDE = 660, 6.1, 12
+"""Pixels of a table in a page of 700, of a character, and beside the text of a cell. ``rows.js`` has the same
+numbers, and takes the width that the table has."""
+
+LINES = "rows as high as their texts"
+"""Tag of tables that ``rows.js`` fits, before the most rows that they show."""
+
+_FOCUSED = ".slick-viewport:focus-visible { outline: 2px solid #0b5cad !important; outline-offset: -2px; }"
+"""The one part of a table that takes the focus by the tabulator key (``keys.js``)."""
 
 _HEAD = 30
 """Pixels of the titles of columns."""
@@ -48,7 +64,7 @@ SLOWEST: Sequence[Column] = (
     ("duration_s", "duration", LASTED, 85),
     ("moved_bytes", "moved", MOVED, 90),
     ("offset_bytes", "offset", BYTES, 95),
-    ("file", "file", TEXT, 230),
+    ("file", "file", PATH, 230),
 )
 RANKS: Sequence[Column] = (
     ("rank", "rank", None, 60),
@@ -108,6 +124,7 @@ class Table:
         *,
         several_lines: bool = False,
     ) -> None:
+        self._columns, self._has_lines = columns, several_lines
         self.source = ColumnDataSource({field: [] for field, *_ in columns})
         self.widget = DataTable(
             source=self.source,
@@ -117,8 +134,8 @@ class Table:
             height=height,
             sizing_mode="stretch_width",
             name=name,
-            row_height=_LINES_HEIGHT if several_lines else 25,
-            stylesheets=[_SEVERAL_LINES] if several_lines else [],
+            row_height=_row_height(_MOST_LINES) if several_lines else 25,
+            stylesheets=[_FOCUSED, *([_SEVERAL_LINES] if several_lines else [])],
         )
         # Bokeh draws other rows only if there are more or fewer of them.
         drawn = CustomJS(args={"view": self.widget.view}, code="view.change.emit()")
@@ -140,9 +157,22 @@ class Table:
             self.choose_none()
 
     def fit(self, most: int) -> None:
-        """Make the table as high as its rows, of at most so many."""
+        """Make the table as high as its rows, of at most so many, and rows as high as their texts."""
         rows = max(1, min(most, *(len(column) for column in self.source.data.values())))
+        if self._has_lines:
+            self.widget.row_height = _row_height(self._lines())
+            self.widget.tags = [LINES, most]
         self.widget.height = _HEAD + rows * self.widget.row_height
+
+    def _lines(self) -> int:
+        """Return the most lines of a cell in a page of 700 pixels."""
+        whole = sum(width for *_, width in self._columns)
+        most = 1
+        for field, _, how, width in self._columns:
+            characters = (_NARROW * width / whole - _BESIDE) / _CHARACTER
+            texts = self.source.data[field] if how == TEXT else ()
+            most = max([most, *(math.ceil(len(text) / characters) for text in texts)])
+        return min(most, _MOST_LINES)
 
     def choose_none(self) -> None:
         """Let no row be chosen."""
@@ -150,8 +180,12 @@ class Table:
             self.source.selected.indices = []
 
 
+def _row_height(lines: int) -> int:
+    return max(25, _AROUND + _LINE * lines)
+
+
 def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
-    """Return the columns of the table of findings: of a gain in two clauses, the first."""
+    """Return the columns of the table of findings: of gains what fits into two lines."""
     return {
         "id": [finding.id for finding in found.findings],
         "severity": [
@@ -159,29 +193,30 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
             for finding in found.findings
         ],
         "title": [finding.title for finding in found.findings],
-        "gain": [(finding.gain_text or "gain not known").split("; ")[0] for finding in found.findings],
+        "gain": [short_gain(finding) for finding in found.findings],
     }
 
 
-def phase_columns(phases: Sequence[PhaseTotals]) -> dict[str, list[Any]]:
-    """Return the columns of the table of phases, as ``ensio phases`` has them.
+def phase_columns(phases: Sequence[PhaseTotals], tasks: int) -> dict[str, list[Any]]:
+    """Return the columns of the table of phases of a run of so many tasks, as ``ensio phases`` has them.
 
     ``idle`` and ``share`` are empty if the run does not show that tasks wait for each other.
     """
+    idle = [idle_cells(each, tasks) for each in phases]
     return {
         "phase": [f"{each.phase} {each.name or ''}".strip() for each in phases],
         "start_s": [each.start_s for each in phases],
         "time_s": [each.time_s for each in phases],
         "calls": [each.calls for each in phases],
-        "idle": ["" if math.isnan(each.lost_s) else seconds_text(each.lost_s) for each in phases],
-        "share": ["" if math.isnan(each.lost_share) else share_text(each.lost_share) for each in phases],
-        "last": [f"{each.slowest_task} {each.named_call}" for each in phases],
+        "idle": [cell for cell, _ in idle],
+        "share": [cell for _, cell in idle],
+        "last": [f"{each.slowest_task} {each.reason}" for each in phases],
     }
 
 
 def _column(field: str, title: str, how: str | None, width: int) -> TableColumn:
     given: dict[str, Any] = {"field": field, "title": title, "width": width}
-    if how in (TIME, LASTED, BYTES, MOVED, TEXT):
+    if how in (TIME, LASTED, BYTES, MOVED, TEXT, PATH):
         given["formatter"] = HTMLTemplateFormatter(template=how)
     elif how is not None:
         given["formatter"] = NumberFormatter(format=how)

@@ -108,10 +108,11 @@ async function render({model, el}) {
             send({kind: "patch", patch: JSON.stringify(patch, (_, value) => value?.to_base64?.() ?? value)});
         });
         const views = await Bokeh.embed.add_document_standalone(shown, el, [], false);
-        const releaseKeys = explorerKeys(Bokeh, el);
+        const [releaseKeys, releaseRows] = [explorerKeys(Bokeh, el), fitRows(Bokeh, el)];
         return () => {
             release();
             releaseKeys();
+            releaseRows();
             for (const view of views.roots ?? views) view.remove?.();
         };
     } catch (error) {

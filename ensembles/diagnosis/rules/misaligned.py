@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ensembles.diagnosis.cannot_tell import transfers_of_shared_files
+from ensembles.diagnosis.cannot_tell import in_storage, transfers_of_shared_files
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.evidence_rule import EvidenceRule
 from ensembles.diagnosis.finding import FROM_SHARE, Check
@@ -42,7 +42,7 @@ def _find(case: Case) -> Remedy | None:
         ends = {name: column[~whole] for name, column in ends.items()}
         if not ends["ragged"].any():
             return None
-    most_s = case.most_s(np.where(rows, case.rows["time_ns"], 0.0))
+    most_s = case.most_s(np.where(in_storage(case, rows), case.rows["time_ns"], 0.0))
     if most_s < FROM_SHARE["warning"] * case.run_s:
         return None
     each_phase = slopes(ends)

@@ -12,6 +12,8 @@ from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.losses import WORDS
 from ensembles.readers.native.spool import Spool
 
+_MOST_NAMED = 3
+
 
 def notes_on_spools(spools: Sequence[Spool], about_ranks: Sequence[str]) -> list[str]:
     """Describe damage, unknown records and missing processes.
@@ -45,23 +47,40 @@ def notes_on_clocks(spools: Sequence[Spool], clocks: Clocks, alignment: Alignmen
 
 
 def notes_on_ends(processes: Sequence[Process]) -> list[str]:
-    """Describe the processes that did not end their recording."""
-    notes = []
+    """Describe the processes that did not end their recording, in one sentence.
+
+    `ensembles.model.notes.short_note` shortens it.
+    """
     running = [process for process in processes if not process.ended]
-    if 0 < len(running) <= 3:
-        for process in running:
-            rank = f" (rank {process.rank})" if process.rank >= 0 else ""
-            host = process.host or "an unknown host"
-            notes.append(
-                f"process {process.pid}{rank} on {host} did not end its recording (still running, or "
-                "killed); every call that it had completed is here"
-            )
-    elif running:
-        notes.append(
-            f"{len(running)} of {len(processes)} processes did not end their recording "
-            "(still running, or killed); every call that they had completed is here"
-        )
-    return notes
+    if not running:
+        return []
+    count = len(running)
+    who = f"{count} of {len(processes):,} processes"
+    names = []
+    for process in running[:_MOST_NAMED]:
+        rank = f" (rank {process.rank})" if process.rank >= 0 else ""
+        names.append(f"{process.pid}{rank} on {process.host or 'an unknown host'}")
+    if len(processes) == 1:
+        who, names = f"process {names[0]}", []
+    its, they = ("its", "it") if count == 1 else ("their", "they")
+    why = "still running, or killed"
+    if _are_workers_of_python(running, processes):
+        why += ", as Python's multiprocessing.Pool ends its workers"
+    named = f": {' and '.join(names)}" if names and count <= _MOST_NAMED else ""
+    return [f"{who} did not end {its} recording ({why}){named}; every call that {they} had completed is here"]
+
+
+def _are_workers_of_python(running: Sequence[Process], processes: Sequence[Process]) -> bool:
+    """Whether processes are copies of Python processes that ended in order."""
+    ended = {
+        (process.host, process.pid): (process.program, process.command)
+        for process in processes
+        if process.ended and os.path.basename(process.program).startswith("python")
+    }
+    return all(
+        ended.get((process.host, process.parent_pid)) == (process.program, process.command)
+        for process in running
+    )
 
 
 def notes_on_losses(metadata: RunMetadata) -> list[str]:

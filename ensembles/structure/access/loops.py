@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST_RUNS = 8
+MOST_RUNS = 16
 """Longest body of a loop: runs of equal calls."""
 
 MOST_LOOPS = 24
@@ -32,17 +32,19 @@ class Loop(NamedTuple):
     end: int
 
 
-def find_loops(tokens: np.ndarray) -> list[Loop]:
+def find_loops(tokens: np.ndarray, most: int = MOST_LOOPS) -> list[Loop]:
     """Divide a sequence into loops, greedily from its start.
 
     Parameters
     ----------
     tokens : ndarray of int64, shape (n,)
+    most : int
+        Loops that are distinguished; what follows is one more.
 
     Returns
     -------
     list of Loop
-        Consecutive; at most `MOST_LOOPS` + 1.
+        Consecutive; at most `most` + 1.
 
     Examples
     --------
@@ -50,6 +52,12 @@ def find_loops(tokens: np.ndarray) -> list[Loop]:
     >>> loops = find_loops(np.array([7, 7, 7, 1, 2, 2, 1, 2, 2]))
     >>> [(loop.times, loop.body) for loop in loops]
     [(3, ((7, 1),)), (2, ((1, 1), (2, 2)))]
+
+    A loop that ends with another call is not unrolled; callers find loops of loops:
+
+    >>> loops = find_loops(np.tile([1, 2, 1, 2, 1, 2, 5], 2))
+    >>> [(loop.times, loop.body) for loop in loops][:2]
+    [(3, ((1, 1), (2, 1))), (1, ((5, 1),))]
     """
     if not len(tokens):
         return []
@@ -58,16 +66,11 @@ def find_loops(tokens: np.ndarray) -> list[Loop]:
     token = tokens[begin]
     ends = np.r_[begin, len(tokens)]
     runs = len(begin)
-    reach = [_reach(token, count, period) for period in range(2, min(MOST_RUNS, runs // 2) + 1)]
+    all_times, periods = _longest(token, count)
     loops: list[Loop] = []
     at = 0
-    while at < runs and len(loops) < MOST_LOOPS:
-        times, period = 1, 1
-        for each, matches in enumerate(reach, 2):
-            repeats = int(matches[at]) // each + 1 if at < len(matches) else 1
-            # A loop covers more than the one before it, or as much with a shorter body.
-            if repeats > 1 and repeats * each > times * period:
-                times, period = repeats, each
+    while at < runs and len(loops) < most:
+        times, period = int(all_times[at]), int(periods[at])
         if times == 1:
             loops.append(Loop(int(count[at]), ((int(token[at]), 1),), int(begin[at]), int(ends[at + 1])))
             at += 1
@@ -81,11 +84,28 @@ def find_loops(tokens: np.ndarray) -> list[Loop]:
     return loops
 
 
-def _reach(token: np.ndarray, count: np.ndarray, period: int) -> np.ndarray:
+def _longest(token: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return how often a body comes from each run on, and how many runs it has."""
+    runs = len(token)
+    times, period = np.ones(runs, np.int32), np.ones(runs, np.int32)
+    covered = np.ones(runs, np.int32)
+    number = np.unique(token * (int(count.max()) + 1) + count, return_inverse=True)[1].astype(np.int32)
+    for each in range(2, min(MOST_RUNS, runs // 2) + 1):
+        reach = _reach(number, each)
+        at = np.flatnonzero(reach >= each)
+        repeats = reach[at] // each + 1
+        # A loop covers more than the one before it, or as much with a shorter body; and its body is not that
+        # of a loop with other calls before or after it.
+        inner = np.cumsum(np.r_[0, (times > 1) & (covered >= 4) & (3 * covered >= each)])
+        longer = (repeats * each > covered[at]) & (inner[at + each] == inner[at])
+        at, repeats = at[longer], repeats[longer]
+        times[at], period[at], covered[at] = repeats, each, repeats * each
+    return times, period
+
+
+def _reach(number: np.ndarray, period: int) -> np.ndarray:
     """Return from each run on how many runs in a row equal those a period later."""
-    same = (token[:-period] == token[period:]) & (count[:-period] == count[period:])
-    differs = np.flatnonzero(~same)
-    following = np.searchsorted(differs, np.arange(len(same)))
-    stops = np.r_[differs, len(same)][following]
-    found: np.ndarray = stops - np.arange(len(same))
+    differs = number[:-period] != number[period:]
+    stops = np.r_[np.flatnonzero(differs), len(differs)]
+    found: np.ndarray = stops[np.cumsum(differs) - differs] - np.arange(len(differs))
     return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls, op_of_calls
 from ensembles.passes.summary import Summary
-from ensembles.structure.access.summary import READ, SEEK, SYNC, WRITE
+from ensembles.structure.access.tokens import READ, SEEK, SYNC, WRITE
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ def coverage_text(found: Coverage) -> str:
     --------
     >>> from ensembles.structure.access.other_calls import Coverage, OtherCall, coverage_text
     >>> opens = OtherCall("posix", "open", 800, 0.75)
-    >>> print(coverage_text(Coverage(400, 1200, 0.25, 1.0, (opens,))))
-    Loops have 400 of 1,200 I/O calls, 25 % of their time; besides, of all tasks: 800 x open.
+    >>> coverage_text(Coverage(400, 1200, 0.25, 1.0, (opens,))).split("; besides, ")[0]
+    'Transfers, seeks and syncs are 400 of 1,200 I/O calls, 25 % of their time'
     """
     from ensembles.model.units import count_text, share_text
 
@@ -139,6 +139,6 @@ def coverage_text(found: Coverage) -> str:
     if more:
         told.append(f"{count_text(sum(one.count for one in more), 'call')} of {len(more):,} other functions")
     return (
-        f"Loops have {found.calls:,} of {found.all_calls:,} I/O calls, {share_text(share, None)} of their "
-        f"time; besides, of all tasks: {', '.join(told)}."
+        f"Transfers, seeks and syncs are {found.calls:,} of {found.all_calls:,} I/O calls, "
+        f"{share_text(share, None)} of their time; besides, of all tasks: {', '.join(told)}."
     )

@@ -12,15 +12,14 @@ import numpy as np
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS
 from ensembles.passes.summary import ignoring_run
-from ensembles.structure.access.streams import ORDERS
-from ensembles.structure.access.summary import AccessSummary, LoopUse, Shape, Step
+from ensembles.structure.access.streams import MAIN_SHARE, ORDERS, main_order, orders_of_steps
+from ensembles.structure.access.summary import AccessSummary
+from ensembles.structure.access.task_loops import Shape
+from ensembles.structure.access.uses import LoopUse, Step
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
     from ensembles.run.selection import Selection
-
-MAIN_SHARE = 0.9
-"""An order is that of a loop or file from this share of its transfers."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,15 @@ class LoopPattern:
     step_orders : tuple of str
         As `order`, of each step of the body by itself, where these are clear and differ; ``""``: no
         transfers. Empty: `order` says it.
+    step_strides_bytes : tuple of tuple of int
+        As `strides_bytes`, of each step. Empty where `step_orders` is.
+    passes : int
+        Into how many equal parts of the iterations jumps in the file divide the loop; `order` is that inside
+        of them. In a block, each time is a pass.
+    pass_strides_bytes : tuple of int
+        Distances from the start of a pass to that of the next.
+    in_sequence : tuple of bool
+        Of each step: its transfers of an iteration continue each other.
     """
 
     times: int
@@ -64,6 +72,10 @@ class LoopPattern:
     block: int = 0
     block_times: int = 1
     step_orders: tuple[str, ...] = ()
+    step_strides_bytes: tuple[tuple[int, ...], ...] = ()
+    passes: int = 1
+    pass_strides_bytes: tuple[int, ...] = ()
+    in_sequence: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,7 @@ class FileGroup:
     order : str
         As in `LoopPattern`.
     alignment_bytes : int or None
-        Largest power of two that divides all offsets; None: no offset above 0 is known.
+        Largest power of two that divides all offsets; 0: all are 0. None: offsets are not known.
     files : int
         Number of files.
     example : str
@@ -194,9 +206,7 @@ def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
                 tuple(_loops(shape, found.uses, users)),
                 found.smaller_loops,
                 found.smaller_bytes,
-                len(found.uses) > 1
-                and sum(len(use.files) for use in found.uses)
-                == len(set[int]().union(*(use.files for use in found.uses))),
+                _in_other_files(found.uses),
             )
             for shape, found in summary.patterns.items()
         ),
@@ -205,12 +215,19 @@ def pattern_of(summary: AccessSummary, files: Iterable[str]) -> Pattern:
     return Pattern(tuple(groups), summary.other_tasks, _file_groups(table, summary, users, paths))
 
 
+def _in_other_files(uses: list[LoopUse]) -> bool:
+    files = [use.files for use in uses if use.bytes]
+    return len(files) > 1 and sum(map(len, files)) == len(set[int]().union(*files))
+
+
 def _loops(shape: Shape, uses: list[LoopUse], users: np.ndarray) -> Iterable[LoopPattern]:
     for (times, _, block, block_times), use in zip(shape, uses, strict=True):
         kinds = {"shared" if users[file] > 1 else "private" for file in use.files}
         heads = int(use.orders.sum() - use.orders[ORDERS.index("sequential")])
         order = main_order(use.orders)
         strided = order == "strided" and use.orders[0] > 0 and heads > 0
+        by_step = orders_of_steps(use.step_orders, order)
+        step_strides = [tuple(stride for stride, _ in each.most_common()) for each in use.step_strides]
         yield LoopPattern(
             times,
             tuple(_named(step) for step in use.steps),
@@ -222,66 +239,17 @@ def _loops(shape: Shape, uses: list[LoopUse], users: np.ndarray) -> Iterable[Loo
             use.most_files,
             block,
             block_times,
-            _orders_of_steps(use, order),
+            by_step,
+            tuple(step_strides) if by_step else (),
+            use.passes,
+            tuple(stride for stride, _ in use.pass_strides.most_common()) if use.passes > 1 else (),
+            use.in_sequence,
         )
-
-
-def _orders_of_steps(use: LoopUse, order: str) -> tuple[str, ...]:
-    """Return the orders of the steps where the loop as a whole has another one."""
-    found = tuple(main_order(orders) for orders in use.step_orders)
-    are_clear = set(found) <= {"sequential", "strided", "repeated", "single", ""}
-    return found if are_clear and len(set(found) - {"", order}) > 0 and len(set(found) - {""}) > 1 else ()
 
 
 def _named(step: Step) -> tuple[str, int, int, int]:
     op, low, high, count = step
     return OPS[op], low, high, count
-
-
-def main_order(orders: np.ndarray) -> str:
-    """Name the order of most transfers.
-
-    Parameters
-    ----------
-    orders : ndarray of int64, shape (len(ORDERS),)
-        Transfers by order.
-
-    Returns
-    -------
-    str
-        One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
-
-    Examples
-    --------
-    Pieces of ten calls at a constant distance are strided:
-
-    >>> from ensembles.structure.access.pattern import main_order
-    >>> main_order(np.array([90, 9, 0, 0, 1, 0])), main_order(np.array([99, 0, 0, 0, 1, 0]))
-    ('strided', 'sequential')
-
-    A header that each of four tasks writes last is one jump back:
-
-    >>> main_order(np.array([32, 0, 0, 4, 4, 0]))
-    'sequential'
-    """
-    sequential, strided, repeated, random, first, unknown = orders.tolist()
-    whole = sum(orders.tolist())
-    if not whole:
-        return ""
-    if unknown > (1 - MAIN_SHARE) * whole:
-        return "unknown"
-    # What is not sequential begins a piece; of these, the kind is asked.
-    heads = {"strided": strided, "repeated": repeated, "random": random}
-    count = sum(heads.values())
-    if not count:
-        return "sequential" if sequential else "single"
-    name = max(heads, key=lambda each: heads[each])
-    if name == "random" and sequential >= MAIN_SHARE * (whole - first):
-        return "sequential"
-    # One jump a stream, such as back to a header, is not another distance each time.
-    if name == "random" and count <= first and sequential > count:
-        return "sequential"
-    return name if heads[name] >= MAIN_SHARE * count else "mixed"
 
 
 def _file_groups(
@@ -294,7 +262,7 @@ def _file_groups(
     names, where = np.unique(key, return_inverse=True)
     sums = {
         name: np.bincount(where, table[name], len(names)).astype(np.int64)
-        for name in ("n", "bytes", "distinct", *ORDERS)
+        for name in ("n", "bytes", "distinct", "mixed", *ORDERS)
     }
     tasks = np.bincount(where, minlength=len(names))
     align = np.full(len(names), np.iinfo(np.int64).max)
@@ -306,7 +274,12 @@ def _file_groups(
         known_ranges = not orders[row, ORDERS.index("unknown")] and file not in summary.views
         whole = union.get((file, op)) if known_ranges else None
         known = int(align[row]) if align[row] < 1 << 62 else None
-        place = OPS[op], "shared" if users[file] > 1 else "private", main_order(orders[row]), known
+        if known is None and not orders[row, ORDERS.index("unknown")]:
+            known = 0
+        order = main_order(orders[row])
+        if order == "random" and sums["mixed"][row] > (1 - MAIN_SHARE) * sums["n"][row]:
+            order = "mixed"
+        place = OPS[op], "shared" if users[file] > 1 else "private", order, known
         group = found.setdefault(
             place, {"files": 0, "tasks": 0, "calls": 0, "bytes": 0, "again": 0, "most": -1, "overlap": 0}
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,10 @@ from ensembles.structure.access.streams import FIRST, ORDERS
 MOST_SEGMENTS = 4096
 """Changes of file of a task up to which loops are sought between them."""
 
-_REST = 50
+MOST_INNER = 1 << 13
+"""Loops of a task in which loops of loops are sought."""
+
+REST = 50
 """What a rest without repetition counts, in steps of a loop."""
 
 
@@ -64,15 +67,15 @@ def find_parts(token: np.ndarray, file: np.ndarray, order: np.ndarray, moves: np
     >>> [(part.block_times, part.times) for part in find_parts(token, file, order, np.ones(1, bool))]
     [(2, 3), (2, 4)]
     """
-    loops = find_loops(token)
+    loops = find_loops(token, MOST_INNER)
     plain = _in_blocks(loops)
-    if all(_keeps_its_files(loop, file, order) for loop in loops):
+    if not np.diff(file).any() or all(_keeps_its_files(loop, file, order) for loop in loops):
         return plain
     cut = _between_files(token, file, order, moves)
-    if cut is None:
-        return plain
-    fewest = sum(len(loop.body) or _REST for loop in loops)
-    return cut if _steps(cut) <= max(2 * fewest, fewest + 3) else plain
+    fewest = _steps(plain)
+    if cut is not None and _steps(cut) <= max(2 * fewest, fewest + 3):
+        return cut
+    return [each for part in plain for each in _by_place(part, file)]
 
 
 def _in_blocks(loops: list[Loop]) -> list[Part]:
@@ -85,9 +88,12 @@ def _in_blocks(loops: list[Loop]) -> list[Part]:
     parts: list[Part] = []
     block = at = 0
     for outer in find_loops(sequence):
-        period = sum(count for _, count in outer.body) or 1
-        times = outer.times if outer.body else outer.end - outer.begin
-        is_block = bool(outer.body) and period > 1
+        if not outer.body:
+            parts.append(Part(1, (), block, 1, [(loops[at].begin, loops[-1].end)]))
+            break
+        period = sum(count for _, count in outer.body)
+        times = outer.times
+        is_block = period > 1
         for place in range(period if is_block else times):
             turns = [loops[at + place + turn * period] for turn in range(times if is_block else 1)]
             ranges = [(loop.begin, loop.end) for loop in turns]
@@ -98,8 +104,39 @@ def _in_blocks(loops: list[Loop]) -> list[Part]:
     return parts
 
 
+def _by_place(part: Part, file: np.ndarray) -> list[Part]:
+    """Make a block of a loop over several files of which some calls go to other files each time."""
+    if part.block_times > 1 or len(part.body) < 2 or part.times < 2 or len(part.ranges) > 1:
+        return [part]
+    ((low, high),) = part.ranges
+    files = file[low:high].reshape(part.times, -1)
+    moves = (files[1:] != files[:-1]).any(axis=0)
+    if not moves.any():
+        return [part]
+    ends = np.cumsum([count for _, count in part.body]).tolist()
+    runs = [(number, begin, end) for number, (begin, end) in enumerate(pairwise([0, *ends]))]
+
+    def place(run: tuple[int, int, int]) -> tuple[bool, int]:
+        return bool(moves[run[1] : run[2]].any()), int(files[0, run[1]])
+
+    stretches = [list(group) for _, group in groupby(runs, key=place)]
+    if len(stretches) < 2:
+        return [part]
+    found = []
+    for stretch in stretches:
+        body = tuple(part.body[number] for number, _, _ in stretch)
+        times, body = (body[0][1], ((body[0][0], 1),)) if len(body) == 1 else (1, body)
+        starts = [low + turn * files.shape[1] for turn in range(part.times)]
+        ranges = [(start + stretch[0][1], start + stretch[-1][2]) for start in starts]
+        found.append(Part(times, body, part.block, part.times, ranges))
+    return found
+
+
 def _keeps_its_files(loop: Loop, file: np.ndarray, order: np.ndarray) -> bool:
-    """Whether the file changes at the same calls of the body each time, or never, and all have one order."""
+    """Whether the file changes at the same calls of the body each time, or never, and all have one order.
+
+    Of a body that changes it, each call stays in its file.
+    """
     period = sum(count for _, count in loop.body)
     if not period:
         return True
@@ -107,13 +144,16 @@ def _keeps_its_files(loop: Loop, file: np.ndarray, order: np.ndarray) -> bool:
     changes = np.diff(file[here]) != 0
     if (changes != np.resize(changes[:period], len(changes))).any():
         return False
+    files = file[here].reshape(-1, period)
+    if (files[1:] != files[:-1]).any() and (files[0] != files[0, 0]).any():
+        return False
     stay = np.r_[0, np.cumsum(changes)] % max(int(changes[:period].sum()), 1)
     main = {_main_order(order[here][stay == number]) for number in np.unique(stay).tolist()}
     return len(main - {-1}) <= 1
 
 
 def _steps(parts: list[Part]) -> int:
-    return sum(len(part.body) or _REST for part in parts)
+    return sum(len(part.body) or REST for part in parts)
 
 
 def _between_files(
@@ -138,7 +178,7 @@ def _between_files(
         here = slice(ends[at], ends[at + 1])
         if key not in numbers:
             numbers[key] = len(inner)
-            inner.append(_with_syncs(find_loops(token[here]), moves))
+            inner.append(with_syncs(find_loops(token[here]), moves))
         sequence[at] = numbers[key]
     parts: list[Part] = []
     for block, loop in enumerate(find_loops(sequence)):
@@ -159,7 +199,7 @@ def _main_order(order: np.ndarray) -> int:
     return int(np.argmax(count)) if count.any() else -1
 
 
-def _with_syncs(loops: list[Loop], moves: np.ndarray) -> list[Loop]:
+def with_syncs(loops: list[Loop], moves: np.ndarray) -> list[Loop]:
     """Append single syncs and seeks to the loop before them: the calls of a file are one body then."""
     found: list[Loop] = []
     for loop in loops:
@@ -193,7 +233,7 @@ def _parts_of_block(block: int, outer: Loop, inner: list[list[Loop]], ends: list
             ranges = [(ends[each] + loop.begin, ends[each] + loop.end) for each in segments]
             block_times = outer.times
             if count > 1 or (alone and block_times > 1):
-                joined = _nested(count if count > 1 else block_times, times, body)
+                joined = nested(count if count > 1 else block_times, times, body)
                 if joined is None and count > 1:
                     return None
                 if joined is not None:
@@ -204,10 +244,17 @@ def _parts_of_block(block: int, outer: Loop, inner: list[list[Loop]], ends: list
     return parts
 
 
-def _nested(
+def nested(
     outer: int, times: int, body: tuple[tuple[int, int], ...]
 ) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-    """Return a loop of loops as one loop with a longer body; None: it has no such form."""
+    """Return a loop of loops as one loop with a longer body; None: it has no such form.
+
+    Examples
+    --------
+    >>> from ensembles.structure.access.segments import nested
+    >>> nested(4, 5, ((0, 1),)), nested(4, 5, ((0, 1), (1, 1)))
+    ((4, ((0, 5),)), None)
+    """
     if times == 1:
         return outer, body
     if len(body) == 1 and body[0][1] == 1:

@@ -15,6 +15,13 @@ one before, is not known."""
 SEQUENTIAL, STRIDED, REPEATED, RANDOM, FIRST, UNKNOWN = range(len(ORDERS))
 
 
+MAIN_SHARE = 0.9
+"""An order is that of a loop or file from this share of its transfers."""
+
+_LEAST_RANDOM = 8
+"""Transfers of a step from which its order may be random."""
+
+
 class Steps(NamedTuple):
     """How each transfer of some streams follows the one before it.
 
@@ -119,3 +126,79 @@ def join_ranges(
     opens = np.flatnonzero((depth == 1) & (change[order] == 1))
     closes = np.flatnonzero(depth == 0)
     return keys[order][opens], place[order][opens], place[order][closes]
+
+
+def main_order(orders: np.ndarray) -> str:
+    """Name the order of most transfers.
+
+    Parameters
+    ----------
+    orders : ndarray of int64, shape (len(ORDERS),)
+        Transfers by order.
+
+    Returns
+    -------
+    str
+        One of `ORDERS`, ``single`` (only first transfers), ``mixed``, or ``""`` (no transfers).
+
+    Examples
+    --------
+    Pieces of ten calls at a constant distance are strided:
+
+    >>> from ensembles.structure.access.streams import main_order
+    >>> main_order(np.array([90, 9, 0, 0, 1, 0])), main_order(np.array([99, 0, 0, 0, 1, 0]))
+    ('strided', 'sequential')
+
+    A header that each of four tasks writes last is one jump back:
+
+    >>> main_order(np.array([32, 0, 0, 4, 4, 0]))
+    'sequential'
+    """
+    sequential, strided, repeated, random, first, unknown = orders.tolist()
+    whole = sum(orders.tolist())
+    if not whole:
+        return ""
+    if unknown > (1 - MAIN_SHARE) * whole:
+        return "unknown"
+    # What is not sequential begins a piece; of these, the kind is asked.
+    heads = {"strided": strided, "repeated": repeated, "random": random}
+    count = sum(heads.values())
+    if not count:
+        return "sequential" if sequential else "single"
+    name = max(heads, key=lambda each: heads[each])
+    if name == "random" and sequential >= MAIN_SHARE * (whole - first):
+        return "sequential"
+    # One jump a stream, such as back to a header, is not another distance each time.
+    if name == "random" and count <= first and sequential > count:
+        return "sequential"
+    return name if heads[name] >= MAIN_SHARE * count else "mixed"
+
+
+def orders_of_steps(step_orders: np.ndarray, order: str) -> tuple[str, ...]:
+    """Return the orders of the steps of a loop where they are clear, and not `order`, that of the whole.
+
+    Parameters
+    ----------
+    step_orders : ndarray of int64, shape (steps, len(ORDERS))
+        Transfers by order, each step by itself.
+    order : str
+
+    Returns
+    -------
+    tuple of str
+        As of `main_order`; empty: `order` says it.
+
+    Examples
+    --------
+    >>> from ensembles.structure.access.streams import orders_of_steps
+    >>> orders_of_steps(np.array([[59, 0, 0, 0, 1, 0], [0, 0, 59, 0, 1, 0]]), "random")
+    ('sequential', 'repeated')
+    """
+    found = tuple(main_order(orders) for orders in step_orders)
+    if not found:
+        return ()
+    clear = {"sequential", "strided", "repeated", "single", ""}
+    if step_orders[:, RANDOM].any() and min(o.sum() for o in step_orders if o.any()) >= _LEAST_RANDOM:
+        clear.add("random")
+    different = set(found) - {""}
+    return found if set(found) <= clear and len(different) > 1 and different - {order} else ()

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from ensembles.model.events import OPS, Call, Events, of_calls
-from ensembles.model.units import bytes_text
 from ensembles.passes.start_order import order_by_start
 from ensembles.passes.summary import BY_RANK, Summary
-from ensembles.structure.access.segments import Part, find_parts
-from ensembles.structure.access.streams import FIRST, ORDERS, STRIDED, follow, join_ranges
-from ensembles.summaries.keyed_sums import KeyedSums, groups_of_rows
-
-READ, WRITE, SEEK, SYNC = (OPS.index(op) for op in ("read", "write", "seek", "sync"))
-"""Operations of which patterns are made."""
-
-MOST_SIZES = 16
-"""Sizes of an operation of a task that are distinguished; of more, octaves are."""
+from ensembles.structure.access.streams import ORDERS, follow, join_ranges
+from ensembles.structure.access.task_loops import Shape, find_task_loops
+from ensembles.structure.access.tokens import READ, SEEK, SYNC, WRITE, numbered
+from ensembles.structure.access.uses import LoopUse
+from ensembles.summaries.keyed_sums import KeyedSums
 
 MOST_PATTERNS = 64
 """Sequences of loops that are kept; tasks with others are counted."""
@@ -31,61 +26,6 @@ MOST_RANGES = 1 << 18
 _UNALIGNED = 1 << 62
 _MOST_BYTES = 1 << 62
 """Programs that ask for all there is ask for more."""
-
-Step = tuple[int, int, int, int]
-"""Operation, smallest and largest size in bytes, how often in a row."""
-
-LEAST_SHARE = 0.02
-"""Loops with less of the bytes of their task are counted only."""
-
-Shape = tuple[tuple[int, tuple[tuple[int, str, str, int], ...], int, int], ...]
-"""The main loops of a task: how often, their bodies with sizes as they are printed, number of their block and
-how often it comes."""
-
-
-@dataclass
-class LoopUse:
-    """What one loop of all tasks of a pattern does.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-        Its body, with the smallest and largest sizes of all tasks.
-    orders : ndarray of int64, shape (len(ORDERS),)
-        Transfers by order.
-    strides : Counter of int
-        Strides of tasks in this loop, bytes: of each task the most frequent one. At most 16 are kept.
-    bytes : int
-        Bytes moved.
-    files : set of int
-        Files that are used, up to 16.
-    most_files : int
-        Largest number of files of a task.
-    step_orders : ndarray of int64, shape (len(steps), len(ORDERS))
-        The same as `orders`, of each step of the body by itself. Shape (0, len(ORDERS)): not looked at.
-    """
-
-    steps: tuple[Step, ...] = ()
-    orders: np.ndarray = field(default_factory=lambda: np.zeros(len(ORDERS), np.int64))
-    strides: Counter[int] = field(default_factory=Counter)
-    bytes: int = 0
-    files: set[int] = field(default_factory=set)
-    most_files: int = 0
-    step_orders: np.ndarray = field(default_factory=lambda: np.zeros((0, len(ORDERS)), np.int64))
-
-    def add(self, other: LoopUse) -> None:
-        """Add the use by other tasks."""
-        self.steps = tuple(
-            (op, min(low, low_), max(high, high_), count)
-            for (op, low, high, count), (_, low_, high_, _) in zip(self.steps, other.steps, strict=True)
-        )
-        self.orders = self.orders + other.orders
-        self.strides = Counter(dict((self.strides + other.strides).most_common(16)))
-        self.bytes += other.bytes
-        self.files = set(sorted(self.files | other.files)[:16])
-        self.most_files = max(self.most_files, other.most_files)
-        alike = self.step_orders.shape == other.step_orders.shape
-        self.step_orders = self.step_orders + other.step_orders if alike else LoopUse().step_orders
 
 
 @dataclass
@@ -124,7 +64,8 @@ class AccessSummary(Summary):
         Tasks whose loops are beyond `MOST_PATTERNS`.
     table : KeyedSums
         By ``file``, ``rank`` and ``op``: ``n``, ``bytes`` (moved), ``distinct`` (bytes of the union of the
-        ranges of the task), a column of each of `ORDERS`, ``low``, ``high``, and ``align``: the largest power
+        ranges of the task), ``mixed`` (calls of a stream that several steps of a loop make, each in another
+        order), a column of each of `ORDERS`, ``low``, ``high``, and ``align``: the largest power
         of two that divides all offsets.
     unknown : set of (int, int)
         File and operation of which the union over tasks is not known: it has too many ranges.
@@ -139,7 +80,7 @@ class AccessSummary(Summary):
         self._nested = nested
         self.patterns: dict[Shape, TaskPattern] = {}
         self.other_tasks = 0
-        values = ("n", "bytes", "distinct", *ORDERS)
+        values = ("n", "bytes", "distinct", "mixed", *ORDERS)
         self.table = KeyedSums(("file", "rank", "op"), values, ("low", "align"), ("high",))
         self.unknown: set[tuple[int, int]] = set()
         self.views: set[int] = set()
@@ -156,14 +97,16 @@ class AccessSummary(Summary):
             return
         order = order_by_start(chunk)
         events = chunk if order is None else chunk[order]
-        rows = {
-            name: getattr(events, name).astype(np.int64) for name in ("rank", "file", "op", "offset", "moved")
-        }
+        names = ("rank", "thread", "file", "op", "offset", "moved")
+        rows = {name: getattr(events, name).astype(np.int64) for name in names}
         rows["requested"] = np.minimum(events.requested, np.uint64(_MOST_BYTES)).astype(np.int64)
-        rows["order"], rows["delta"] = self._add_streams(rows)
+        rows["order"], rows["delta"] = _order(rows)
+        rows["mixed"] = np.zeros(len(events), np.int64)
         cuts = np.flatnonzero(np.diff(rows["rank"])) + 1
-        for low, high in zip([0, *cuts.tolist()], [*cuts.tolist(), len(events)], strict=True):
-            self._add_task({name: column[low:high] for name, column in rows.items()})
+        for low, high in pairwise([0, *cuts.tolist(), len(events)]):
+            in_mixed_order = self._add_task({name: column[low:high] for name, column in rows.items()})
+            rows["mixed"][low + in_mixed_order] = 1
+        self._add_streams(rows)
 
     def merge(self, other: AccessSummary) -> None:
         """Add the patterns of other tasks."""
@@ -189,18 +132,14 @@ class AccessSummary(Summary):
         pairs = [(key // len(OPS), key % len(OPS)) for key in keys.tolist()]
         return {pair: total for pair, total in zip(pairs, sums, strict=True) if pair not in self.unknown}
 
-    def _add_streams(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Add the transfers to `table`; return the order and step of each call, -1 and 0 for other calls."""
-        data = np.flatnonzero((rows["op"] == READ) | (rows["op"] == WRITE))
-        order, delta = np.full(len(rows["op"]), -1), np.zeros(len(rows["op"]), np.int64)
+    def _add_streams(self, rows: dict[str, np.ndarray]) -> None:
+        data = np.flatnonzero(rows["order"] >= 0)
         if not len(data):
-            return order, delta
+            return
         mine = {name: column[data] for name, column in rows.items()}
-        stream, begins = _numbered([mine[name] for name in ("rank", "file", "op")])
+        stream, begins = numbered([mine[name] for name in ("rank", "file", "op")])
         rank, file, op = (mine[name][begins] for name in ("rank", "file", "op"))
         moved = np.maximum(mine["moved"], 0)
-        steps = follow(stream, mine["offset"], moved)
-        order[data], delta[data] = steps.order, steps.delta
         placed = (mine["offset"] >= 0) & (moved > 0)
         low, high = mine["offset"][placed], (mine["offset"] + moved)[placed]
         own, begin, end = join_ranges(stream[placed], low, high)
@@ -208,7 +147,7 @@ class AccessSummary(Summary):
         self._ranges.append(np.stack([file[own] * len(OPS) + op[own], begin, end]))
         self._join_if_many()
         offset = mine["offset"]
-        values = {name: (steps.order == number).astype(np.int64) for number, name in enumerate(ORDERS)}
+        values = {name: (mine["order"] == number).astype(np.int64) for number, name in enumerate(ORDERS)}
         align = np.where(offset > 0, offset & -offset, _UNALIGNED)
         extent = {"low": np.where(placed, offset, _UNALIGNED), "high": np.where(placed, offset + moved, -1)}
         own_distinct = np.zeros(len(data), np.int64)
@@ -216,35 +155,18 @@ class AccessSummary(Summary):
         self.table.add(
             {name: mine[name] for name in ("file", "rank", "op")}
             | {"n": np.ones(len(data), np.int64), "bytes": moved, "distinct": own_distinct, "align": align}
+            | {"mixed": mine["mixed"]}
             | values
             | extent
         )
-        return order, delta
 
-    def _add_task(self, rows: dict[str, np.ndarray]) -> None:
-        token, steps = _tokens(rows["op"], rows["requested"])
-        moves = np.array([step[0] in (READ, WRITE) for step in steps])
-        parts = find_parts(token, rows["file"], rows["order"], moves)
-        uses = [_use(rows, part, tuple((*steps[each], count) for each, count in part.body)) for part in parts]
-        least = LEAST_SHARE * sum(use.bytes for use in uses)
-        main = [number for number, use in enumerate(uses) if use.bytes and use.bytes >= least]
-        small = [use.bytes for use in uses if 0 < use.bytes < least]
-        # Numbered without smaller loops, of which tasks with the same main loops may have others.
-        block = {number: at for at, number in enumerate(dict.fromkeys(parts[each].block for each in main))}
-        shape = tuple(
-            (
-                parts[number].times,
-                tuple(
-                    (op, bytes_text(low), bytes_text(high), count)
-                    for op, low, high, count in uses[number].steps
-                ),
-                block[parts[number].block],
-                parts[number].block_times,
-            )
-            for number in main
-        )
-        found = [uses[number] for number in main]
-        self._add_pattern(shape, TaskPattern([int(rows["rank"][0])], found, len(small), sum(small)))
+    def _add_task(self, rows: dict[str, np.ndarray]) -> np.ndarray:
+        """Add the loops of a task; return its rows that are in mixed order."""
+        found = find_task_loops(rows)
+        small = found.smaller_bytes
+        task = TaskPattern([int(rows["rank"][0])], found.uses, len(small), sum(small))
+        self._add_pattern(found.shape, task)
+        return found.in_mixed_order
 
     def _add_pattern(self, shape: Shape, found: TaskPattern) -> None:
         mine = self.patterns.get(shape)
@@ -274,13 +196,13 @@ class AccessSummary(Summary):
         self._ranges, self._joined = [ranges], ranges.shape[1]
 
 
-def _numbered(keys: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Number rows by their keys, in the order of the keys; return the first row of each number too."""
-    if not len(keys[0]):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    group, first = groups_of_rows([np.asarray(key, np.int64) for key in keys])
-    order = np.lexsort([key[first] for key in reversed(keys)])
-    return np.argsort(order)[group], first[order]
+def _order(rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the order and step of each call as `follow` has them, -1 and 0 for calls that move nothing."""
+    data = np.flatnonzero((rows["op"] == READ) | (rows["op"] == WRITE))
+    order, delta = np.full(len(rows["op"]), -1), np.zeros(len(rows["op"]), np.int64)
+    stream, _ = numbered([rows[name][data] for name in ("rank", "file", "op")])
+    order[data], delta[data] = follow(stream, rows["offset"][data], np.maximum(rows["moved"][data], 0))
+    return order, delta
 
 
 @of_calls
@@ -289,54 +211,3 @@ def _may_leave_holes(calls: Sequence[Call]) -> np.ndarray:
     collective = ("_all", "_all_begin")
     names = [call.name if call.layer == "mpiio" else "" for call in calls]
     return np.array([name == "MPI_File_set_view" or name.endswith(collective) for name in names])
-
-
-def _tokens(op: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int, int]]]:
-    """Number the calls of a task by operation and size; seeks and syncs have no size."""
-    low = np.where((op == READ) | (op == WRITE), size, 0)
-    high = low.copy()
-    for each in (READ, WRITE):
-        mine = op == each
-        if mine.any() and len(_numbered([low[mine]])[1]) > MOST_SIZES:
-            octave = np.frexp(low[mine].astype(np.float64))[1]
-            low[mine], high[mine] = np.where(octave, 1 << np.maximum(octave - 1, 0), 0), (1 << octave) - 1
-    token, first = _numbered([op, low, high])
-    return token, list(zip(op[first].tolist(), low[first].tolist(), high[first].tolist(), strict=True))
-
-
-def _use(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> LoopUse:
-    at = np.concatenate([np.arange(low, high) for low, high in part.ranges])
-    turn = np.repeat(np.arange(len(part.ranges)), [high - low for low, high in part.ranges])
-    step = np.repeat(np.arange(len(part.body)), [count for _, count in part.body])
-    order, delta = rows["order"][at], rows["delta"][at]
-    data = order >= 0
-    if not data.any():
-        return LoopUse(steps)
-    at, order, delta, turn = at[data], order[data].copy(), delta[data], turn[data]
-    file, op = rows["file"][at], rows["op"][at]
-    files = file[_numbered([file])[1]]
-    # Where a loop begins in a file says nothing about its order.
-    order[_numbered([file, op])[1]] = FIRST
-    each, first = _numbered([turn, file, op])
-    order[first[np.bincount(each) > 2]] = FIRST
-    strided = delta[order == STRIDED]
-    number, first = _numbered([strided])
-    strides, counts = strided[first], np.bincount(number)
-    return LoopUse(
-        steps,
-        np.bincount(order, minlength=len(ORDERS)),
-        Counter({int(strides[np.argmax(counts)]): 1} if len(strides) else {}),
-        int(np.maximum(rows["moved"][at], 0).sum()),
-        set(files[:16].tolist()),
-        len(files),
-        _step_orders(rows, at, np.resize(step, len(data))[data], len(steps)),
-    )
-
-
-def _step_orders(rows: dict[str, np.ndarray], at: np.ndarray, step: np.ndarray, steps: int) -> np.ndarray:
-    """Count the orders of each step of a body: data and a header in turn have an order each."""
-    if len(np.unique(step)) < 2:
-        return LoopUse().step_orders
-    stream, _ = _numbered([rows["file"][at], rows["op"][at], step])
-    order = follow(stream, rows["offset"][at], np.maximum(rows["moved"][at], 0)).order
-    return np.bincount(step * len(ORDERS) + order, minlength=steps * len(ORDERS)).reshape(steps, len(ORDERS))

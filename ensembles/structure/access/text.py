@@ -37,10 +37,13 @@ def line_of(pattern: Pattern) -> str:
     group = max(moving, key=lambda each: sum(loop.bytes for loop in each.loops))
     loops, users = group.loops, len(group.ranks)
     whole = sum(len(each.ranks) for each in pattern.groups) + pattern.other_tasks
-    places = {files_text(loop, whole, users) for loop in loops}
-    parts = _block_texts(loops[:_MOST_IN_LINE], whole, users, len(places) > 1)
-    if len(loops) > _MOST_IN_LINE:
-        parts.append(f"and {count_text(len(loops) - _MOST_IN_LINE, 'more loop')}")
+    places = {files_text(loop, whole, users) for loop in loops if loop.bytes}
+    shown = min(_MOST_IN_LINE, len(loops))
+    while shown < min(2 * _MOST_IN_LINE, len(loops)) and loops[shown].block == loops[shown - 1].block:
+        shown += 1  # blocks are whole
+    parts = _block_texts(loops[:shown], whole, users, len(places) > 1)
+    if len(loops) > shown:
+        parts.append(f"and {count_text(len(loops) - shown, 'more loop')}")
     if len(places) == 1:
         place = places.pop()
         each = " and loop" if place.endswith("each task") else " for each loop"
@@ -61,10 +64,11 @@ def group_texts(group: TaskGroup, tasks: int) -> list[str]:
 def _block_texts(loops: Sequence[LoopPattern], tasks: int, users: int, with_files: bool) -> list[str]:
     texts = []
     for (_, times), block in groupby(loops, key=lambda loop: (loop.block, loop.block_times)):
-        each = [
-            f"{loop_text(loop)}, {files_text(loop, tasks, users)}" if with_files else loop_text(loop)
-            for loop in block
-        ]
+        each = []
+        for loop in block:
+            again = _each_pass(loop, "each time ") if times > 1 else ""
+            place = f", {files_text(loop, tasks, users)}" if with_files and loop.bytes else ""
+            each.append(f"{loop_text(loop)}{again}{place}")
         texts += [f"{times:,} x ({'; '.join(each)})"] if times > 1 else each
     return texts
 
@@ -84,16 +88,39 @@ def _besides(pattern: Pattern, loops: Sequence[LoopPattern]) -> list[str]:
 
 
 def loop_text(loop: LoopPattern) -> str:
-    """Return a loop in words, such as ``8 x (seek, read 300 MiB), strided by 301 MiB``."""
+    """Return a loop in words, such as ``8 x (seek, read 300 MiB), strided by 301 MiB``.
+
+    A loop that jumps to another place at regular intervals is a loop in a loop:
+    ``8 x (64 x write 8 KiB, strided by 64 KiB), each 8 KiB further``.
+    """
+    passes = loop.passes if loop.block_times == 1 else 1
+    times = loop.times // passes
     parts = [_step(*step) for step in loop.steps]
+    ends: list[str] = [""] * len(parts)
+    whole = _order(loop)
     if loop.step_orders:
-        words = [_WORDS.get(order, f", {order}" if order else "") for order in loop.step_orders]
-        body = "; ".join(f"{part}{word}" for part, word in zip(parts, words, strict=True))
-        return f"{loop.times:,} x ({body})" if loop.times > 1 else f"({body})"
+        pairs = zip(loop.step_orders, loop.step_strides_bytes, strict=True)
+        ends, whole = [_STEPS.get(order, f", {order}") + _stride(strides) for order, strides in pairs], ""
+    elif loop.order == "repeated":
+        ends = [", sequential" if sequential else "" for sequential in loop.in_sequence] or ends
     if not parts:
-        return f"{bytes_text(loop.bytes)} in calls without repetition{_order(loop)}"
-    body = parts[0] if len(parts) == 1 and loop.steps[0][3] == 1 else f"({', '.join(parts)})"
-    return f"{loop.times:,} x {body}{_order(loop)}" if loop.times > 1 else f"{body}{_order(loop)}"
+        return f"{bytes_text(loop.bytes)} in calls without repetition{whole}"
+    joint = "; " if any(ends) else ", "
+    body = joint.join(part + end for part, end in zip(parts, ends, strict=True))
+    if len(parts) > 1 or (loop.steps[0][3] > 1 and times > 1):
+        body = f"({body})"
+    text = f"{times:,} x {body}{whole}" if times > 1 else f"{body}{whole}"
+    return f"{passes:,} x ({text}){_each_pass(loop, 'each ')}" if passes > 1 else text
+
+
+def _each_pass(loop: LoopPattern, each: str) -> str:
+    """Say where the passes of a loop begin; "": there are none."""
+    strides = loop.pass_strides_bytes
+    if not any(strides):
+        return ", the same bytes again" if strides else ""
+    if min(strides) < 0 < max(strides):
+        return f", {each}elsewhere"
+    return f", {each}{_strides(strides).lstrip('-')} {'further' if max(strides) > 0 else 'back'}"
 
 
 def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
@@ -111,7 +138,8 @@ def files_text(loop: LoopPattern, tasks: int, users: int) -> str:
     return "one shared file" if many == 1 else f"{many:,} shared files"
 
 
-_WORDS = {"single": "", "repeated": ", the same bytes again"}
+_LEAST_PIECE = 1.5
+_STEPS = {"": "", "single": "", "repeated": ", the same bytes again"}
 
 
 def _step(op: str, low: int, high: int, count: int) -> str:
@@ -127,7 +155,12 @@ def _size(size: int) -> str:
 def _range(low: int, high: int) -> str:
     if _size(low) == _size(high) or bytes_text(low) == bytes_text(high):
         return bytes_text(low) if low < high else _size(low)
-    return f"{_size(low)} to {_size(high + 1)}"
+    is_octave = not (high & high + 1 or low & low - 1)  # of which the end is excluded
+    return f"{_size(low)} to {_size(high + is_octave)}"
+
+
+def _stride(strides: Sequence[int]) -> str:
+    return f" by {_strides(strides)}" if strides else ""
 
 
 def _order(loop: LoopPattern) -> str:
@@ -143,10 +176,14 @@ def _order(loop: LoopPattern) -> str:
         return ", backwards"
     strides = _strides(loop.strides_bytes)
     pieces = loop.piece_calls
-    if pieces is not None and pieces > 1.5 and loop.most_files > 1 and len(loop.steps) > 1:
+    if pieces is not None and pieces > _LEAST_PIECE and loop.most_files > 1 and len(loop.steps) > 1:
         return f", in part strided by {strides}"  # pieces differ from file to file
-    joined = f" in pieces of {pieces:.3g} calls" if pieces is not None and pieces > 1.5 else ""
-    return f",{joined} strided by {strides}"
+    # Where steps differ, so do their pieces: the steps say how many calls follow each other.
+    counts = {count for op, _, _, count in loop.steps if op in ("read", "write")}
+    if pieces is None or pieces < _LEAST_PIECE or len(counts) > 1:
+        return f", strided by {strides}"
+    about = "" if abs(pieces - round(pieces)) < 1 / 8 else "about "
+    return f", in pieces of {about}{round(pieces):,} calls strided by {strides}"
 
 
 def _is_backwards(loop: LoopPattern) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ensembles.run.run import Run
 
 LEAST_SHARE = 0.01
-"""Share of the time of tasks from which on waiting inside phases is stated."""
+"""Share of the time of tasks in phases from which on waiting inside phases is stated."""
 
 _NS_PER_S = 1e9
 
@@ -71,7 +71,7 @@ class WaitingInside:
         Time in collective calls of MPI before the last I/O call of a task in a phase, summed over tasks;
         none of it is in `PhaseTotals.lost_s`. None: there are too many such calls.
     share : float or None
-        The same as a share of the time of the tasks in the phases.
+        The same as a share of the time of all tasks in the run.
     most : Meeting or None
         Where most of it was; None: no such call was met by several tasks.
     """
@@ -184,7 +184,12 @@ class InnerWaits(Summary):
 
 
 def waiting_inside(
-    run: Run, phases: Phases, totals: Sequence[PhaseTotals], waits: InnerWaits, io: CriticalIo
+    run: Run,
+    phases: Phases,
+    totals: Sequence[PhaseTotals],
+    waits: InnerWaits,
+    io: CriticalIo,
+    run_s: float,
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
@@ -196,11 +201,13 @@ def waiting_inside(
         Of all phases.
     waits, io : InnerWaits, CriticalIo
         Of the whole run.
+    run_s : float
+        Length of the run, s.
 
     Returns
     -------
     WaitingInside or None
-        None: less than `LEAST_SHARE` of the time of the tasks.
+        None: less than `LEAST_SHARE` of the time of the tasks in the phases.
     """
     if not waits.is_complete:
         return WaitingInside(None, None, None)
@@ -209,7 +216,8 @@ def waiting_inside(
     time_s = float(waited_ns.sum()) / _NS_PER_S
     if not whole_s or time_s < LEAST_SHARE * whole_s:
         return None
-    return WaitingInside(time_s, time_s / whole_s, _most(run, phases, waits, rows, waited_ns))
+    share = time_s / (run.tasks * run_s) if run_s > 0 else None
+    return WaitingInside(time_s, share, _most(run, phases, waits, rows, waited_ns))
 
 
 def _most(

@@ -10,13 +10,15 @@ import numpy as np
 
 from ensembles.model.events import Call, Events, is_io_of_calls
 from ensembles.passes.summary import Summary
+from ensembles.structure.phases.barriers import SYNCHRONISING
+from ensembles.structure.phases.outside import LateInPhase
 from ensembles.summaries.keyed_sums import groups_of_rows
 
 if TYPE_CHECKING:
     from ensembles.structure.phases.result import Phases
 
 LEAST_PART = 0.5
-"""Least part of the lateness that the calls of a function explain, to be named."""
+"""Least part of the lateness that the calls of a function, or of all functions, explain, to be named."""
 
 _NS_PER_S = 1e9
 
@@ -52,6 +54,9 @@ class LateCalls:
 class TimeInCalls(Summary):
     """A mergeable summary: number and time of I/O calls of two tasks of each phase, by function and file.
 
+    Beside these, of each task and phase: start of the first call and return of the last, and when the task
+    left the collective call in which all tasks met before the phase, if it is among the calls.
+
     Parameters
     ----------
     phases : Phases
@@ -62,7 +67,8 @@ class TimeInCalls(Summary):
     """
 
     columns = ("rank", "call", "depth", "file", "start", "duration")
-    results = ("_rows",)
+    results = ("_rows", "_ends", "_left")
+    meaning = 1
 
     def __init__(self, phases: Phases, tasks: Sequence[tuple[int, int, int]], outermost: bool = True) -> None:
         self._phases, self._outermost = phases, outermost
@@ -70,9 +76,13 @@ class TimeInCalls(Summary):
         for phase, last, middle in tasks:
             self._tasks[:, phase] = last, middle
         self._sums: dict[tuple[int, int, Call, str], list[int]] = {}
+        # Of phase and rank: start of the first call and return of the last; return from a meeting, its name.
+        self._ends: dict[tuple[int, int], tuple[int, int]] = {}
+        self._left: dict[tuple[int, int], tuple[int, str]] = {}
 
     def add(self, chunk: Events) -> None:
         """Add events."""
+        self._add_meetings(chunk)
         phase = self._phases.phase_index(chunk)
         of_task = (self._tasks[:, phase] == chunk.rank.astype(np.int64)).any(axis=0)
         mine = np.flatnonzero(of_task & (phase > 0) & is_io_of_calls(chunk.calls)[chunk.call])
@@ -90,6 +100,36 @@ class TimeInCalls(Summary):
         keys = (phase[mine][first], rank[first], call[first], file[first], count, time_ns)
         for at, by, function, on, calls, spent_ns in zip(*(each.tolist() for each in keys), strict=True):
             self._put((at, by, chunk.calls[function], chunk.files[on]), calls, spent_ns)
+        group, first = groups_of_rows([phase[mine].astype(np.int64), rank])
+        start_ns = np.full(len(first), np.iinfo(np.int64).max)
+        end_ns = np.full(len(first), np.iinfo(np.int64).min)
+        np.minimum.at(start_ns, group, chunk.start[mine].astype(np.int64))
+        np.maximum.at(end_ns, group, chunk.end[mine].astype(np.int64))
+        ends = (phase[mine][first], rank[first], start_ns, end_ns)
+        for at, by, begin_ns, last_ns in zip(*(each.tolist() for each in ends), strict=True):
+            self._put_ends((at, by), begin_ns, last_ns)
+
+    def _add_meetings(self, chunk: Events) -> None:
+        """Add the collective calls between phases, each to the phase in which it returns."""
+        meets = np.array([call.name in SYNCHRONISING for call in chunk.calls], bool)
+        if not len(self._phases.cuts_ns) or not meets.any():
+            return
+        mine = np.flatnonzero(meets[chunk.call] & (chunk.depth == 0))
+        start, end, rank = (column[mine].astype(np.int64) for column in (chunk.start, chunk.end, chunk.rank))
+        before, after = (np.searchsorted(self._phases.cuts_ns, each, side="right") for each in (start, end))
+        phase = self._phases.number[after]
+        kept = (after > before) & (phase > 0) & (self._tasks[:, phase] == rank).any(axis=0)
+        for at, by, end_ns, call in zip(
+            *(column[kept].tolist() for column in (phase, rank, end, chunk.call[mine])), strict=True
+        ):
+            self._put_left((at, by), (end_ns, chunk.calls[call].name))
+
+    def _put_ends(self, key: tuple[int, int], start_ns: int, end_ns: int) -> None:
+        known = self._ends.get(key, (start_ns, end_ns))
+        self._ends[key] = min(known[0], start_ns), max(known[1], end_ns)
+
+    def _put_left(self, key: tuple[int, int], left: tuple[int, str]) -> None:
+        self._left[key] = max(self._left.get(key, left), left)
 
     def _put(self, key: tuple[int, int, Call, str], calls: int, time_ns: int) -> None:
         sums = self._sums.setdefault(key, [0, 0])
@@ -100,6 +140,10 @@ class TimeInCalls(Summary):
         """Add the calls of other chunks."""
         for key, sums in other._sums.items():
             self._put(key, *sums)
+        for of_task, ends in other._ends.items():
+            self._put_ends(of_task, *ends)
+        for of_task, left in other._left.items():
+            self._put_left(of_task, left)
 
     @property
     def _rows(self) -> list[tuple[int, int, Call, str, int, int]]:
@@ -127,7 +171,8 @@ class TimeInCalls(Summary):
         Returns
         -------
         LateCalls or None
-            None: no function took at least half of that time more than it took the task in the middle.
+            The function with the largest difference from the task in the middle. None: that is less than half
+            of that time, and so are all functions together (`outside` says what is).
         """
         last, middle = self._tasks[:, phase].tolist()
         functions: dict[Call, list[int]] = {}
@@ -147,7 +192,40 @@ class TimeInCalls(Summary):
             return None
         call = max(files, key=lambda each: functions[each][1] - functions[each][2])
         calls, time_ns, other_ns = functions[call]
-        if time_ns - other_ns < LEAST_PART * later_s * _NS_PER_S or time_ns <= other_ns:
+        all_ns = sum(mine_ns - others_ns for _, mine_ns, others_ns in functions.values())
+        if max(time_ns - other_ns, all_ns) < LEAST_PART * later_s * _NS_PER_S or time_ns <= other_ns:
             return None
         file = max(files[call], key=files[call].__getitem__)
         return LateCalls(call.name, call.layer, file, calls, time_ns / _NS_PER_S, other_ns / _NS_PER_S)
+
+    def outside(self, phase: int, later_s: float) -> LateInPhase | None:
+        """Return where the last task of a phase was late outside of its I/O calls.
+
+        Parameters
+        ----------
+        phase : int
+        later_s : float
+            As for `late`.
+
+        Returns
+        -------
+        LateInPhase or None
+            None: that is less than half of the time by which it is late.
+        """
+        last, middle = ((phase, rank) for rank in self._tasks[:, phase].tolist())
+        if last not in self._ends or middle not in self._ends:
+            return None
+        begins_s = (self._ends[last][0] - self._ends[middle][0]) / _NS_PER_S
+        between_s, other_s = self._between_s(last), self._between_s(middle)
+        if begins_s + between_s - other_s < LEAST_PART * later_s:
+            return None
+        if last not in self._left or middle not in self._left:
+            return LateInPhase(begins_s, between_s, other_s)
+        (left_ns, call), (other_ns, _) = self._left[last], self._left[middle]
+        return LateInPhase(begins_s, between_s, other_s, (left_ns - other_ns) / _NS_PER_S, call)
+
+    def _between_s(self, task: tuple[int, int]) -> float:
+        """Return the time of a task (phase and rank) between its calls; of several threads, at least that."""
+        in_io_ns = sum(ns for (at, rank, *_), (_, ns) in self._sums.items() if (at, rank) == task)
+        start_ns, end_ns = self._ends[task]
+        return max(end_ns - start_ns - in_io_ns, 0) / _NS_PER_S

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.units import seconds_text
-from ensembles.structure.phases.critical_path import CriticalIo
 
 LEAST_PART = 0.5
 """Part of its lateness that a task spends outside of I/O calls, more than the others do, to be told so."""
@@ -25,11 +24,9 @@ class LateOutside:
     ----------
     rank : int
     outside_s : float
-        Time until its last call in which it was in no I/O call.
+        Time until its last calls of the phases in which it was in no I/O call, summed over phases.
     others_s : float
         The same of the other tasks, in the median.
-    phase : int or None
-        Phase in which that was; None: the times are sums over all phases.
     left_s : float
         Part of `outside_s` beyond that of the others in which it was still inside `call`, which the others
         had left: it waited for a processor, or for messages of the call. 0: less than half, or not known.
@@ -40,7 +37,6 @@ class LateOutside:
     rank: int
     outside_s: float
     others_s: float
-    phase: int | None = None
     left_s: float = 0.0
     call: str = ""
 
@@ -109,24 +105,67 @@ def late_outside(
     return (worst, own, theirs) if is_why else None
 
 
-def late_in_phase(found: CriticalIo, phase: int) -> LateOutside | None:
-    """Tell whether the slowest task of a phase was late because of what it did outside of I/O calls.
+@dataclass(frozen=True)
+class LateInPhase:
+    """Where the last task of a phase lost the time by which it is late, if not in its I/O calls.
 
-    Parameters
+    Attributes
     ----------
-    found : CriticalIo
-        Of the run, filled.
-    phase : int
-        Number of the phase.
+    begins_s : float
+        By how much later its first I/O call of the phase began than that of the task in the middle
+        (`PhaseTotals.middle_task`).
+    between_s, other_between_s : float
+        Time from its first call to the return of its last one in which it was in no I/O call, and the same of
+        the task in the middle.
+    left_s : float or None
+        By how much later it left `call`. None: not known.
+    call : str
+        The collective call before the phase, in which all tasks met; ``""``: not known.
     """
-    rows = found.to_arrays()
-    mine = rows["phase"] == phase
-    ranks, task = np.unique(rows["rank"][mine], return_inverse=True)
-    if len(ranks) < 2:
-        return None
-    end, busy = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
-    np.maximum.at(end, task, rows["end_ns"][mine])
-    np.maximum.at(busy, task, rows["io_ns"][mine])  # of the thread with most
-    arrival = end - int(rows["start_ns"][mine].min())
-    told = late_outside(arrival[None, :], busy[None, :], np.ones((1, len(ranks)), bool))
-    return None if told is None else LateOutside(int(ranks[told[0]]), 1e-9 * told[1], 1e-9 * told[2], phase)
+
+    begins_s: float
+    between_s: float
+    other_between_s: float
+    left_s: float | None = None
+    call: str = ""
+
+    @property
+    def is_before(self) -> bool:
+        """Whether most of it was before its first call, not between its calls."""
+        return self.begins_s >= self.between_s - self.other_between_s
+
+    @property
+    def cell(self) -> str:
+        """What tables say in place of a call."""
+        return "late start" if self.is_before else "between calls"
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes."""
+        return asdict(self)
+
+    def text(self, middle_task: int | None) -> str:
+        """Say where the time was, in comparison with the task in the middle.
+
+        Examples
+        --------
+        >>> from ensembles.structure.phases.outside import LateInPhase
+        >>> LateInPhase(0.02, 0.0, 0.0, 0.018, "MPI_Barrier").text(3).split(", ")[1:3]
+        ['in the middle', 'as it left MPI_Barrier 18.0 ms later']
+        """
+        if not self.is_before:
+            return (
+                f"it was {seconds_text(self.between_s)} outside of these calls between the first and the "
+                f"last, rank {middle_task}, in the middle, {seconds_text(self.other_between_s)}: look at "
+                "what it does there (computation, messages, other I/O)"
+            )
+        begins = f"it began its first call {seconds_text(self.begins_s)} later"
+        later = f"{begins} than rank {middle_task}, in the middle"
+        if self.left_s is not None and self.left_s >= LEAST_PART * self.begins_s:
+            return (
+                f"{later}, as it left {self.call} {seconds_text(self.left_s)} later, although all tasks had "
+                "entered it: it waited there for a processor, or for messages"
+            )
+        if self.left_s is not None:
+            left = f"{seconds_text(self.left_s)} later" if self.left_s > 0 else "no later"
+            later += f", although it left {self.call} {left}"
+        return f"{later}: look at what it does before (computation, messages, other I/O)"

@@ -12,6 +12,7 @@ from ensembles.passes.summary import Summary
 from ensembles.structure.phases.detect import Phases
 from ensembles.structure.phases.late_calls import LateCalls
 from ensembles.structure.phases.messages import has_message_layer, is_message_of_calls
+from ensembles.structure.phases.outside import LateInPhase
 from ensembles.structure.phases.spans import Spans, sum_spans
 from ensembles.summaries.runtotals import DIRECTIONS
 
@@ -72,8 +73,12 @@ class PhaseTotals:
     later_s : float
         Time from that return to the last return of all.
     late_calls : LateCalls or None
-        The calls of the slowest task that took at least half of `later_s` more than those of the task in the
-        middle; None: none did, or they were not looked for (`ensembles.run.late_calls`).
+        The calls of the slowest task that made it late: those of the function with the largest difference
+        from the task in the middle, if this or that of all functions is at least half of `later_s`. None: it
+        is not, or they were not looked for (`ensembles.run.late_calls`).
+    late_outside : LateInPhase or None
+        If not its calls, what made the slowest task late: time before its first call of the phase, or between
+        its calls. None: less than half of `later_s`, or not looked for.
     """
 
     phase: int
@@ -94,10 +99,13 @@ class PhaseTotals:
     middle_task: int | None = None
     later_s: float = 0.0
     late_calls: LateCalls | None = None
+    late_outside: LateInPhase | None = None
 
     @property
-    def named_call(self) -> str:
-        """The function that made the slowest task late or, if none did, its last one."""
+    def reason(self) -> str:
+        """What made the slowest task late: a function, or time outside of calls; else its last call."""
+        if self.late_calls is None and self.late_outside is not None:
+            return self.late_outside.cell
         return (self.late_calls or self.last_call).call
 
     def to_json(self) -> dict[str, Any]:

@@ -140,6 +140,9 @@ def test_one_slow_run_against_four_baselines_fails(runs):
     ratio = np.mean(times_s[1]) / np.mean(times_s[0])
     assert re.search(rf"ensio: failed: time in I/O of all tasks: .*, × {ratio:.3g} \(p ", failed.stderr)
     assert "ensio: failed: posix write: " in failed.stderr
+    said = json.loads(ensio(*a, "--with", runs["c0"], "--fail-on", "slower=100%", "--json").stdout)["gate"]
+    assert (said["whole_runs_fail"], said["kinds"], said["undecided"]) == (True, ["posix write"], [])
+    assert [f"ensio: failed: {reason}" for reason in said["failed"]] == failed.stderr.splitlines()
     assert ensio(*a, "--with", runs["a4"], "--fail-on", "slower").returncode == 0
 
 
@@ -203,7 +206,7 @@ def test_what_tests_on_whole_runs_find_is_the_headline_and_fails(tmp_path):
     assert test["p"] == test["holm_p"] == pytest.approx(2 / 252)
     before, after = (np.mean([total_io_s(path) for path in group]) for group in (fast, slow))
     words = " ".join(done.stdout.split())
-    assert words.startswith("whole runs differ: time in I/O ")
+    assert words.startswith("fails --fail-on slower=10% whole runs are slower: time in I/O ")
     (change,) = (one for one in found["run_times"] if one["what"] == "io_time_s")
     assert change["ratio"] == pytest.approx(after / before)
     assert f", × {after / before:.3g} (p {change['adjusted_p']:.2g})" in words
@@ -250,17 +253,21 @@ def test_fewer_tasks_that_do_the_io_are_not_faster(tmp_path):
     assert after == pytest.approx(totals["io_time_s"]["typical"][1])
     done = ensio(*shared, "--with", *alone, "--fail-on", "slower=10%")
     words = " ".join(done.stdout.split())
-    assert words.startswith("fewer tasks do I/O, 1 instead of 4: less time in I/O, summed over tasks, is not")
+    assert words.startswith(
+        "fails --fail-on slower=10% fewer tasks do I/O, 1 instead of 4: less time in I/O, summed over tasks, "
+        "is not faster here whole runs are slower: I/O of critical path "
+    )
     assert "posix write: different, each call faster" in words
     assert re.search(r"time in I/O of all tasks \S+ ms → \S+ ms, × 0\.7", words)
     assert done.returncode == 1
     # The other way round, calls are a third longer each, and neither the path nor the tasks are a slowdown.
     back = ensio(*alone, "--with", *shared, "--fail-on", "slower=50%")
     assert back.returncode == 0
+    assert back.stdout.startswith("passes --fail-on slower=50%\nwhole runs are faster: I/O of critical path ")
     assert "fewer tasks" not in back.stdout
     assert "failed" not in back.stderr
     single = ensio(shared[0], alone[0], "--fail-on", "slower=10%")
-    assert single.stdout.startswith("fewer tasks do I/O, 1 instead of 4")
+    assert single.stdout.splitlines()[1].startswith("fewer tasks do I/O, 1 instead of 4")
     assert single.returncode == 1
 
 
@@ -287,13 +294,17 @@ def test_of_single_runs_the_headline_says_where_the_durations_differ(tmp_path):
     words = " ".join(ensio(*paths).stdout.split("\n\n")[0].split())
     if found["verdict"] == "inconclusive":
         ratio = total_io_s(paths[1]) / total_io_s(paths[0])
-        assert re.match(r"one run each, assumed to vary by 25 %: time in I/O \S+ ms → \S+ ms, × ", words)
-        assert f", × {ratio:.3g} (p " in words
+        assert re.match(
+            rf"whole runs are slower: time in I/O \S+ ms → \S+ ms, × {ratio:.3g} "
+            r"\(p \S+ if runs vary by 25 %\); span \S+ s → \S+ s, × 1 without a test: the durations",
+            words,
+        )
         assert "differ most at their 95 % quantile" in words
         assert main(["report", *map(str, paths), "-o", str(tmp_path / "both.html")]) == 0
         page = (tmp_path / "both.html").read_text()
         verdicts = " ".join(page[page.index('<section id="verdict"') :].split())
-        first = "One run each, assumed to vary by 25 %: time in I/O"
+        assert re.search(rf">×\s{ratio:.3g}<", page[: page.index('<section id="verdict"')])
+        first = "Without a test: the durations of"
         assert verdicts.index(first) < verdicts.index('<h3 id="verdict-')
 
 
@@ -302,7 +313,8 @@ def test_another_number_of_calls_is_the_headline_without_any_test(runs):
     done = ensio(runs["a0"], runs["f0"])
     headlines, _, _ = done.stdout.partition("\n\n")
     assert "posix write: 1,920 calls a run instead of 960" in headlines
-    assert headlines.startswith("one run each, assumed to vary by 25 %: I/O of critical path ")
+    assert headlines.startswith("whole runs are slower: I/O of critical path ")
+    assert headlines.count("25 %") == " ".join(headlines.split()).count("if runs vary by 25 %") == 1
     found = result(runs["a0"], runs["f0"])
     # Twice the time of one kind of calls is not certain of one run each, that of the whole run is.
     assert (found["op"], found["verdict"], found["direction"]) == ("write", "different", None)
@@ -367,9 +379,12 @@ def test_as_many_calls_of_another_size_are_different_by_their_size(tmp_path):
     both = tmp_path / "small", tmp_path / "large"
     done = ensio(*both, "--fail-on", "slower=10%")
     assert done.returncode == 1
-    assert re.search(r"failed: time in I/O: .*, × 2 \(p 0.028\); they move × 4 the bytes", done.stderr)
+    assert re.search(
+        r"failed: time in I/O: .*, × 2 \(p 0.028 if runs vary by 25 %\); they move × 4 the bytes", done.stderr
+    )
     assert "posix write: 200 calls of 1.00 MiB a run instead of 200 of 256 KiB" in done.stdout
-    assert "slower" not in done.stdout
+    assert "different, slower" not in done.stdout
+    assert "; they move × 4 the bytes posix write: " in " ".join(done.stdout.split())
     assert result(*both)["direction"] is None
     # Of the same size they would be.
     assert result(*both, "--call", "write")["shift"]["median_ratio"] == pytest.approx(2, rel=0.05)

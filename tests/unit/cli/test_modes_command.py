@@ -5,6 +5,7 @@ import json
 import pytest
 from commands_here import executed
 
+from ensembles.cli.modes import _phases
 from ensembles.workloads.synthetic import synthetic_run
 
 pytestmark = pytest.mark.slow
@@ -47,6 +48,11 @@ def test_modes_are_a_table_for_people(run):
     assert "3 modes in 6,400 calls (pwrite)" in done.stdout
     assert "s per MiB" in done.stdout
     assert "Harmonics: modes at R, R/2, R/4" in done.stdout
+
+
+def test_phases_of_a_mode_are_never_half_of_them_by_rounding() -> None:
+    assert [_phases(1.32, 2), _phases(4.9, 5), _phases(2.4, 8)] == ["1.3/2", "5/5", "2/8"]
+    assert _phases(1.32, None) == "1"
 
 
 def test_few_calls_are_told_in_one_sentence(run):

@@ -97,6 +97,14 @@ def test_python_raises_the_same(run: Path) -> None:
         (["inof", "RUN"], 'there is no command "inof": did you mean info?'),
         (["info", "RUN", "--jsn"], 'there is no option "--jsn": did you mean --json? see ensio info --help'),
         (
+            ["info", "RUN", "--rank", "3"],
+            "whole runs: ensio report, ranks, files, requests, phases, modes and",
+        ),
+        (
+            ["diagnose", "RUN", "--op=write"],
+            'there is no option "--op=write", because ensio diagnose is about',
+        ),
+        (
             ["events", "RUN", "--csv"],
             'there is no option "--csv": did you mean --format csv? see ensio events',
         ),

@@ -16,10 +16,13 @@ import ensembles as en
 from ensembles.cli.main import main
 from ensembles.cli.phases_text import phases_text, without_data
 from ensembles.structure.phases.detect import Phases
+from ensembles.structure.phases.idle import IdleTime
 from ensembles.structure.phases.table import CriticalCall, PhaseTotals
 from ensembles.viz.report_phases import phases_table
 
-NO_STEPS = {"collective_steps": None, "without_io": None, "phases_without_all_tasks": 0}
+NO_STEPS = {"collective_steps": None, "without_io": None}
+IDLE = IdleTime(4, 4.0, 2.0, 0.125, 0, 0.0)
+ALONE = replace(IDLE, tasks=1)
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
 
 
@@ -52,18 +55,18 @@ def test_successive_phases_without_data_are_one_row(phases: Phases) -> None:
     (stretch,) = without_data(MADBENCH)
     assert (stretch["from"], stretch["to"], stretch["phases"], stretch["calls"]) == (1, 5, 5, 40)
     assert (stretch["start_s"], stretch["time_s"], stretch["lost_s"]) == (1.0, 2.5, 1.25)
-    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [stretch], "collective": None} | NO_STEPS
-    lines = phases_text(phases, MADBENCH, 50, result).splitlines()
+    result = {"lost_s": 2.0, "without_data": [stretch], "collective": None} | NO_STEPS
+    lines = phases_text(phases, MADBENCH, 50, result, IDLE).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("-----"))
     assert [line.split()[0] for line in lines[first + 1 : first + 5]] == ["1–5", "6", "7", "8"]
     assert lines[first + 1].endswith("no data")
     assert "6 more phases not shown" not in "\n".join(lines)
-    assert "2 more phases not shown" in phases_text(phases, MADBENCH, 2, result)
+    assert "2 more phases not shown" in phases_text(phases, MADBENCH, 2, result, IDLE)
     crowded = "8 tasks share the 2 processors of n1"
     idle = f"{crowded}: a part of this is waiting for a processor."
     assert idle not in "\n".join(lines)
-    assert idle in phases_text(phases, MADBENCH, 50, result | {"crowded": crowded})
-    assert idle in phases_table(phases, MADBENCH, crowded).note
+    assert idle in phases_text(phases, MADBENCH, 50, result | {"crowded": crowded}, IDLE)
+    assert idle in phases_table(phases, MADBENCH, IDLE, crowded).note
 
 
 def test_runs_without_any_data_and_named_phases_keep_their_rows() -> None:
@@ -80,11 +83,11 @@ def test_short_phases_without_data_between_others_have_no_row() -> None:
             replace(totals_of(number + 1), time_s=0.01, lost_s=0.0),
         )
     ]
-    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": without_data(totals), "collective": None}
+    result = {"lost_s": 2.0, "without_data": without_data(totals), "collective": None}
     found = SimpleNamespace(count=12, sentence="made", names=None, confidence=1.0, message_steps=0)
 
     def rows(entries: list[PhaseTotals]) -> tuple[list[str], str]:
-        text = phases_text(cast(Phases, found), entries, 50, result | NO_STEPS)
+        text = phases_text(cast(Phases, found), entries, 50, result | NO_STEPS, IDLE)
         lines = text.splitlines()
         return [line.split()[0] for line in lines[4 : lines.index("", 4)]], text.replace("\n", " ")
 
@@ -98,9 +101,9 @@ def test_short_phases_without_data_between_others_have_no_row() -> None:
 
 
 def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> None:
-    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
+    result = {"lost_s": 2.0, "without_data": [], "collective": None} | NO_STEPS
     totals = [*MADBENCH, replace(totals_of(9, 1 << 20, tasks=1), bytes_read=1 << 20)]
-    text = phases_text(phases, totals, 50, result)
+    text = phases_text(phases, totals, 50, result, IDLE)
     assert max(map(len, text.splitlines())) <= 80
     assert "3 write_at_all" in text
     assert "…" not in text
@@ -108,7 +111,7 @@ def test_a_long_last_call_is_shorter_and_the_numbers_are_not(phases: Phases) -> 
     assert "Most in phase 1, 250 ms: rank 3 came last, with MPI_File_write_at_all" in text.replace("\n", " ")
 
 
-RESULT = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
+RESULT = {"lost_s": 2.0, "without_data": [], "collective": None} | NO_STEPS
 
 
 def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
@@ -117,7 +120,7 @@ def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
     name = "metadata-of-six-records"
     row = replace(totals_of(7, 98 << 30, 10240, name), calls=349438, bytes_read=153 << 20, last_call=last)
     row = replace(row, slowest_task=10238, lost_s=155000.0, start_s=1150.108)
-    text = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT)
+    text = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT, IDLE)
     assert max(map(len, text.splitlines())) <= 80
     tables = [line.split() for line in text.splitlines() if line.startswith("phase ")]
     assert len(tables) == 2
@@ -130,7 +133,7 @@ def test_where_not_even_ranks_fit_the_table_is_two(phases: Phases) -> None:
 def test_what_matters_least_is_left_out_first(phases: Phases) -> None:
     def table_of(**changes) -> list[str]:
         row = replace(totals_of(7, 98 << 30, name="input"), bytes_read=98 << 30, **changes)
-        lines = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT).splitlines()
+        lines = phases_text(phases, [row, replace(row, phase=8, tasks=1)], 50, RESULT, ALONE).splitlines()
         assert max(map(len, lines)) <= 80
         return [line for line in lines if line.startswith(("phase", "    7"))]
 
@@ -145,7 +148,7 @@ def test_what_matters_least_is_left_out_first(phases: Phases) -> None:
 
 def test_a_name_of_any_length_fits(phases: Phases) -> None:
     row = totals_of(7, 1 << 20, name="a/very-long-name-that-a-program-gave/" * 10 + "end")
-    text = phases_text(phases, [row], 50, RESULT)
+    text = phases_text(phases, [row], 50, RESULT, IDLE)
     assert max(map(len, text.splitlines())) <= 80
     assert "/end " in text
 
@@ -184,9 +187,9 @@ def test_info_says_the_same_of_collective_calls(btio: Path, capsys: pytest.Captu
 def test_the_layer_of_messages_is_not_advised_where_it_was_recorded(
     phases: Phases, with_messages: bool
 ) -> None:
-    result = {"lost_s": 2.0, "lost_share": 0.125, "without_data": [], "collective": None} | NO_STEPS
+    result = {"lost_s": 2.0, "without_data": [], "collective": None} | NO_STEPS
     result["without_io"] = {"steps": 2, "time_s": 0.1}
-    text = phases_text(phases, MADBENCH, 50, result, with_messages=with_messages).replace("\n", " ")
+    text = phases_text(phases, MADBENCH, 50, result, IDLE, with_messages=with_messages).replace("\n", " ")
     assert "2 steps between collective calls had no I/O" in text
     assert ("had no I/O and no messages" in text) == with_messages
     assert ("--layers default,mpimsg" in text) != with_messages

@@ -56,6 +56,17 @@ def test_where_tasks_share_processors_time_slices_count_in_the_best_estimate(tmp
     assert crowded.title == alone.title
 
 
+def test_two_long_writes_are_not_a_habit_of_small_requests(tmp_path: Path) -> None:
+    """As of a clone of a repository: of many writes, two wait for the disk."""
+    times_us = [60 if at % 20 == 0 else 1.5 for at in range(500)]
+    times_us[100], times_us[300] = 20_000, 12_000
+    calls = [Made("pwrite", us, 1000, 1000 * at) for at, us in enumerate(times_us)]
+    quick = [Made("pwrite", 1.5, 1000, 1000 * at, 2) for at in range(500)]
+    run = io_run(tmp_path / "run", [calls, quick], {1: "/a/1", 2: "/a/2"}, processors="1")
+    (one,) = diagnose(run, [small_requests.rule]).findings
+    assert one.share_s == pytest.approx(1.5e-3, rel=0.5)
+
+
 def test_calls_that_take_as_long_as_their_bytes_are_not_slow_requests(tmp_path: Path) -> None:
     # Three tasks write at the rate of memory. The fourth waits for the device, and now and then for long.
     fast = [Made("pwrite", 15, 64 * KIB, 64 * KIB * at) for at in range(320)]

@@ -8,9 +8,14 @@ import pytest
 from made_io import MIB, Made, io_run
 
 import ensembles as en
+from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.diagnosis.text import diagnosis_text, screen_text
+from ensembles.run.selection import Selection
 from ensembles.structure.phases.outside import late_outside
+from ensembles.viz.explorer.structure import about_causes, structure_of
+from ensembles.viz.explorer.tables import phase_columns
+from ensembles.viz.report import write_report
 
 STEPS = 8
 
@@ -59,16 +64,71 @@ def test_a_task_that_leaves_a_barrier_late_does_not_compute(tmp_path: Path) -> N
     assert "look at its computation" not in words
 
 
+@pytest.mark.parametrize("inside", [False, True])
 def test_phases_name_what_made_a_task_last_and_not_a_harmless_call(
-    waiting: en.Run, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], inside: bool
 ) -> None:
-    assert main(["phases", waiting.path]) == 0
+    """Rank 1 leaves the barrier 150 ms after the others, or it computes as long behind it."""
+    others = [Made("MPI_Barrier", 10), Made("pwrite", 4000, MIB), Made("MPI_Barrier", 150_010)]
+    meeting = Made("MPI_Barrier", 150_010) if inside else Made("MPI_Barrier", 10, gap_us=150_000)
+    mine = [meeting, Made("pwrite", 4000, MIB), Made("MPI_Barrier", 10)]
+    tasks = [others, mine, others]
+    run = io_run(tmp_path / "run", tasks)
+    assert main(["phases", run.path]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "rank 1 came last. It was 150 ms outside of I/O calls before" in " ".join(text.split())
+    assert "rank 1 came last. It began its first call 150 ms later than rank 0, in the middle, " in text
+    assert ("as it left MPI_Barrier 150 ms later, although all tasks had entered it" in text) == inside
+    assert ("although it left MPI_Barrier no later: look at what it does before" in text) != inside
+    assert "1 late start" in text
     assert "with pwrite" not in text
-    assert main(["phases", waiting.path, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["late_outside"]
-    assert (told["rank"], told["outside_s"]) == (1, pytest.approx(0.15, rel=0.01))
+    assert main(["phases", run.path, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["phases"]
+    assert told["late_calls"] is None
+    assert told["late_outside"]["begins_s"] == pytest.approx(0.15, rel=0.01)
+    assert told["late_outside"]["left_s"] == pytest.approx(0.15 * inside, rel=0.01)
+
+
+def test_tasks_without_a_call_in_a_phase_are_not_said_to_wait_for_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All write for 4 ms, rank 0 2 ms longer; then rank 0 alone writes for 9 ms, and the others wait."""
+
+    def calls(rank: int) -> list[Made]:
+        first = Made("pwrite", 6000 if rank == 0 else 4000, MIB)
+        alone = [Made("pwrite", 9000, MIB)] if rank == 0 else []
+        waits = (10, 10) if rank == 0 else (2010, 9010)
+        met = [Made("MPI_Barrier", us) for us in waits]
+        return [Made("MPI_Barrier", 10), first, met[0], *alone, met[1]]
+
+    run = io_run(tmp_path / "run", [calls(rank) for rank in range(4)])
+    assert main(["phases", run.path, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["tasks"], told["lost_s"]) == (4, pytest.approx(0.006, rel=0.01))
+    assert told["lost_share"] == pytest.approx(told["lost_s"] / (4 * told["run_s"]))
+    assert told["lost_without_calls_s"] == pytest.approx(0.027, rel=0.01)
+    of_run = f"{100 * told['lost_share']:.1f}".rstrip("0").rstrip(".")
+    idle = f"6.00 ms summed over tasks, {of_run} % of the run (4 tasks × "
+    absent = (
+        "Tasks without a call in a phase are not counted: in 1 phase, where they could wait up to 27.0 ms"
+    )
+    assert main(["phases", run.path]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    write_report(run, tmp_path / "a.html")
+    report = (tmp_path / "a.html").read_text().replace("\u00a0", " ")
+    for page in (text, report):
+        assert idle in page
+        assert absent in page
+        assert "≥ 0 ns" in page
+    found = structure_of(run, Selection())
+    assert phase_columns(found.phases, run.tasks)["idle"] == ["6.00 ms", "≥ 0 ns"]
+    assert phase_columns(found.phases, run.tasks)["share"] == ["25 %", ""]
+    assert absent in about_causes(en.diagnose(run), found, "", False)
+    (under,) = [
+        each.text.replace("\u00a0", " ")
+        for each in viz.phases(run).above
+        if "slowest" in getattr(each, "text", "")
+    ]
+    assert under == "Tasks waited 6.00 ms in all for the slowest task of each phase."
 
 
 def test_nothing_left_is_not_told(tmp_path: Path) -> None:

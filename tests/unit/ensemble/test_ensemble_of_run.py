@@ -215,7 +215,7 @@ def test_from_a_summary_come_the_calls_that_it_tells_apart(profile: en.Run) -> N
         ({"time": "0..1"}, "does not distinguish times"),
         ({"file": "*.out"}, "does not distinguish files"),
         ({"phase": 2}, "does not distinguish phases"),
-        ({"ordinal": "20-24"}, "counts calls of these ordinals together"),
+        ({"ordinal": "20-24", "op": "write", "size": "1MiB"}, "counts calls of these ordinals together"),
     ],
 )
 def test_what_a_summary_does_not_tell_is_refused_with_a_remedy(

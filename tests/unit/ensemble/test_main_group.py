@@ -1,4 +1,4 @@
-"""Where filters leave it open, an ensemble is of the outermost calls of the kind that moved most bytes."""
+"""Where filters leave it open, an ensemble is of the outermost calls of the kind with most time."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ ROWS = (
 def test_calls_inside_others_do_not_count(parts: int) -> None:
     found = groups(*ROWS, parts=parts)
     assert [(group.layer, group.op, group.calls) for group in found] == [
-        ("mpiio", "write", 10),
         ("stdio", "write", 1000),
-        ("posix", "read", 5),
+        ("mpiio", "write", 10),
         ("mpisync", "wait", 7),
+        ("posix", "read", 5),
     ]
-    assert found[0].filters == "--layer mpiio --op write --size 1MiB"
-    assert str(found[1]) == "1,000 writes of 43 B (stdio)"
-    assert groups(*ROWS, outermost=False)[0].layer == "posix"
+    assert found[1].filters == "--layer mpiio --op write --size 1MiB"
+    assert str(found[0]) == "1,000 writes of 43 B (stdio)"
+    assert groups(*ROWS, outermost=False)[1].layer == "posix"
 
 
 def test_sizes_of_a_class_are_one_group() -> None:
@@ -113,12 +113,22 @@ def test_an_ensemble_is_of_the_calls_that_move_most(
     assert mixed.ensemble(per="MiB", op="write", per_byte=True).n == 240
 
 
-def test_calls_with_more_time_than_those_taken_are_named(tmp_path: Path) -> None:
+def test_calls_with_most_time_are_taken_and_named_where_they_move_no_bytes(tmp_path: Path) -> None:
     calls = [("pwrite", 0.01 * i, 1e-4, 1 << 20) for i in range(20)]
     calls += [("fsync", 0.3 + 0.1 * i, 5e-2, 0) for i in range(4)]
     calls += [("pread", 0.9 + 0.001 * i, 1e-5, 4096) for i in range(10)]
-    (note,) = run_of(tmp_path / "run", [calls, calls]).ensemble().notes
+    run = run_of(tmp_path / "run", [calls, calls])
+    (note,) = run.ensemble().notes
     share = 100 * 0.2 / (0.2 + 0.002 + 0.0001)
+    assert note.startswith(
+        f"taken are 8 sync calls (posix), which took {share:.3g} % of the time; left out: 40"
+    )
+    assert "Most time is in" not in note
+    assert run.ensemble().n == 8
+    # Times per MiB, and parts of calls, are of calls that move bytes.
+    assert run.ensemble(per="MiB").n == run.ensemble(per="MiB", per_byte=True, op="write").n == 40
+    chosen, (note,) = main_group.main_group(run, Selection().for_run(run), transfers=True)
+    assert (chosen.layers, chosen.ops, chosen.sizes) == (("posix",), ("write",), ((1 << 20, 1 << 20),))
     assert f"Most time is in 8 x fsync, {share:.3g} %: --layer posix --call fsync" in note
     assert note.startswith("taken are 40 writes of 1.00 MiB")
 
@@ -136,15 +146,16 @@ def test_calls_that_wait_are_left_out_also_beside_calls_of_one_kind(
     assert main_group.main_group(mixed, whole)[0].ops is None  # waiting only
 
 
-def test_a_size_with_more_time_is_named_by_filters_that_choose_it(tmp_path: Path) -> None:
-    """The filters of the function would lead back to the size that moved most bytes."""
+def test_the_size_with_most_time_is_taken_not_that_with_the_bytes(tmp_path: Path) -> None:
     calls = [("pwrite", 0.01 * i, 1e-4, 1 << 20) for i in range(20)]
     calls += [("pwrite", 0.3 + 0.02 * i, 1e-2, 54 << 10) for i in range(30)]
     run = run_of(tmp_path / "run", [calls, calls])
     (note,) = run.ensemble(op="write", layer="posix").notes
-    assert note.endswith("Most time is in 60 x pwrite, 99.3 %: --layer posix --op write --size 54KiB")
-    assert run.ensemble(op="write", layer="posix", size="54KiB").n == 60
-    # A report shows the size that took the time, not that with the bytes.
+    assert note.startswith(
+        "taken are 60 writes of 54.0 KiB (posix), which moved 7.3 % of the bytes and took 99"
+    )
+    assert "40 writes of 1.00 MiB (posix), --layer posix --op write --size 1MiB" in note
+    # A report shows the same size.
     page = Path(run.path) / "report.html"
     viz.write_report(run, page)
     assert "Taken are 60 writes of 54.0 KiB (posix)" in page.read_text().replace("\xa0", " ")

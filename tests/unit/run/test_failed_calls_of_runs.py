@@ -95,6 +95,10 @@ def test_the_report_has_a_table_of_failed_calls(log: Path, tmp_path: Path) -> No
     assert cells[:6] == ["write", "ENOSPC", "8", "1", "/scratch/out", "/scratch/out"]
     assert cells[9:12] == ["openat", "ENOENT", "30"]
     assert "failed. write: 8 × ENOSPC on /scratch/out, from" in page
+    # Lost data are marked; searches, as at each start of an interpreter, are not errors.
+    assert page.count('class="fact alarm"') == 1
+    searches = page[page.index(">not found<") :]
+    assert "30 calls" in searches[:120]
 
 
 def test_the_explorer_chooses_failed_calls(log: Path) -> None:

@@ -12,6 +12,7 @@ from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.run.selection import Selection
 from ensembles.structure.phases.late_calls import LateCalls
+from ensembles.structure.phases.outside import LateInPhase
 from ensembles.viz.explorer.structure import structure_of
 from ensembles.viz.report import write_report
 
@@ -55,16 +56,39 @@ def test_the_call_that_made_a_task_late_is_named(run, tmp_path: Path, capsys) ->
     assert sources[0]["slowest"][0] == "rank 2, 300 ms in 3 calls of fsync, most on /scratch/b"
 
 
-def test_where_no_call_explains_it_the_last_one_stays(tmp_path: Path) -> None:
-    """Rank 1 computes for 0.3 s before the same calls as the others'."""
-    tasks = []
+def test_a_task_that_begins_late_is_not_late_by_its_last_call(tmp_path: Path, capsys) -> None:
+    """Rank 1 computes for 0.3 s before the same calls as the others', or rank 2 between them."""
+    tasks, halting = [], []
     for rank in range(3):
-        at_s = 0.3 * (rank == 1)
-        tasks.append([("pwrite", at_s, 0.5, MIB), ("close", at_s + 0.5, 1e-3, 0)])
-    run = run_of(tmp_path / "run", tasks, lasted_s=2.0)
-    (phase,) = structure_of(run, Selection()).phases
+        late_s = 0.3 * (rank == 1)
+        starts = [begin_s + late_s for begin_s in (0.0, 5.0)]
+        tasks.append(
+            [call for at in starts for call in (("pwrite", at, 0.5, MIB), ("close", at + 0.5, 1e-3, 0))]
+        )
+        at, again = ((0.0, 0.5), (0.2, 0.7), (0.0, 1.0))[rank]
+        halting.append([("pwrite", at, 0.5, MIB), ("pwrite", again, 0.5, MIB)])
+    run = run_of(tmp_path / "run", tasks, lasted_s=8.0)
+    phase, _ = structure_of(run, Selection()).phases
     assert phase.late_calls is None
-    assert (phase.slowest_task, phase.named_call) == (1, "close")
-    alone = run_of(tmp_path / "alone", tasks[:1], lasted_s=2.0)
-    (phase,) = structure_of(alone, Selection()).phases
-    assert (phase.middle_task, phase.later_s, phase.late_calls) == (None, 0.0, None)
+    assert phase.late_outside == LateInPhase(pytest.approx(0.3), 0.0, 0.0)
+    assert (phase.slowest_task, phase.last_call.call, phase.reason) == (1, "close", "late start")
+    assert main(["phases", run.path]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    later = "it began its first call 300 ms later than rank 0, in the middle: look at what it does before"
+    assert f"rank 1 came last. I{later[1:]} (computation, messages, other I/O)." in told
+    assert "close" not in told
+    write_report(run, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert "1: late start" in page
+    assert later in page
+    sources = [
+        each.data_source.data for each in viz.phases(run).renderers if "slowest" in each.data_source.data
+    ]
+    assert sources[0]["slowest"][0].startswith(f"rank 1: {later}")
+    phase, *_ = structure_of(run_of(tmp_path / "halting", halting, lasted_s=2.0), Selection()).phases
+    assert phase.late_outside == LateInPhase(0.0, pytest.approx(0.5), 0.0)
+    assert phase.reason == "between calls"
+    assert phase.late_outside.text(0).startswith("it was 500 ms outside of these calls between the first and")
+    alone = run_of(tmp_path / "alone", tasks[:1], lasted_s=8.0)
+    phase, *_ = structure_of(alone, Selection()).phases
+    assert (phase.middle_task, phase.later_s, phase.late_calls, phase.late_outside) == (None, 0.0, None, None)

@@ -47,6 +47,7 @@ def test_ordinals_take_the_size_that_modes_take(run, capsys) -> None:
     assert main(["ordinals", run.path]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "(n-th write of a task on each file; write calls of 1.00 MiB)" in words
+    assert ": 6 call indices of the write calls of 1.00 MiB of a task on each file; " in repr(found)
     small = run.ordinals(op="write", size="4KiB")
     assert (small.size, small.notes) == (None, [])
     assert [entry.median_s for entry in small.totals] == pytest.approx([1e-5] * 6)

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from made_runs import run_of
 
 from ensembles.cli.main import main
+from ensembles.cli.pattern import _alignment_text
 from ensembles.model.events import Call
+from ensembles.model.units import bytes_text
 from ensembles.passes.summary import ignoring_run
 from ensembles.structure.access.loops import MOST_LOOPS, find_loops
 from ensembles.structure.access.other_calls import IoCalls, coverage_text
@@ -133,6 +135,26 @@ def test_tasks_with_the_same_loops_are_one_group_and_others_are_named():
     assert line_of(found).startswith("2 of 3 tasks: 10 x write 1 MiB")
 
 
+def test_a_log_beside_the_data_hides_no_loop():
+    plain = [("write", number * MIB, MIB) for number in range(8)] * 3
+    logging = list(plain)
+    for place in (23, 15, 11, 10, 2, 0):
+        logging[place:place] = [("write", -1, 7 * size, 2) for size in (1, 3, 2)]
+    assert line_of(pattern(logging, plain)) == line_of(pattern(plain, plain))
+    # A stream with a considerable part of the bytes is not a log.
+    assert len(pattern([*plain, *[("write", -1, MIB, 2)] * 8], plain).groups) == 2
+
+
+def test_pieces_are_counted_where_all_steps_have_the_same():
+    calls = []
+    for step in range(20):
+        start = 4 * step * MIB
+        calls += [("read", start + part * MIB // 8, MIB // 8) for part in range(8)] + [("write", start, MIB)]
+    assert line_of(pattern(calls)).startswith("20 x (8 x read 128 KiB, write 1 MiB), strided by 4 MiB")
+    many = [("write", (row * 2 * 1040 + part) * 1024, 1024) for row in range(8) for part in range(1040)]
+    assert "in pieces of 1,040 calls strided by" in line_of(pattern(many))
+
+
 def test_sizes_without_number_become_octaves():
     rng = np.random.default_rng(1)
     calls = [("read", number * MIB, int(size)) for number, size in enumerate(rng.integers(4096, 8192, 100))]
@@ -175,7 +197,7 @@ def test_no_loop_runs_over_a_change_of_file(syncs, body):
     found = pattern(checkpoints(0, MIB, syncs), checkpoints(1, MIB, syncs), files=5)
     assert line_of(found) == (
         f"6 x ({body}, sequential, 2 files for each task; 4 x write 1 MiB, strided by 2 MiB, "
-        "one shared file); 8 x read 1 MiB, sequential, a file for each task"
+        "the same bytes again, one shared file); 8 x read 1 MiB, sequential, a file for each task"
     )
     (group,) = found.groups
     assert [(loop.block, loop.block_times, loop.times) for loop in group.loops][1:] == [(0, 6, 4), (1, 1, 8)]
@@ -205,7 +227,151 @@ def test_a_loop_over_files_in_turn_is_that_of_its_calls():
             calls += [("write", one + n * 32, 32, 1) for n in range(4)] + [("write", two, 1024, 2)]
             one, two = one + 128, two + 1024
         calls.append(("sync", 0, 0, 2))
-    assert line_of(pattern(calls)) == "6 x (8 x (4 x write 32 B, write 1 KiB), sequential); 2 files"
+    assert line_of(pattern(calls)) == "6 x (8 x (4 x write 32 B, write 1 KiB), sequential; sync); 2 files"
+
+
+def again(outer, calls):
+    return [call for _ in range(outer) for call in calls]
+
+
+NESTED = {
+    # Columns of a matrix in rows: each goes back to the top.
+    "8 x (64 x write 8 B, strided by 64 B), each 8 B further": [
+        ("write", row * 64 + column * 8, 8) for column in range(8) for row in range(64)
+    ],
+    "4 x (16 x write 8 B, strided by 64 B), each 8 B back": [
+        ("write", row * 64 + column * 8, 8) for column in reversed(range(4)) for row in range(16)
+    ],
+    "5 x (64 x (read 8 B, write 8 B), sequential), the same bytes again": again(
+        5, [(op, at * 8, 8) for at in range(64) for op in ("read", "write")]
+    ),
+    "20 x (5 x (read 8 B, write 8 B), the same bytes again), each 32 B further": [
+        (op, at * 32, 8) for at in range(20) for _ in range(5) for op in ("read", "write")
+    ],
+    "10 x (6 x read 8 B, sequential), the same bytes again": again(
+        10, [("read", n * 8, 8) for n in range(6)]
+    ),
+    "5 x (8 x write 8 B, sequential; sync), the same bytes again": again(
+        5, [*(("write", n * 8, 8) for n in range(8)), ("sync", 0, 0)]
+    ),
+    "20 x (6 x write 4 B, sequential; read 64 B, the same bytes again)": [
+        call
+        for turn in range(20)
+        for call in [*(("write", (turn * 6 + n) * 4, 4) for n in range(6)), ("read", 0, 64)]
+    ],
+    "20 x (write 64 B, strided by 100 B; read 8 B, sequential)": [
+        call for turn in range(20) for call in [("write", turn * 100, 64), ("read", 8 * turn, 8)]
+    ],
+    "40 x (write 64 B, sequential; read 8 B, random)": [
+        call
+        for turn, at in enumerate(np.random.default_rng(5).permutation(9999)[:40].tolist())
+        for call in [("write", turn * 64, 64), ("read", 8 * at, 8)]
+    ],
+    # Blocks of loops that begin elsewhere each time, with their sync.
+    "9 x (4 x (write 32 B, read 32 B), sequential, each time 4.88 KiB further; sync)": [
+        call
+        for turn in range(9)
+        for call in [
+            *((op, turn * 5000 + n * 32, 32) for n in range(4) for op in ("write", "read")),
+            ("sync", 0, 0),
+        ]
+    ],
+    # More outer iterations than loops that are told one by one.
+    "60 x (5 x (write 32 B, read 8 B), sequential; sync)": [
+        call
+        for turn in range(60)
+        for call in [
+            *(
+                (op, (turn * 5 + n) * size, size)
+                for n in range(5)
+                for op, size in (("write", 32), ("read", 8))
+            ),
+            ("sync", 0, 0),
+        ]
+    ],
+}
+
+
+@pytest.mark.parametrize("line", NESTED)
+def test_a_line_is_that_from_which_its_loop_can_be_written(line):
+    assert line_of(pattern(NESTED[line])) == f"{line}; one file"
+
+
+def test_loops_of_files_in_turn_have_an_order_each():
+    calls, one, two = [], 0, 0
+    for _ in range(6):
+        for _ in range(8):
+            calls += [*(("write", one + n * 32, 32, 1) for n in range(4)), ("write", two, 1024, 2)]
+            one, two = one + 128, two + 4096
+        calls.append(("sync", 0, 0, 2))
+    assert line_of(pattern(calls)) == (
+        "6 x (8 x (4 x write 32 B, sequential; write 1 KiB, strided by 4 KiB); sync); 2 files"
+    )
+
+
+def test_sizes_that_vary_make_one_loop_without_accidents():
+    sizes = np.random.default_rng(6).integers(1000, 100_000, 200).tolist()
+    calls = [("write", sum(sizes[:n]), size) for n, size in enumerate(sizes)]
+    low, high = bytes_text(min(sizes)), bytes_text(max(sizes))
+    assert line_of(pattern(calls)) == f"200 x write {low} to {high}, sequential; one file"
+    # Tasks with other sizes are one group.
+    others = [("write", sum(sizes[n:]), size - 9) for n, size in enumerate(sizes)][::-1]
+    others = [("write", at - others[0][1], size) for _, at, size in others]
+    assert [len(group.ranks) for group in pattern(calls, others).groups] == [2]
+
+
+def test_sizes_that_are_meant_are_named():
+    sizes = [64 << n for n in range(5) for _ in range(6)]
+    calls = [("write", sum(sizes[:n]), size) for n, size in enumerate(sizes)]
+    assert line_of(pattern(calls)).startswith("6 x write 64 B, sequential; 6 x write 128 B, sequential; ")
+
+
+def test_sizes_that_print_alike_are_one_loop():
+    turns = [("write", 0, 2413 + n // 10 % 2) for n in range(40)]
+    assert line_of(pattern(turns)) == "40 x write 2.36 KiB, the same bytes again; one file"
+
+
+def test_loops_that_a_small_one_parts_are_one():
+    halves = [("write", n * 8 * MIB, 2 * MIB) for n in range(8)]
+    log = [("write", n * 100, 100, 2) for n in range(20)]
+    lines = [[*halves[:4], *log, *halves[4:]], [call for half in halves for call in [half, *log]], halves]
+    found = pattern(*lines)
+    assert [group.ranks for group in found.groups] == [(0, 1, 2)]
+    assert line_of(found) == "8 x write 2 MiB, strided by 8 MiB; one shared file"
+
+
+def test_threads_make_loops_each():
+    calls = [[*(("write", n * 64, 64, file) for n in range(100)), ("sync", 0, 0, file)] for file in (1, 2, 3)]
+    thread = np.random.default_rng(7).permutation(np.repeat([0, 1, 2], 101))
+    rest = [iter(each) for each in calls]
+    made = events([[next(rest[which]) for which in thread.tolist()]])
+    made.columns["thread"][:] = thread
+    found = AccessSummary()
+    found.add(made)
+    line = line_of(pattern_of(found, ["", *(f"/f{number}" for number in range(1, 5))]))
+    assert line == "3 x (100 x write 64 B, sync), sequential; 3 files"
+    # Threads that share the work of one file are a loop of the task.
+    shared = events([[("write", n * 64, 64) for n in range(303)]])
+    shared.columns["thread"][:] = thread
+    found = AccessSummary()
+    found.add(shared)
+    assert line_of(pattern_of(found, ["", "/f1"])) == "303 x write 64 B, sequential; one file"
+
+
+def test_data_and_a_header_in_turn_are_not_random_in_the_table():
+    turns = [call for n in range(50) for call in (("write", 4096 + n * 64, 64), ("write", 0, 16))]
+    found = pattern(turns, [("read", 0, 16, 2)], [("read", -1, 8, 3)])
+    aligned = [64, 0, None]
+    assert [group.alignment_bytes for group in found.files] == aligned
+    assert [group.order for group in found.files] == ["mixed", "single", "unknown"]
+    assert [_alignment_text(each) for each in aligned] == ["64 B", "any", "?"]
+    # A stream of one step in random order is.
+    places = np.random.default_rng(5).permutation(9999)[:40].tolist()
+    reads = [call for n, at in enumerate(places) for call in (("write", n * 64, 64), ("read", at * 8, 8))]
+    assert {group.op: group.order for group in pattern(reads).files} == {
+        "read": "random",
+        "write": "sequential",
+    }
 
 
 def test_loops_of_many_files_say_how_much_goes_to_each():
@@ -419,7 +585,7 @@ def test_calls_that_are_in_no_loop_are_named_with_what_loops_cover():
     assert found.all_time_s == pytest.approx(60 * 5e-9 + 50 * 20e-9)
     assert [(one.call, one.count) for one in found.others] == [("MPI_File_set_view", 50)]
     text = coverage_text(found)
-    assert text.startswith("Loops have 60 of 110 I/O calls, 23.1 % of their time")
+    assert text.startswith("Transfers, seeks and syncs are 60 of 110 I/O calls, 23.1 % of their time")
     assert text.endswith("of all tasks: 50 x MPI_File_set_view.")
     alone = IoCalls()
     alone.add(events([rows[:30]]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 from builders import make_events
@@ -10,8 +11,10 @@ from generated_events import CALLS, events, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ensembles.cli.sites import _text
 from ensembles.model.events import Call, Events
 from ensembles.summaries.bysite import BySite, SitesByDuration
+from ensembles.viz.report_tables import site_table
 
 BIT = {"read": 1, "write": 2}
 
@@ -66,6 +69,30 @@ def test_sites_that_only_wait_come_after_those_of_io() -> None:
     table = BySite()
     table.add(make_events({name: np.array(column) for name, column in columns.items()}, calls))
     assert [(site.number, site.only_waits) for site in table.sites] == [(5, False), (3, False), (4, True)]
+    frames = [SimpleNamespace(frames=()) for _ in range(6)]
+    info = SimpleNamespace(sites=frames, label_of_site=str, environment={})
+    run = SimpleNamespace(info=info, calls=tuple(calls), files=[""])
+    report = site_table(run, table)
+    assert report is not None
+    assert [(row[0], row[4]) for row in report.rows] == [("5", "58.3 %"), ("3", "41.7 %"), ("4", "")]
+    assert "Share: of the time in I/O calls." in report.note
+
+
+def test_a_site_of_few_columns_is_in_one_line() -> None:
+    label = "POSIX_Xfer, aiori-POSIX.c:772"
+    calls = [Call("write", "posix", "write")]
+    columns = {"start": [0], "duration": [35_400_000], "call": [0], "site": [1], "moved": [96 << 20]}
+    table = BySite()
+    table.add(make_events({name: np.array(column) for name, column in columns.items()}, calls))
+    run = SimpleNamespace(info=SimpleNamespace(label_of_site=lambda _: label))
+    head, _, row = _text(run, table.sites, 20).splitlines()
+    assert head.split() == ["exclusive", "share", "slowest", "bytes", "calls", "site"]
+    label = "POSIX_GetFileSize, aiori-POSIX.c:914"
+    head, _, row = _text(run, table.sites, 20).splitlines()
+    assert head.split() == ["exclusive", "share", "bytes", "calls", "site"]
+    assert row.endswith(label)
+    label = "x" * 80
+    assert _text(run, table.sites, 20).splitlines()[-1] == f"    {label}"
 
 
 def test_exclusive_time_is_without_the_calls_inside() -> None:

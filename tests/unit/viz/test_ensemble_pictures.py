@@ -101,7 +101,7 @@ def test_a_log_normal_that_does_not_fit_is_dashed_and_the_legend_says_so() -> No
     assert [bool(dash) for dash in glyph(fig, "log_normals").data_source.data["dash"]] == [False, True]
     (label,) = [label for label in labels(fig).split("; ") if label.startswith("log-normal")]
     share = float(
-        re.fullmatch(r"log-normal of a mode \(dashed: (\d+) % of its calls lie elsewhere\)", label)[1]
+        re.fullmatch(r"log-normal of a mode \(dashed: (\d+) % of its calls are off the curve\)", label)[1]
     )
     # At the lower end of the skewed calls the log-normal curve has its part below them, about 35 % (5.0 s
     # at a mode of 5.4 s with a width of 0.3).

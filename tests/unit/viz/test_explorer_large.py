@@ -363,7 +363,7 @@ def test_layers_of_too_many_calls_are_drawn_after_a_zoom(
         return document.select_one({"name": "about_more"}).text
 
     assert "these calls are more than 150" in click("by_layer")
-    assert "zoom in, or mark fewer" in click("targets")
+    assert "zoom in, or set a filter" in click("targets")
     low, high = np.quantile(held_starts := shown.run.events.start * 1e-9, [0.5, 0.8]).round(9).tolist()
     assert 0 < np.count_nonzero((held_starts >= low) & (held_starts < high)) < 150
     explorer.look(View(zoom_s=(low, high)))

@@ -26,6 +26,7 @@ from ensembles.viz.explorer.page import Explorer, add_explorer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.tables import FINDINGS, Table
 from ensembles.viz.explorer.view import Chosen, View, end_of
+from ensembles.viz.single_calls import call_columns
 
 MIB = 1 << 20
 RUNS = Path(__file__).resolve().parents[2] / "corpus" / "runs"
@@ -181,6 +182,8 @@ def test_offsets_are_those_of_a_file_in_which_marked_calls_are(tmp_path: Path) -
     assert title() == "Offsets in /b: drag to mark calls"
     explorer.look(View(marks={"op": "sync"}, what="syncs"))
     assert title() == "Offsets in /b: no marked call moves bytes here"
+    explorer.look(View(zoom_s=(0.15, 0.35), file="/a"))
+    assert title() == "Offsets in /a: no bytes move in this time"
     explorer.look(View())
     assert title() == "Offsets in /a: drag to mark calls"
     # A reader chooses the file, or a call of it.
@@ -309,11 +312,19 @@ def test_phases_have_idle_time_and_the_last_rank_as_the_command(waiting: Shown, 
     assert main(["phases", waiting.run.path, "--json"]) == 0
     phases = json.loads(capsys.readouterr().out)["phases"]
     table = explore(waiting)[0].select_one({"name": "phases"}).source.data
-    last = [(each["late_calls"] or each["last_call"])["call"] for each in phases]
+    last = [
+        "late start" if each["late_outside"] else (each["late_calls"] or each["last_call"])["call"]
+        for each in phases
+    ]
     ranks = [each["slowest_task"] for each in phases]
     assert table["last"] == [f"{rank} {call}" for rank, call in zip(ranks, last, strict=True)]
-    assert table["idle"] == [seconds_text(each["lost_s"]) for each in phases]
-    assert table["share"] == [share_text(each["lost_share"]) for each in phases]
+    all_here = [each["tasks"] == waiting.run.tasks for each in phases]
+    idle = [seconds_text(each["lost_s"]) for each in phases]
+    assert table["idle"] == [
+        text if known else f"≥ {text}" for known, text in zip(all_here, idle, strict=True)
+    ]
+    shares = [share_text(each["lost_share"]) for each in phases]
+    assert table["share"] == [text * known for known, text in zip(all_here, shares, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -405,6 +416,15 @@ def test_zooming_to_marked_calls_without_a_mark_says_so(shown: Shown) -> None:
     )
 
 
+def test_borders_do_not_cover_calls_of_low_rows(tmp_path: Path) -> None:
+    for tasks, bordered in ((20, True), (200, False)):
+        run = run_of(tmp_path / f"{tasks}", [[("pwrite", 0.1, 0.5, 1)] for _ in range(tasks)])
+        columns = call_columns(run.events)
+        assert {edge != colour for edge, colour in zip(columns["edge"], columns["colour"], strict=True)} == {
+            bordered
+        }
+
+
 def test_the_table_of_findings_is_as_high_as_its_rows() -> None:
     table = Table("findings", FINDINGS, several_lines=True)
     heights = []
@@ -412,7 +432,12 @@ def test_the_table_of_findings_is_as_high_as_its_rows() -> None:
         table.fill({name: [""] * rows for name in table.source.data})
         table.fit(3)
         heights.append(table.widget.height)
-    assert heights == [98, 98, 166, 234, 234]
+    assert heights == [55, 55, 80, 105, 105]
+    # Rows are as high as their texts are in a narrow page.
+    for length, height in ((60, 38), (1_000, 68)):
+        table.fill({name: [""] for name in table.source.data} | {"title": ["x" * length]})
+        table.fit(3)
+        assert (table.widget.row_height, table.widget.height) == (height, 30 + height)
 
 
 def test_a_page_in_stages_says_that_more_follows(shown: Shown) -> None:

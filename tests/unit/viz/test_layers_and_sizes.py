@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from bokeh.models import Legend, LinearAxis, LogAxis
 from bokeh.plotting import figure
+from builders import make_events
 
 import ensembles as en
 from ensembles import viz
@@ -146,3 +147,11 @@ def test_durations_per_mib_have_the_rate_above(layered: Events, scale: str, kind
     assert "1 / tick" in axis.formatter.code
     per_call = viz.histogram([layered.ensemble()], scale=scale)
     assert not [each for each in per_call.above if isinstance(each, LinearAxis | LogAxis)]
+
+
+def test_notes_of_a_histogram_share_brackets() -> None:
+    calls = [Call(f"call{number}", "posix", "meta") for number in range(30)]
+    events = make_events({"call": np.arange(30), "duration": 1000 * np.arange(30)}, calls)
+    title = re.sub(r"\s", " ", viz.histogram(events, scale="log").title.text)
+    assert title.endswith(" of 30 functions with most time; calls of 0 ns are shown below 1 ns)")
+    assert title.count("(") == 1

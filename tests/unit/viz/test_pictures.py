@@ -222,7 +222,7 @@ def test_calls_of_several_threads_are_not_taken_for_tasks(
     assert ("tasks" in hover.formatters["@n_write"].code) == (label == "tasks")
 
 
-def test_of_many_calls_those_that_took_the_most_time_are_drawn_and_waiting_comes_last() -> None:
+def test_of_many_calls_those_with_little_time_are_one_curve_and_waiting_comes_last() -> None:
     calls = [Call(f"call{number}", "posix", "meta") for number in range(20)]
     calls += [Call("MPI_Init", "mpisync", "wait"), Call("pwrite", "posix", "write")]
     columns = {name: np.zeros(len(calls), dtype) for name, dtype in COLUMNS.items()}
@@ -233,8 +233,11 @@ def test_of_many_calls_those_that_took_the_most_time_are_drawn_and_waiting_comes
         fig = viz.histogram(events, scale=scale)
         labels = legend_labels(fig)
         assert labels[:2] == ["pwrite (n = 1)", "call19 (n = 1)"]
-        assert len(labels) == 13
-        assert "13 of 22" in fig.title.text
+        assert labels[3:] == ["call17 (n = 1)", "17 other functions (n = 17)", "MPI_Init (n = 1)"]
+        texts = [each.text for each in fig.above if isinstance(each, Title)]
+        assert any("together: call16, call15, " in text and "call5 and 5 more." in text for text in texts)
+    tabs = viz.histogram(events)
+    assert len({panel.child.height for panel in tabs.tabs}) == 1  # no empty band below the lower one
     few = Events({name: values[-2:] for name, values in columns.items()}, calls, [""])
     fig = viz.histogram(few, scale="linear")
     assert legend_labels(fig) == ["pwrite (n = 1)", "MPI_Init (n = 1)"]

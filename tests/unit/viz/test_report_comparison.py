@@ -15,6 +15,7 @@ from made_runs import run_of
 import ensembles as en
 from ensembles.cli.main import main
 from ensembles.diagnosis.finding import Diagnosis
+from ensembles.model.units import ratio_text, seconds_text
 from ensembles.viz.report import ReportData
 from ensembles.viz.report_comparison import _traces, write_comparison
 
@@ -23,6 +24,7 @@ def made(folder: Path, factor: float, seed: int):
     rng = np.random.default_rng(seed)
     tasks = [
         [("pwrite", 0.5 * i, float(factor * rng.lognormal(-4, 0.2)), 1 << 20) for i in range(60)]
+        + [("fsync", 30.5, 1e-4, 0)]
         for _ in range(4)
     ]
     return run_of(folder, tasks, lasted_s=31.0)
@@ -53,6 +55,23 @@ def test_the_report_on_two_runs_has_the_numbers_of_compare(both: list[str], tmp_
     assert "<details open" not in page  # the pictures come before two screens of numbers
     assert "3" in f"{expected['shift']['median_ratio']:.0f}"
     assert f"median × {expected['shift']['median_ratio']:.3g}" in page
+    # First, how much longer the run and its I/O take, as seconds and as one factor each.
+    head = page[page.index("</header>") : page.index("What is different")].replace("\xa0", " ")
+    totals = {total["what"]: total for total in expected["run_totals"]}
+    for label, what in (("span", "span_s"), ("time in I/O of all tasks", "io_time_s")):
+        card = html.unescape(head[head.index(f">{label}<") :].split("</div></div>")[0])
+        factor = ratio_text(totals[what]["ratios"][0])
+        assert f'class="value">{"equal" if factor == "× 1" else factor}<' in card
+        assert " → ".join(map(seconds_text, totals[what]["typical"])) in card
+    assert (
+        page.count(ratio_text(totals["io_time_s"]["ratios"][0]).replace(" ", "\xa0")) >= 2
+    )  # Key figures too
+    # Undecided kinds that take hardly any time are one line, and their distributions are not drawn.
+    assert re.findall(r'<h3 id="verdict-([^"]*)"', page) == ["posix-write"]
+    folded = html.unescape(re.search(r'<p id="folded">(.*?)</p>', page)[1]).replace("\xa0", " ")
+    assert folded.endswith(": posix sync (4 calls, 400 µs → 400 µs).")
+    assert "comparison-posix-sync" not in page
+    assert not re.search(r"<p>P = |\. P = ", page)
 
 
 def test_both_runs_share_a_time_axis(both: list[str], tmp_path: Path) -> None:

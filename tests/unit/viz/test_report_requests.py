@@ -71,10 +71,11 @@ def test_misaligned_requests_are_in_the_title_where_they_are_known(tmp_path: Pat
     text = section(tmp_path / "a.html")
     assert "<h2>Requests: 19 (95 %) of mpiio read misaligned</h2>" in text
     assert "Misaligned: offsets are not multiples of the stripe or file system&#39;s block." in text
-    run_of(tmp_path / "run", [[("pwrite", 0.1 * i, 0.01, 1000) for i in range(7)]])
+    writes = [("pwrite", 0.1 * i, 0.01, 1000) for i in range(7)]
+    run_of(tmp_path / "run", [[*writes, *(("pread", 0.7 + 0.01 * i, 0.01, 10) for i in range(20))]])
     write_report(en.open(tmp_path / "run"), tmp_path / "b.html")
     text = section(tmp_path / "b.html")
-    assert "<h2>Requests: posix write has most, 7</h2>" in text
+    assert "<h2>Requests: posix write moved most, 6.84 KiB in 7</h2>" in text
     assert "<th>misaligned</th>" not in text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -211,6 +212,11 @@ def test_findings_have_their_gains_and_severities() -> None:
     assert labels(fig) == ["critical", "note"]
     text = find(fig, "labels").data_source.data["text"]
     assert text == ["small-requests: 3.00 s to 5.00 s shorter", "imbalance: gain not known"]
+    # What would be cut is left out: parts of the gain.
+    unsure = replace(found[0], gain_s=(0.1, 5.0), share_s=0.5, loop_s=4.5)
+    (label,) = find(viz.findings(Diagnosis("run", (unsure,), (), ())), "labels").data_source.data["text"]
+    assert "in the loop" in unsure.gain_text
+    assert label == "small-requests: 100 ms to 5.00 s shorter, 500 ms by the best estimate"
 
 
 def test_findings_of_a_run_are_those_of_diagnose(run) -> None:

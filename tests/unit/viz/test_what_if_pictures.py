@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bokeh.models import Legend, Title
+from bokeh.models import Legend, LogScale, Title
 
 import ensembles as en
 from ensembles import viz
@@ -118,6 +118,19 @@ def test_splitting_shows_the_split() -> None:
         mean = (middle * share).sum()
         spread = np.sqrt(((middle - mean) ** 2 * share).sum()) / mean
         assert spread == pytest.approx(one.spread, rel=0.1)
+
+
+def test_splitting_of_times_over_decades_has_logarithmic_axes() -> None:
+    e = en.Ensemble(np.random.default_rng(1).lognormal(-4, 1.6, 2560), rank=np.arange(2560) % 64)
+    picture = viz.splitting(e, [1, 4], tasks=64)
+    above, below = find(picture, "splitting_times"), find(picture, "splitting_slowest")
+    assert isinstance(above.x_scale, LogScale)
+    assert isinstance(below.x_scale, LogScale)
+    for k in (1, 4):
+        assert renderer(above, f"times_{k}")["density"][1:-1].sum() == pytest.approx(1.0)  # shares of bins
+    bars = below.renderers[0].data_source.data
+    assert above.x_range.start < min(bars["low"])
+    assert max(bars["high"]) < above.x_range.end
 
 
 def test_measured_runs_are_sums_of_consecutive_calls() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from made_spools import RUNNING, UNIX_NS, made_events, spool
 
 import ensembles as en
+from ensembles.cli.main import main
 
 
 def ranks_by_pid(run: en.Run) -> dict[int, list[int]]:
@@ -111,6 +112,24 @@ def test_a_process_that_did_not_end_is_told_with_its_rank(tmp_path: Path) -> Non
     add(tmp_path, 1234, rank=3, tasks=4, state=RUNNING)
     notes = en.open(tmp_path).notes
     assert any("process 1234 (rank 3)" in note and "every call" in note for note in notes)
+
+
+def test_workers_that_their_pool_ends_are_one_note_with_its_cause(tmp_path: Path, capsys) -> None:
+    """Each command said of each of them that it was still running, or killed."""
+    for rank, parent in enumerate([1, 100, 100, 100]):
+        worker = {"state": RUNNING} if rank in (1, 2) else {}
+        program = {"program": "/usr/bin/python3.11", "properties": {"command": "python\x1fpool.py"}}
+        add(tmp_path, 100 + rank, rank=rank, tasks=4, parent_pid=parent, **program, **worker)
+    (note,) = en.open(tmp_path).notes
+    assert note.startswith(
+        "2 of 4 processes did not end their recording (still running, or killed, as Python's "
+        "multiprocessing.Pool ends its workers): 101 (rank 1) on alpha and 102 (rank 2) on alpha; every call"
+    )
+    assert main(["pattern", str(tmp_path)]) == 0
+    short = "partial: 2 of 4 processes did not end their recording (ensio info says more)"
+    assert capsys.readouterr().err == f"ensio: note: {short}\n"
+    assert main(["info", str(tmp_path)]) == 0
+    assert "101 (rank 1) on alpha" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_process_that_went_on_as_another_program_has_not_been_killed(tmp_path: Path) -> None:

@@ -187,6 +187,50 @@ def test_arguments_are_told_apart(tmp_path: Path) -> None:
     assert run.info.command == ("solver", "-o", "a b")
 
 
+@pytest.mark.parametrize(
+    ("given", "programs", "expected"),
+    [
+        # One program, behind a launcher or started by a script.
+        ("mpiexec\x1f-n\x1f2\x1f./solver\x1f-o", ("solver -o", "solver -o"), "solver -o"),
+        ("bash\x1fjob.sh", ("solver -o", "solver -o"), "bash job.sh"),
+        ("bash\x1fjob.sh", ("rm -f a", "sort a"), "bash job.sh"),
+        # Not started by ensio run.
+        ("", ("rm -f a", "sort a"), "rm -f a"),
+        # Its words are too many.
+        ("solver\x1f-o\x1f...", ("solver -o a", "solver -o a"), "solver -o a"),
+    ],
+)
+def test_a_run_is_named_by_the_command_that_was_given(tmp_path, given, programs, expected) -> None:
+    variable = {"env.ENSIO_COMMAND": given, "launch": "one"} if given else {"launch": "one"}
+    for rank, command in enumerate(programs):
+        own = {"command": command.replace(" ", "\x1f"), **variable}
+        program = "/bin/" + command.split()[0]
+        spool(
+            tmp_path / f"{rank}.spool",
+            [made_events(2)],
+            properties=own,
+            program=program,
+            rank=rank,
+            pid=9 + rank,
+        )
+    run = en.open(tmp_path)
+    assert " ".join(run.info.command) == expected
+    assert " ".join(run.info.task_command) == programs[0]
+
+
+def test_a_run_of_several_programs_is_named_by_the_process_that_started_them(tmp_path) -> None:
+    for number, (command, parent) in enumerate([("sort a", 3), ("make", 1), ("rm a", 3)]):
+        spool(
+            tmp_path / f"{number}.spool",
+            [] if command == "make" else [made_events(2)],
+            properties={"command": command.replace(" ", "\x1f"), "launch": "one"},
+            program="/bin/" + command.split()[0],
+            pid=(9, 3, 10)[number],
+            parent_pid=parent,
+        )
+    assert en.open(tmp_path).info.command == ("make",)
+
+
 def test_calls_and_files_without_a_name_are_told(tmp_path: Path) -> None:
     written = made_events(3)
     written["call"] = [6, 999, 6]

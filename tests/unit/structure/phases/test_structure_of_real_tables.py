@@ -3,6 +3,7 @@
 import numpy as np
 from real_tables import real_table
 
+from ensembles.ensemble.ensemble import Ensemble
 from ensembles.model.events import Call, Events
 from ensembles.structure.phases.detect import find_phases
 
@@ -39,6 +40,18 @@ def test_the_phases_of_vpic():
     for number in np.unique(phase[large]):
         calls = np.bincount(events.rank[large & (phase == number)], minlength=192)
         assert len(set(calls)) == 1
+
+    # Writes of 54 KiB: the 32 nodes are served one after the other, and the modes are steps of that.
+    small = mpiio & (table["op"] == 1) & (table["length"] == 54 << 10)
+    writes = events_of(table, small)
+    numbers = {"phase": found.phase_index(writes)}
+    steps = Ensemble.from_events(writes.with_derived(numbers.get))
+    steps.node = writes.rank // 6
+    modes = steps.modes()
+    assert modes.turns is not None
+    assert (modes.turns.units, modes.turns.phases, modes.turns.tested, modes.turns.share) == (32, 44, 44, 1)
+    assert 0.057 < modes.turns.step_s < 0.065
+    assert modes.kind.endswith("not parts of a mixture")
 
     # The sixteen large ones as POSIX calls: reads and writes of 512 KiB, by turns, as the ranks take turns.
     sieved = posix & (table["length"] == 512 << 10) & (table["op"] == 1)

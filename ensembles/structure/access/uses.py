@@ -1,0 +1,226 @@
+"""What a loop does to its files: the order of its transfers, as a whole, by step, and from pass to pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ensembles.structure.access.segments import Part
+from ensembles.structure.access.streams import (
+    FIRST,
+    ORDERS,
+    STRIDED,
+    follow,
+    main_order,
+    orders_of_steps,
+)
+from ensembles.structure.access.tokens import numbered
+
+Step = tuple[int, int, int, int]
+"""Operation, smallest and largest size in bytes, how often in a row."""
+
+_LEAST_ITERATIONS = 8
+"""Iterations in which passes are sought: of fewer, distances agree by accident."""
+
+
+@dataclass
+class LoopUse:
+    """What one loop of all tasks of a pattern does.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Its body, with the smallest and largest sizes of all tasks.
+    orders : ndarray of int64, shape (len(ORDERS),)
+        Transfers by order.
+    strides : Counter of int
+        Strides of tasks in this loop, bytes: of each task the most frequent one. At most 16 are kept.
+    bytes : int
+        Bytes moved.
+    files : set of int
+        Files that are used, up to 16.
+    most_files : int
+        Largest number of files of a task.
+    step_orders : ndarray of int64, shape (len(steps), len(ORDERS))
+        The same as `orders`, of each step of the body by itself. Shape (0, len(ORDERS)): not looked at.
+    step_strides : list of Counter of int
+        As `strides`, of each step. Empty: not looked at.
+    passes : int
+        Into how many equal passes the iterations are divided by jumps in the file, each of the same distance
+        from the one before. Orders are those inside passes. 1: there are none.
+    pass_strides : Counter of int
+        Distances from the start of a pass to that of the next, bytes. At most 16 are kept.
+    in_sequence : tuple of bool
+        Of each step: its transfers of an iteration continue each other.
+    """
+
+    steps: tuple[Step, ...] = ()
+    orders: np.ndarray = field(default_factory=lambda: np.zeros(len(ORDERS), np.int64))
+    strides: Counter[int] = field(default_factory=Counter)
+    bytes: int = 0
+    files: set[int] = field(default_factory=set)
+    most_files: int = 0
+    step_orders: np.ndarray = field(default_factory=lambda: np.zeros((0, len(ORDERS)), np.int64))
+    step_strides: list[Counter[int]] = field(default_factory=list)
+    passes: int = 1
+    pass_strides: Counter[int] = field(default_factory=Counter)
+    in_sequence: tuple[bool, ...] = ()
+
+    def add(self, other: LoopUse) -> None:
+        """Add the use by other tasks."""
+        self.steps = tuple(
+            (op, min(low, low_), max(high, high_), count)
+            for (op, low, high, count), (_, low_, high_, _) in zip(self.steps, other.steps, strict=True)
+        )
+        self.orders = self.orders + other.orders
+        self.strides = _most(self.strides, other.strides)
+        self.bytes += other.bytes
+        self.files = set(sorted(self.files | other.files)[:16])
+        self.most_files = max(self.most_files, other.most_files)
+        if self.step_orders.shape == other.step_orders.shape:
+            self.step_orders = self.step_orders + other.step_orders
+            pairs = zip(self.step_strides, other.step_strides, strict=True)
+            self.step_strides = [_most(mine, its) for mine, its in pairs]
+        else:
+            self.step_orders, self.step_strides = LoopUse().step_orders, []
+        self.passes = self.passes if self.passes == other.passes else 1
+        self.pass_strides = _most(self.pass_strides, other.pass_strides)
+        if self.in_sequence != other.in_sequence:
+            self.in_sequence = ()
+
+
+def _most(one: Counter[int], other: Counter[int]) -> Counter[int]:
+    return Counter(dict((one + other).most_common(16)))
+
+
+def use_of(rows: dict[str, np.ndarray], part: Part, steps: tuple[Step, ...]) -> tuple[LoopUse, np.ndarray]:
+    """Find what a loop of a task does.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray of int64, shape (n,)
+        The calls of a task: ``file``, ``op``, ``offset``, ``moved``, and ``order`` and ``delta`` as of
+        `ensembles.structure.access.streams.Steps`, -1 and 0 for calls that move nothing.
+    part : Part
+    steps : tuple of Step
+        Its body.
+
+    Returns
+    -------
+    use : LoopUse
+    in_mixed_order : ndarray of int64
+        Rows of streams that several steps, each with an order, make together.
+    """
+    at = np.concatenate([np.arange(low, high) for low, high in part.ranges])
+    turn = np.repeat(np.arange(len(part.ranges)), [high - low for low, high in part.ranges])
+    body = np.repeat(np.arange(len(part.body)), [count for _, count in part.body])
+    step = np.resize(body, len(at)) if len(body) else np.zeros(len(at), np.int64)
+    order, delta = rows["order"][at], rows["delta"][at]
+    data = order >= 0
+    if not data.any():
+        return LoopUse(steps), np.empty(0, np.int64)
+    passes, stride, in_sequence = _passes(rows, at, body, len(part.ranges))
+    each_pass = np.arange(len(at)) // (len(at) // passes)
+    at, order, delta, turn, step = at[data], order[data].copy(), delta[data], turn[data], step[data]
+    file, op = rows["file"][at], rows["op"][at]
+    files = file[numbered([file])[1]]
+    # Where a loop begins in a file says nothing about its order.
+    order[numbered([file, op])[1]] = FIRST
+    each, first = numbered([turn, file, op])
+    order[first[np.bincount(each) > 2]] = FIRST
+    if passes > 1:
+        order[numbered([each_pass[data], file, op])[1]] = FIRST
+    use = LoopUse(
+        steps,
+        np.bincount(order, minlength=len(ORDERS)),
+        _main_stride(delta[order == STRIDED]),
+        int(np.maximum(rows["moved"][at], 0).sum()),
+        set(files[:16].tolist()),
+        len(files),
+        passes=passes,
+        pass_strides=Counter({stride: 1}) if passes > 1 else Counter(),
+        in_sequence=in_sequence,
+    )
+    mixed = np.empty(0, np.int64)
+    if len(np.unique(step)) > 1:
+        _add_steps(use, rows, at, step, each_pass[data] if passes > 1 else None)
+        if orders_of_steps(use.step_orders, main_order(use.orders)):
+            stream, begins = numbered([file, op])
+            pairs = numbered([stream, step])[1]
+            mixed = at[np.bincount(stream[pairs], minlength=len(begins))[stream] > 1]
+    return use, mixed
+
+
+def _main_stride(strided: np.ndarray) -> Counter[int]:
+    number, first = numbered([strided])
+    return Counter({int(strided[first][np.argmax(np.bincount(number))]): 1}) if len(strided) else Counter()
+
+
+def _add_steps(
+    use: LoopUse, rows: dict[str, np.ndarray], at: np.ndarray, step: np.ndarray, each_pass: np.ndarray | None
+) -> None:
+    """Add the orders of each step of a body: data and a header in turn have an order each."""
+    stream, _ = numbered([rows["file"][at], rows["op"][at], step])
+    found = follow(stream, rows["offset"][at], np.maximum(rows["moved"][at], 0))
+    order, steps = found.order, len(use.steps)
+    if each_pass is not None:
+        order[numbered([each_pass, stream])[1]] = FIRST
+    count = np.bincount(step * len(ORDERS) + order, minlength=steps * len(ORDERS))
+    use.step_orders = count.reshape(steps, len(ORDERS))
+    use.step_strides = [
+        _main_stride(found.delta[(order == STRIDED) & (step == number)]) for number in range(steps)
+    ]
+
+
+def _passes(
+    rows: dict[str, np.ndarray], at: np.ndarray, body: np.ndarray, ranges: int
+) -> tuple[int, int, tuple[bool, ...]]:
+    """Return the number of passes, the distance of their starts, and which steps are in sequence."""
+    if not len(body):
+        return 1, 0, ()
+    names = ("file", "offset", "moved", "order")
+    calls = {name: rows[name][at].reshape(-1, len(body)) for name in names}
+    begins = np.flatnonzero(np.diff(body, prepend=-1))
+    ends = [*begins[1:].tolist(), len(body)]
+    in_sequence = []
+    distances = []
+    contiguous = True
+    for low, high in zip(begins.tolist(), ends, strict=True):
+        if (calls["order"][:, low] < 0).all():
+            in_sequence.append(False)
+            continue
+        offset, moved = calls["offset"][:, low:high], calls["moved"][:, low:high]
+        follows = offset[:, 1:] == offset[:, :-1] + moved[:, :-1]
+        in_sequence.append(high - low > 1 and bool(follows.all() and (offset >= 0).all()))
+        same = (calls["file"][:, low:high] == calls["file"][0, low]).all()
+        distances.append(np.diff(offset[:, 0]) if same and (offset >= 0).all() else None)
+        contiguous &= bool((offset[:1, 0] + moved[0].sum() == offset[1:2, 0]).all())
+    known = [each for each in distances if each is not None]
+    if len(known) < len(distances) or not known:
+        return 1, 0, tuple(in_sequence)
+    passes, stride = _period(np.stack(known))
+    # Transfers that continue each other, from jump to jump, are pieces; a block has a pass each time.
+    if passes != ranges if ranges > 1 else contiguous and stride:
+        passes, stride = 1, 0
+    return passes, stride, tuple(in_sequence)
+
+
+def _period(distance: np.ndarray) -> tuple[int, int]:
+    """Return the number of passes and the distance of their starts; (1, 0): there are none.
+
+    `distance` has those of the iterations of each step, shape (steps, iterations - 1).
+    """
+    iterations = distance.shape[1] + 1
+    if iterations < _LEAST_ITERATIONS:
+        return 1, 0
+    jumps = np.flatnonzero((distance != distance[:, :1]).any(axis=0))
+    if not len(jumps):
+        return 1, 0
+    period = int(jumps[0]) + 1
+    passes, rest = divmod(iterations, period)
+    if period < 2 or rest or len(jumps) != passes - 1 or (jumps + 1 != np.arange(1, passes) * period).any():
+        return 1, 0
+    strides = distance[:, jumps] + (period - 1) * distance[:, :1]
+    return (passes, int(strides[0, 0])) if (strides == strides[0, 0]).all() else (1, 0)

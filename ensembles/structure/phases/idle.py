@@ -1,0 +1,130 @@
+"""Idle time of the tasks of a run in its phases, in words that commands, reports and pages share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.structure.phases.table import PhaseTotals
+
+
+@dataclass(frozen=True)
+class IdleTime:
+    """Idle time of the tasks of a run, summed over tasks and phases of I/O.
+
+    Attributes
+    ----------
+    tasks : int
+        Tasks of the run.
+    run_s : float
+        Length of the run, s.
+    lost_s : float
+        Sum of `PhaseTotals.lost_s`; NaN: not known.
+    lost_share : float or None
+        The same as a share of the time of all tasks in the run, ``tasks * run_s``. None: of no time.
+    phases_without_all_tasks : int
+        Phases in which some task of the run made no call.
+    lost_without_calls_s : float or None
+        By how much these tasks could add to `lost_s`, at most; None: not known.
+    """
+
+    tasks: int
+    run_s: float
+    lost_s: float
+    lost_share: float | None
+    phases_without_all_tasks: int
+    lost_without_calls_s: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A dict with the names of the attributes, without those of the run."""
+        return {key: value for key, value in asdict(self).items() if key not in ("tasks", "run_s")}
+
+    @property
+    def text(self) -> str:
+        """The sum and its share of the run, as ``49.4 ms summed over tasks, 3 % of the run (...)``."""
+        of_run = of_run_text(self.lost_s, self.tasks, self.run_s)
+        return f"{seconds_text(self.lost_s)} summed over tasks{of_run}"
+
+    @property
+    def absent_text(self) -> str:
+        """A sentence on the tasks without calls, which are not in the sum; ``""``: there are none."""
+        if not self.phases_without_all_tasks or self.lost_without_calls_s is None:
+            return ""
+        return (
+            "Tasks without a call in a phase are not counted: in "
+            f"{count_text(self.phases_without_all_tasks, 'phase')}, where they could wait up to "
+            f"{seconds_text(self.lost_without_calls_s)} more."
+        )
+
+
+def of_run_text(time_s: float, tasks: int, run_s: float) -> str:
+    """Return a clause on the share of a run that a time summed over its tasks is; ``""``: of no time.
+
+    Examples
+    --------
+    >>> from ensembles.structure.phases.idle import of_run_text
+    >>> of_run_text(0.05, 4, 0.5)
+    ', 2.5 % of the run (4 tasks × 500 ms)'
+    """
+    if not tasks or not run_s > 0:
+        return ""
+    of = f"{count_text(tasks, 'task')} × {seconds_text(run_s)}"
+    return f", {share_text(time_s / (tasks * run_s), None)} of the run ({of})"
+
+
+def idle_time(totals: Sequence[PhaseTotals], tasks: int, run_s: float) -> IdleTime:
+    """Add up the idle time of tasks in phases of I/O.
+
+    Parameters
+    ----------
+    totals : sequence of PhaseTotals
+    tasks : int
+        Tasks of the run.
+    run_s : float
+        Length of the run, s.
+
+    Returns
+    -------
+    IdleTime
+    """
+    with_io = [entry for entry in totals if entry.calls]
+    lost_s = float(sum(entry.lost_s for entry in with_io))
+    absent = [(tasks - entry.tasks) * entry.time_s for entry in with_io if entry.tasks < tasks]
+    whole_s = tasks * run_s
+    return IdleTime(
+        tasks,
+        run_s,
+        lost_s,
+        lost_s / whole_s if whole_s > 0 else None,
+        len(absent),
+        float(sum(absent)) if not math.isnan(lost_s) else None,
+    )
+
+
+def idle_cells(entry: PhaseTotals, tasks: int, digits: int | None = 0) -> tuple[str, str]:
+    """Return the idle time of a phase and its share, as tables have them.
+
+    If some task of the run made no call in the phase, the idle time is a lower bound, and its share is not
+    known.
+
+    Parameters
+    ----------
+    entry : PhaseTotals
+    tasks : int
+        Tasks of the run.
+    digits : int or None
+        Of the share, as for `ensembles.model.units.share_text`.
+
+    Returns
+    -------
+    (str, str)
+        Both empty if the idle time is not known.
+    """
+    if math.isnan(entry.lost_s):
+        return "", ""
+    if not entry.calls or entry.tasks >= tasks:
+        return seconds_text(entry.lost_s), share_text(entry.lost_share, digits)
+    return f"≥ {seconds_text(entry.lost_s)}", ""
