@@ -30,6 +30,8 @@ _FEW_LONG = 3.0
 _LONG_NS = 1e6
 """Mean duration from which calls on the path of a file are long."""
 
+_FEW_FILES = 8
+
 ADVICE = (
     "ask once and keep the answer: open a file once and keep it open, let one task look a "
     "path up and broadcast the "
@@ -144,6 +146,15 @@ def refuse_long_calls(case: Case, uses: FileUses) -> None:
     at_most_s = case.most_s(share_of_rows(case, table, chosen) * case.rows["time_ns"])
     if at_most_s < FROM_SHARE["warning"] * case.run_s:
         return
+    files = len(np.unique(names[0][long]))
+    if files > _FEW_FILES:
+        calls, each_s = int(count[long].sum()), 1e-9 * float(time_ns[long].sum() / count[long].sum())
+        raise NotApplicable(
+            f"{calls:,} calls on the paths of {files:,} files take up to {seconds_text(at_most_s)} of this "
+            f"run, {seconds_text(each_s)} each, a few for each file: whether the program needs as many "
+            "files, one run does not show: record a run with fewer and larger files",
+            at_most_s,
+        )
     most = int(np.argmax(np.where(long, time_ns, 0.0)))
     file, call = (int(number) for number in names[:, most])
     raise NotApplicable(

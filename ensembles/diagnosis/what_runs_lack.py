@@ -47,7 +47,7 @@ _NEEDS: dict[str, _Need] = {
     "hdf5-filters": _HDF5,
     "hdf5-metadata": _HDF5,
     "hdf5-refill": _HDF5,
-    "imbalance": _SEVERAL,
+    "imbalance": _Need(_TASKS, lambda case: case.run.tasks > 1),
     "lock-contention": _Need(_STRIPES, _on_stripes),
     "metadata-storm": _calls("call on a path", lambda case: np.isin(case.op, ("open", "meta"))),
     "node-serialisation": _Need(_NODES, _several_nodes),

@@ -1,4 +1,4 @@
-"""Rule ``redundant-reads``: several tasks read the same bytes from the file system."""
+"""Rule ``redundant-reads``: several tasks read the same bytes from the file system, or one does again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import NOT_READ_BY_PROGRAM, FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
+from ensembles.diagnosis.read_again import read_again
 from ensembles.diagnosis.reads_of_files import reads_of_files
 from ensembles.diagnosis.remedy import SHORTER_QUEUES, Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
@@ -28,6 +29,13 @@ ADVICE = (
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
+    found, again = _read_by_several(case, uses), read_again(case, uses)
+    if again is None or (found is not None and case.gain_s(found.saved_ns) > case.gain_s(again.saved_ns)):
+        return found
+    return again
+
+
+def _read_by_several(case: Case, uses: FileUses) -> Remedy | None:
     uses_of_files = uses.table.columns()
     table = reads_of_files(case, uses_of_files)
     if not len(table["bytes"]):

@@ -115,5 +115,11 @@ def test_one_long_removal_is_named_and_not_clean(tmp_path: Path) -> None:
     assert "metadata-storm" not in findings(run)
     reason = refusal(run, "metadata-storm")
     assert "1 call of unlink on /scratch/data: 40.0 ms" in reason
+    names = {number: f"/srv/{number}" for number in range(1, 31)}
+    each = [Made(name, us, file=number) for number in names for name, us in (("open", 2000), ("close", 9))]
+    several = io_run(tmp_path / "c", [each], names)
+    assert refusal(several, "metadata-storm").startswith(
+        "30 calls on the paths of 30 files take up to 60.0 ms"
+    )
     quick = io_run(tmp_path / "b", [[Made("pwrite", 100, MIB, 0)] * 50 + [Made("unlink", 40)]])
     assert not refusal(quick, "metadata-storm")

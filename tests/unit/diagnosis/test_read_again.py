@@ -1,0 +1,37 @@
+"""A task that reads the same bytes of a file again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made_io import MIB, Made, io_run
+
+import ensembles as en
+from ensembles.diagnosis.finding import Finding
+
+
+def redundant(run: en.Run) -> Finding | None:
+    return next((each for each in en.diagnose(run).findings if each.id == "redundant-reads"), None)
+
+
+def test_bytes_that_one_task_reads_in_each_step_can_stay_in_memory(tmp_path: Path) -> None:
+    write = Made("pwrite", 400, MIB, 0)
+    run = io_run(tmp_path / "a", [[write, *[Made("pread", 300, MIB, 0)] * 100]])
+    found = redundant(run)
+    assert found is not None
+    assert found.severity == "critical"
+    assert found.title.startswith("1 task reads the same bytes again and again: 100 MiB of 1 file")
+    low, high = found.gain_s
+    # Once for what the task has, and once for what it wrote.
+    assert low == pytest.approx(0.5 * 98 * 300e-6, rel=0.05)
+    assert high == pytest.approx(98 * 300e-6, rel=0.15)
+    assert "keep them in memory" in found.advice
+
+
+def test_a_file_read_through_and_one_that_changes_are_not_read_again(tmp_path: Path) -> None:
+    through = [Made("pread", 300, MIB, number * MIB) for number in range(100)]
+    assert redundant(io_run(tmp_path / "a", [through])) is None
+    assert redundant(io_run(tmp_path / "b", [through * 2])) is None
+    changed = [Made("pwrite", 400, MIB, 0), Made("pread", 300, MIB, 0)] * 100
+    assert redundant(io_run(tmp_path / "c", [changed])) is None
