@@ -11,6 +11,7 @@ from ensembles.diagnosis.flushes import without_the_flush_ns
 from ensembles.diagnosis.path_calls import (
     FEW_LONG,
     ON_DESCRIPTORS,
+    Avoidable,
     asked_again,
     removed_again,
     without_single_long_ns,
@@ -75,6 +76,12 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
     high = without_single_long_ns(case, rows) * share
     saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     removes = float((saved * temporary.share)[counted].sum()) > float((saved * asked)[counted].sum())
+    moves = removes and temporary.check is not None and temporary.check.name == "made-and-moved"
+    if moves:  # other lookups, such as of a search, are another habit
+        counted, share, again = temporary.counted, temporary.share, Avoidable(again.share, counted, None)
+        rows = share > 0
+        high = without_single_long_ns(case, rows) * share
+        saved = np.minimum(high, share * without_the_flush_ns(case, counted))
     count = int(case.rows["n"][counted].sum())
     each_s = float(case.rows["time_ns"][counted].sum()) / max(count, 1) * 1e-9
     repeated = int(np.rint(np.sum(case.rows["n"] * share * counted)))
@@ -85,7 +92,6 @@ def leave_out_calls(case: Case, uses: FileUses) -> Remedy | None:
         what = "for the same path again" if is_next else "for paths that the task asked for before"
     advice = ADVICE
     if removes and temporary.check is not None:
-        moves = temporary.check.name == "made-and-moved"
         what = f"for files that are made and {'moved' if moves else 'removed'} again"
         advice = MOVE_LESS if moves else KEEP_FILE
     low = np.where(temporary.share > asked, _LOW_OF_REMOVED, _LOW) * saved

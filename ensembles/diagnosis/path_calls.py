@@ -122,7 +122,9 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
         return Avoidable(np.zeros(len(case)), np.zeros(len(case), bool), None)
     pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1]
     removed = np.bincount(pairs, table["n"] * removes)[pairs]
-    chosen = posix & (removed >= LEAST_CALLS) & (removes | np.isin(ops, ("open", "close")))
+    moved = np.bincount(pairs, table["n"] * np.isin(names, list(MOVING)))[pairs]
+    again = np.where(moved > 0, removed >= LEAST_ASKED, removed >= LEAST_CALLS)
+    chosen = posix & again & (removes | np.isin(ops, ("open", "close")))
     share = share_of_rows(case, table, chosen, 1 - 1 / np.maximum(removed, 1))
     counted = (share > 0) & (case.layer == "posix") & (case.op != "close")
     if not counted.any():

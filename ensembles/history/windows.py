@@ -102,7 +102,8 @@ def judge_windows(
     calls and rates vary at least as much as so few calls do, if they are independent. Of the
     common factor and of tails, which vary at random, the median of the window is taken, and a
     single run needs a second one. Single nights on which everything is slow, which such a median leaves out,
-    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts.
+    are drawn in to `_FAR` standard deviations in the baseline, too: else they would hide what lasts. Where
+    there are such nights, two thirds of the window have to show a change, as they may come again.
     """
     found: list[Tested] = []
     count = len(series.value)
@@ -140,8 +141,11 @@ def _test(
             found.append(Tested(at, len(rows), change, change, float(mine.min()), float(mine.max()), p))
             continue
         m, n = len(mine), len(latest)
+        has_far = False
         if part.what in (COMMON, TAIL, TIME) and n > 2:
-            mine = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
+            drawn_in = _drawn_in(mine, float(np.sqrt(series.drawn[list(before), at].mean())))
+            has_far = bool((drawn_in != mine).any())
+            mine = drawn_in
         memory = _memory(mine, errors=_ERRORS if part.what in (COMMON, TIME) else 0.0)
         of_mine, of_latest = _inflation(m, memory), _inflation(n, memory)
         variance = float(mine.var(ddof=1)) / max(1 - (of_mine - 1) / (m - 1), 0.3)
@@ -155,6 +159,8 @@ def _test(
         error = np.sqrt(of_old * of_mine / m + own * of_new * of_latest / n) + _LEAST
         centre = mine.mean()
         change = float((np.median(latest) if robust else latest.mean()) - centre)
+        if has_far:
+            change = _of_most(latest - centre)
         if n == 1 and (part.what == TAIL or (part.what in (COMMON, TIME) and confirm)):
             change = _least_of_pair(series, before, int(rows[0]), at)
         statistic = max(abs(change) - part.grain, 0.0) / error
@@ -181,6 +187,14 @@ def _drawn_in(values: np.ndarray, least: float) -> np.ndarray:
         return values
     found: np.ndarray = np.clip(values, middle - most, middle + most)
     return found
+
+
+def _of_most(changes: np.ndarray) -> float:
+    """Return the change that all of three runs, and five of seven, show; 0: they go opposite ways."""
+    ascending = np.sort(changes)
+    place = (len(changes) - 1) // 3
+    low, high = float(ascending[place]), float(ascending[len(changes) - 1 - place])
+    return low if low > 0 else high if high < 0 else 0.0
 
 
 def _least_of_one_run(baselines: int) -> float:

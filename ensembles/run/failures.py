@@ -118,7 +118,8 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
     -------
     str
         ``""`` if none failed, other than those that programs try again (EAGAIN, EINTR). A call that failed
-        because one inside it did is not named beside that one: nothing is lost twice.
+        because one inside it did is not named beside that one: nothing is lost twice. Devices have no data
+        of files, such as one of a network that a library looks for.
     """
     lost = [row for row in rows if row["op"] in _OPS_WITH_DATA and row["error"] not in _TRIED_AGAIN]
     lost = [
@@ -126,12 +127,17 @@ def lost_data_sentence(rows: Sequence[Mapping[str, Any]], tasks: int) -> str:
         for row in lost
         if row["layer"] != "hdf5" or row["op"] != "close" or row["call"].startswith(_CLOSES_OF_HDF5)
     ]
+    lost = [row for row in lost if not _is_device(row["file"] or "")]
     lost = [row for row in lost if not any(_is_inside(inner, row) for inner in lost)]
     if not lost:
         return ""
     text = "; ".join(_sentence(row, tasks) for row in lost[:_MOST_LINES])
     more = "; and others" if len(lost) > _MOST_LINES else ""
     return f"failed, so that files may lack data: {text}{more} (ensio events RUN --failed)"
+
+
+def _is_device(path: str) -> bool:
+    return path.startswith("/dev/") and not path.startswith("/dev/shm/")
 
 
 def _is_inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:

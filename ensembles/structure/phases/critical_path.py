@@ -31,6 +31,10 @@ class CriticalPath:
     of_phases_s: np.ndarray
 
 
+_NEVER = np.int64(1) << 62
+"""Start of a row that only has time to take off, and, negative, its end."""
+
+
 class CriticalIo(Summary):
     """A mergeable summary: the time in I/O of each thread in each phase, and when its last call returned.
 
@@ -38,7 +42,8 @@ class CriticalIo(Summary):
     through the task whose last call returns last. The time of its outermost I/O calls, in the thread of that
     task with most of it, is on the path, as far as it is not before the end of the phase before: the thread
     that returns last may only have waited for the others. Inner calls do not count: a barrier inside a
-    collective call may separate phases.
+    collective call may separate phases. But time that a task waits for others inside an I/O call, as in a
+    barrier that HDF5 makes, is not I/O.
 
     Parameters
     ----------
@@ -57,6 +62,7 @@ class CriticalIo(Summary):
 
     columns = ("rank", "thread", "call", "depth", "start", "duration")
     results = ("_rows",)
+    meaning = 1
 
     def __init__(self, phases: Phases) -> None:
         self._phases = phases
@@ -70,7 +76,13 @@ class CriticalIo(Summary):
         if not len(chunk):
             return
         phase = self._phases.phase_index(chunk)
-        phase[~is_io_of_calls(chunk.calls)[chunk.call] | (chunk.depth != 0)] = 0
+        is_io, inner = is_io_of_calls(chunk.calls)[chunk.call], chunk.depth != 0
+        waits = ~is_io & inner
+        if waits.any():
+            spans = sum_spans(np.where(waits, phase, 0), chunk, by_thread=True)
+            never = np.full(len(spans.phase), _NEVER)
+            self._wait(np.stack([spans.phase, spans.rank, spans.thread, never, -never, -spans.time_ns]))
+        phase[~is_io | inner] = 0
         spans = sum_spans(phase, chunk, by_thread=True)
         columns = (spans.phase, spans.rank, spans.thread, spans.start_ns, spans.end_ns, spans.time_ns)
         self._wait(np.stack(columns))
@@ -96,14 +108,19 @@ class CriticalIo(Summary):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return ``phase``, ``rank``, ``thread``, ``start_ns``, ``end_ns`` and ``io_ns``."""
-        self.condense()
         names = ("phase", "rank", "thread", "start_ns", "end_ns", "io_ns")
-        return dict(zip(names, self._rows, strict=True))
+        return dict(zip(names, self._of_io(), strict=True))
+
+    def _of_io(self) -> np.ndarray:
+        """Return the rows of threads with I/O calls."""
+        self.condense()
+        rows = self._rows[:, self._rows[3] < _NEVER]
+        rows[5] = np.maximum(rows[5], 0)
+        return rows
 
     def path(self) -> CriticalPath:
         """Compute the time in I/O on the critical path."""
-        self.condense()
-        phase, rank, _, start_ns, end_ns, io_ns = self._rows
+        phase, rank, _, start_ns, end_ns, io_ns = self._of_io()
         of_phases = np.zeros(self._phases.count)
         # By phase, the thread that returns last; of equal ones that of the lowest rank.
         order = np.lexsort((-rank, end_ns, phase))

@@ -53,6 +53,8 @@ def test_objects_of_hdf5_that_cannot_be_closed_lose_nothing(call: str, is_lost: 
     row = {"call": call, "layer": "hdf5", "op": op, "error": "EIO", "count": 3, "file": None, "inside": 3}
     row |= {"file_count": 0, "first_rank": 0, "last_rank": 0, "first_s": 0.6, "last_s": 0.6}
     assert (f"{call}: 3 × EIO" in lost_data_sentence([row], tasks=1)) == is_lost
+    assert lost_data_sentence([row | {"file": "/dev/infiniband/rdma_cm"}], tasks=1) == ""
+    assert (lost_data_sentence([row | {"file": "/dev/shm/a"}], tasks=1) != "") == is_lost
 
 
 @pytest.mark.parametrize("chosen", [["--failed"], ["--error", "ENOSPC"]])
