@@ -58,13 +58,13 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         Check(
             "nobody-asked",
             read > 0,
-            f"the program wrote {bytes_text(round(asked))}; the storage got {bytes_text(round(written))} "
+            f"MPI-IO was asked to write {bytes_text(round(asked))}; the storage got {bytes_text(round(written))} "
             f"and had to give {bytes_text(round(read))}",
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}
     title = f"writes with holes read {bytes_text(round(read))} and write {written / max(asked, 1):.3g} times"
-    title += " the bytes of the program (data sieving)"
+    title += " the bytes that MPI-IO was asked for (data sieving)"
     advice = COLLECTIVE_ADVICE if 2 * asked_at_once > asked else ADVICE
     if written <= asked:
         advice = WHOLE_ADVICE

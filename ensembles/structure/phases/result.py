@@ -137,7 +137,7 @@ class Phases:
     --------
     >>> phases = en.open("ensio-ior").phases
     >>> phases.sentence
-    'no barrier was recorded; all ranks were in lockstep at gaps in the I/O (100 % of the calls)'
+    'no barrier between I/O calls was recorded; all ranks were in lockstep at gaps in the I/O (100 % of the calls)'
     >>> len(phases.cuts_ns), phases.count
     (11, 12)
     """
@@ -315,7 +315,7 @@ def _no_cuts() -> tuple[np.ndarray, np.ndarray]:
 
 _SENTENCES = {
     "barriers": "all ranks met in collective calls between them",
-    "steps": "no barrier was recorded; all ranks were in lockstep at gaps in the I/O ({:.0f} % of the calls)",
-    "gaps": "no barrier was recorded; phases were inferred from idle gaps in the I/O (low confidence)",
-    "none": "no barrier was recorded, and the I/O has neither ranks in lockstep nor wide gaps",
+    "steps": "no barrier between I/O calls was recorded; all ranks were in lockstep at gaps in the I/O ({:.0f} % of the calls)",
+    "gaps": "no barrier between I/O calls was recorded; phases were inferred from idle gaps in the I/O (low confidence)",
+    "none": "no barrier between I/O calls was recorded, and the I/O has neither ranks in lockstep nor wide gaps",
 }

@@ -47,6 +47,8 @@ _FLAGS = re.compile(r"flags=([A-Z_|0-9xa-f]+)")
 
 COLUMNS = ("rank", "thread", "call", "file", "offset", "requested", "moved", "error", "start", "duration")
 
+_STATS = ("newfstatat", "fstatat64")
+
 
 class StraceImport:
     """Output of strace; a `ForeignTrace`.
@@ -209,10 +211,18 @@ class StraceImport:
         if told == "no file":
             self._counts["no file"] += 1
             return
-        self._store(thread, call, told, result, now)
+        # An empty path is the descriptor itself: so the C library makes fstat.
+        asks_file = call.name in _STATS and "AT_EMPTY_PATH" in arguments
+        self._store(thread, call, "fstat" if asks_file else call.name, told, result, now)
 
     def _store(
-        self, thread: Thread, call: Syscall, told: tuple[str, int, int, int], result: SyscallResult, now: int
+        self,
+        thread: Thread,
+        call: Syscall,
+        name: str,
+        told: tuple[str, int, int, int],
+        result: SyscallResult,
+        now: int,
     ) -> None:
         path, offset, requested, moved = told
         duration = result.duration_ns
@@ -229,7 +239,7 @@ class StraceImport:
         row = (
             process.rank,
             thread.number,
-            self._numbers[call.name],
+            self._numbers[name],
             self._files.number(path),
             offset,
             requested,

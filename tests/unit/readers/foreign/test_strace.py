@@ -206,7 +206,10 @@ def ours(run, text):
         mine = events.call == number
         if mine.any():
             name = names.get(call.name, call.name)
-            told[name] = (int(mine.sum()), int((events.moved[mine] < 0).sum()))
+            if name == "fstat" and " fstat(" not in text:
+                name = "newfstatat"  # with an empty path
+            count, failed = told.get(name, (0, 0))
+            told[name] = (count + int(mine.sum()), failed + int((events.moved[mine] < 0).sum()))
     for name, count in left_out.items():
         have = told.get(name, (0, 0))
         told[name] = (have[0] + count, have[1])
