@@ -58,8 +58,8 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         Check(
             "nobody-asked",
             read > 0,
-            f"MPI-IO was asked to write {bytes_text(round(asked))}; the storage got {bytes_text(round(written))} "
-            f"and had to give {bytes_text(round(read))}",
+            f"MPI-IO was asked to write {bytes_text(round(asked))}; the storage got "
+            f"{bytes_text(round(written))} and had to give {bytes_text(round(read))}",
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}

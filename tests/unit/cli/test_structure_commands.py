@@ -120,7 +120,9 @@ def test_the_table_of_phases_has_a_row_for_each(folder: Path, made: SyntheticRun
     done = ensio("phases", folder)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("12 phases: no barrier between I/O calls was recorded; all ranks were in lockstep")
+    assert lines[0].startswith(
+        "12 phases: no barrier between I/O calls was recorded; all ranks were in lockstep"
+    )
     first = 1 + next(number for number, line in enumerate(lines) if line.startswith("-----"))
     assert [line.split()[0] for line in lines[first : first + 12]] == [str(n) for n in range(1, 13)]
     assert "written" in lines[first - 2]
