@@ -34,8 +34,10 @@ CONTINUED = re.compile(r" {11}\S")
 NUMBER = re.compile(
     r"(?<![\w-])[<±×]?\s*[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:%|(?:[KMGTP]i?B/s|[KMGTP]i?B|[KMG]?iB|B/s|min|ns|µs|ms|s)\b)?"
 )
-LAST_CALL = re.compile(r"^((?:# )+)[a-z]\w*$")
-"""A row that ends with the call of the last rank, which may be another one in each run."""
+LAST_CALL = re.compile(r"^((?:# )+)(?:[a-z]\w*|late start|between calls)$")
+"""A row that ends with the call of the last rank, or what else made it late: another one in each run."""
+LEFT_OUT = re.compile(r"\bidle share last$")
+"""Columns of a table that leaves one of them out where words of the last one are long."""
 MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -92,7 +94,7 @@ def masked(lines: list[str]) -> list[str]:
         if not line.strip() or of_machine or in_prose or set(line) <= set("- #"):
             continue
         text = " ".join(re.sub(r"(?:# ?)+", "# ", NUMBER.sub("# ", line)).split())
-        kept.append(LAST_CALL.sub(r"\1call", text))
+        kept.append(LAST_CALL.sub(r"\1call", LEFT_OUT.sub("idle last", text)))
     return sorted(kept)
 
 
