@@ -123,7 +123,9 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1]
     removed = np.bincount(pairs, table["n"] * removes)[pairs]
     moved = np.bincount(pairs, table["n"] * np.isin(names, list(MOVING)))[pairs]
-    again = np.where(moved > 0, removed >= LEAST_ASKED, removed >= LEAST_CALLS)
+    synced = np.bincount(pairs, table["n"] * (posix & (ops == "sync")))[pairs]
+    # Who syncs a file before it is moved to its place makes sure that readers find it whole.
+    again = np.where(moved > 0, (removed >= LEAST_ASKED) & (synced < moved), removed >= LEAST_CALLS)
     chosen = posix & again & (removes | np.isin(ops, ("open", "close")))
     share = share_of_rows(case, table, chosen, 1 - 1 / np.maximum(removed, 1))
     counted = (share > 0) & (case.layer == "posix") & (case.op != "close")

@@ -6,6 +6,7 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import FileUses, share_of_rows
+from ensembles.diagnosis.path_calls import MOVING
 
 
 def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
@@ -20,3 +21,22 @@ def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
     if not synced.any():
         return dict.fromkeys(("n", "bytes"), np.ones(len(case)))
     return {what: share_of_rows(case, table, synced, of=what) for what in ("n", "bytes")}
+
+
+def before_moves(case: Case, uses: FileUses) -> np.ndarray:
+    """Find syncs of files that the task moves to their places as often: a file that is whole needs one.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    table = uses.table.columns()
+    calls = case.run.calls
+    syncs, moves = (
+        np.array([each.layer == "posix" and wanted(each) for each in calls] or [False])[table["call"]]
+        for wanted in (lambda call: call.op == "sync", lambda call: call.name in MOVING)
+    )
+    pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
+    synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
+    rows: np.ndarray = share_of_rows(case, table, syncs & (moved > 0) & (synced <= moved), of="n") > 0
+    return rows & (case.op == "sync")

@@ -12,7 +12,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.summed.sync_per_write import find_summed, how_often
-from ensembles.diagnosis.synced_files import to_synced_files
+from ensembles.diagnosis.synced_files import before_moves, to_synced_files
 from ensembles.model.units import seconds_text
 
 LEAST_SYNCS = 3
@@ -33,7 +33,7 @@ ADVICE = (
 
 
 def _find(case: Case, uses: FileUses) -> Remedy | None:
-    syncs = (case.op == "sync") & (case.layer == "posix")
+    syncs = (case.op == "sync") & (case.layer == "posix") & ~before_moves(case, uses)
     posix = case.run.counters.modules.get("POSIX") if case.run.counters else None
     counted = sum(int(posix.totals.get(name) or 0) for name in ("FSYNCS", "FDSYNCS")) if posix else 0
     if counted and not syncs.any():

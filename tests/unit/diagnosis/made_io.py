@@ -46,6 +46,7 @@ CALLS = {
     38: Call("MPI_File_close", "mpiio", "close"),
     39: Call("MPI_File_delete", "mpiio", "meta"),
     40: Call("nc_put_vara", "netcdf", "write"),
+    41: Call("rename", "posix", "meta"),
 }
 _NUMBERS = {call.name: number for number, call in CALLS.items()}
 _WITHOUT_FILE = ("MPI_Barrier", "MPI_Allreduce")

@@ -11,6 +11,7 @@ import ensembles as en
 from ensembles import viz
 from ensembles.cli.main import main
 from ensembles.diagnosis.text import diagnosis_text, screen_text
+from ensembles.run.information import collect_information
 from ensembles.run.selection import Selection
 from ensembles.structure.phases.outside import late_outside
 from ensembles.viz.explorer.structure import about_causes, structure_of
@@ -160,3 +161,12 @@ def test_a_run_without_a_recorded_call_is_not_taken_for_healthy(
     assert "looked for" not in out
     assert main(["diagnose", run.path, "--fail-on", "warning"]) == 2
     assert "--fail-on warning cannot be answered: no call was recorded" in capsys.readouterr().err
+
+
+def test_waits_inside_calls_of_a_library_are_not_on_the_critical_path(tmp_path: Path) -> None:
+    """Each H5Dwrite takes 10 ms, of which a task waits 8 ms for others in a barrier that HDF5 makes."""
+    inside = (Made("pwrite", 1000, MIB, 0), Made("MPI_Barrier", 8000))
+    run = io_run(tmp_path / "run", [[Made("H5Dwrite", 10_000, MIB, inside=inside)] * 20] * 2)
+    critical_s = collect_information(run)["time_in_io"]["critical_path_s"]
+    assert critical_s == pytest.approx(20 * 2e-3, rel=0.01)
+    assert critical_s <= sum(rank.io_time_s for rank in run.by_rank())

@@ -113,6 +113,34 @@ def test_closes_and_fstats_go_with_their_opens_and_are_not_counted(tmp_path: Pat
     assert high >= 199 * 53e-6  # 1 us of the loop goes with each of the three calls
 
 
+def test_paths_that_are_asked_for_in_turn_are_asked_for_again(tmp_path: Path) -> None:
+    paths = {1: "/scratch/a", 2: "/scratch/b", 3: "/scratch/c"}
+    one = [Made("stat", 30, file=1)] * 300
+    turns = [Made("stat", 30, file=1 + at % 3) for at in range(300)]
+    found = findings(io_run(tmp_path / "turns", [turns], paths))["metadata-storm"]
+    assert "300 calls on paths, 99 % of them for paths that the task asked for before" in found.title
+    alone = findings(io_run(tmp_path / "one", [one], paths))["metadata-storm"]
+    assert found.gain_s == pytest.approx(alone.gain_s, rel=0.03)
+    each_once = {n: f"/scratch/{n}" for n in range(1, 301)}
+    once = [Made("stat", 30, file=1 + at) for at in range(300)]
+    assert "metadata-storm" not in findings(io_run(tmp_path / "once", [once], each_once))
+
+
+def test_files_that_are_moved_to_their_places_again_and_again(tmp_path: Path) -> None:
+    def step(*sync: Made) -> list[Made]:
+        write = Made("pwrite", 20, 100, 0)
+        return [Made("open", 900), write, *sync, Made("close", 10), Made("rename", 900)]
+
+    found = findings(io_run(tmp_path / "moved", [step() * 50]))["metadata-storm"]
+    assert "made and moved again" in found.title
+    assert "before it is moved to its place" in found.advice
+    assert set(found.where.calls) == {"open", "rename"}
+    # A file that is synced before it is moved is whole for its readers: as a checkpoint should be.
+    safe = en.diagnose(io_run(tmp_path / "safe", [step(Made("fsync", 5000)) * 50])).findings
+    assert "sync-per-write" not in {each.id for each in safe}
+    assert not [each for each in safe if "moved" in each.title]
+
+
 def test_a_file_that_is_made_and_removed_again_should_be_kept(tmp_path: Path) -> None:
     """As a journal of SQLite: asking once does not help, as the file is another one each time."""
     found = findings(io_run(tmp_path / "run", [JOURNAL * 50], TWO))["metadata-storm"]
