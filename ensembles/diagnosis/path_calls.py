@@ -124,7 +124,7 @@ def removed_again(case: Case, uses: FileUses) -> Avoidable:
     removed = np.bincount(pairs, table["n"] * removes)[pairs]
     moved = np.bincount(pairs, table["n"] * np.isin(names, list(MOVING)))[pairs]
     synced = np.bincount(pairs, table["n"] * (posix & (ops == "sync")))[pairs]
-    # Who syncs a file before it is moved to its place makes sure that readers find it whole.
+    # A file that is synced before it is moved to its place is whole for its readers.
     again = np.where(moved > 0, (removed >= LEAST_ASKED) & (synced < moved), removed >= LEAST_CALLS)
     chosen = posix & again & (removes | np.isin(ops, ("open", "close")))
     share = share_of_rows(case, table, chosen, 1 - 1 / np.maximum(removed, 1))

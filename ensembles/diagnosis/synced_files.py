@@ -38,5 +38,6 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
     )
     pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
     synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
-    rows: np.ndarray = share_of_rows(case, table, syncs & (moved > 0) & (synced <= moved), of="n") > 0
-    return rows & (case.op == "sync")
+    before = syncs & (moved > 0) & (synced <= moved)
+    rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
+    return rows
