@@ -7,11 +7,18 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, CustomJS, HoverTool, LinearColorMapper, NumeralTickFormatter
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJS,
+    FixedTicker,
+    HoverTool,
+    LinearColorMapper,
+    NumeralTickFormatter,
+)
 from bokeh.models.annotations import LegendItem, Span
 from bokeh.models.renderers import DataRenderer, GlyphRenderer
 from bokeh.models.widgets import Div
-from bokeh.palettes import Viridis256, colorblind
+from bokeh.palettes import Viridis256
 from bokeh.plotting import figure
 
 from ensembles.history.check import BASELINE
@@ -19,10 +26,13 @@ from ensembles.model.units import seconds_text
 from ensembles.viz.figures import horizontal_legend, legend_item, new_figure, plain, subtitle
 from ensembles.viz.history.data import ROWS_PER_OCTAVE, ExperimentData, KindOverRuns, Line
 from ensembles.viz.legend_buttons import add_legend_buttons
-from ensembles.viz.style import op_colour, time_ticks
+from ensembles.viz.style import OVERLAID, op_colour, time_ticks
 
 _CHANGE = "#d62728"
 _KNOWN = "#2ca02c"
+_MOST_DECADES = 5
+"""Powers of ten up to which an axis has ticks between them."""
+
 _MOST_SAID = 3
 """Sentences above a figure about what its vertical lines are."""
 
@@ -51,7 +61,6 @@ def over_runs(
     _label(fig, data)
     labels = [f"{run.id}" for run in data.runs]
     when = [f"{run.start:%Y-%m-%d %H:%M}" for run in data.runs]
-    palette = colorblind["Colorblind"][8]
     drawn: list[DataRenderer] = []
     items: list[LegendItem] = []
     for at, line in enumerate(lines):
@@ -72,7 +81,7 @@ def over_runs(
                 ],
             }
         )
-        colour = palette[at % len(palette)]
+        colour = OVERLAID[at % len(OVERLAID)]
         known = np.isfinite(line.low_s)
         parts: list[GlyphRenderer[Any]] = []
         if known.any():
@@ -149,6 +158,7 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
         name=name,
     )
     _label(fig, data)
+    fig.yaxis.ticker = FixedTicker(ticks=_ticks_s(low_s, high_s))
     mapper = LinearColorMapper(palette=Viridis256, low=0.0, high=float(np.sqrt(kind.density.max())) or 1.0)
     # The corners are on the log axis; between them rows are spaced evenly, as octaves are.
     fig.image(
@@ -162,6 +172,14 @@ def heat_map(kind: KindOverRuns, data: ExperimentData, name: str) -> figure:
     )
     _mark(fig, data, kind)
     return fig
+
+
+def _ticks_s(low_s: float, high_s: float) -> list[float]:
+    """Return ticks of a logarithmic axis, close enough to read a mode between them."""
+    decades = range(int(np.floor(np.log10(low_s))), int(np.ceil(np.log10(high_s))) + 1)
+    steps = (1.0, 2.0, 5.0) if len(decades) <= _MOST_DECADES else (1.0,)
+    ticks = (step * 10.0**decade for decade in decades for step in steps)
+    return [tick for tick in ticks if low_s <= tick <= high_s]
 
 
 def distribution(
@@ -197,6 +215,7 @@ def distribution(
     fig = new_figure(f"{kind.layer} {kind.op}: one run over its baseline", 260, x_axis_type="log", name=name)
     fig.xaxis.axis_label, fig.yaxis.axis_label = "call duration (unit at each tick)", "share of the calls"
     fig.xaxis.formatter, fig.yaxis.formatter = time_ticks(), NumeralTickFormatter(format="0.[0] %")
+    fig.xaxis.ticker = FixedTicker(ticks=_ticks_s(2.0**kind.low_octave, 2.0 ** (centre[-1] + 1)))
     fig.step(
         "t_s",
         "baseline",
@@ -205,7 +224,8 @@ def distribution(
         color="#7f7f7f",
         legend_label=f"{'up to ' if runs > BASELINE else ''}{min(BASELINE, runs - 1)} runs before",
     )
-    fig.step("t_s", "run", source=source, mode="center", color=op_colour(kind.op), legend_label="run")
+    colour = OVERLAID[0] if kind.op == "wait" else op_colour(kind.op)  # waiting has the grey of the others
+    fig.step("t_s", "run", source=source, mode="center", color=colour, legend_label="run")
     texts = [_text(data, at) for at in range(runs)]
     said = Div(text=texts[at], render_as_text=True, name=f"{name} text")
     arguments: dict[str, Any] = {

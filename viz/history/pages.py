@@ -20,6 +20,7 @@ from ensembles.history.store import Acknowledgement, Experiment, History, Stored
 from ensembles.model.errors import EnsioError
 from ensembles.viz.history.data import ExperimentData
 from ensembles.viz.history.figures import distribution, heat_map, over_runs
+from ensembles.viz.theme import theme_script
 
 SCRIPT = "bokeh.js"
 """Name of the copy of BokehJS that the pages share."""
@@ -154,6 +155,7 @@ def experiment_page(data: ExperimentData, index: str, chosen: int | None = None,
         script=script,
         pictures=parts,
         library=SCRIPT,
+        theme=theme_script(),
         version=__version__,
         rows=None,
         index=index,
@@ -164,7 +166,8 @@ def experiment_page(data: ExperimentData, index: str, chosen: int | None = None,
 def pictures(data: ExperimentData, chosen: int | None = None) -> list[Model]:
     """Return the pictures of the page of an experiment."""
     found: list[Model] = []
-    for number, kind in enumerate(data.kinds, 1):
+    kinds = sorted(data.kinds, key=lambda kind: kind.op == "wait")  # I/O first
+    for number, kind in enumerate(kinds, 1):
         title = f"{kind.layer} {kind.op} over runs, with 95 % prediction intervals"
         heat = heat_map(kind, data, f"heat {number}")
         found += [over_runs(title, kind.lines, data, f"lines {number}", kind), heat]

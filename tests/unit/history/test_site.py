@@ -115,4 +115,12 @@ def test_a_click_on_a_run_shows_its_distribution(site: Path) -> None:
         said = page.page.locator("text=onerror").first
         assert HOSTILE in said.inner_text()
         assert page.page.locator("img").count() == 0
+        assert page.property_of("heat 1", "model.left[0].ticker.ticks.length") >= 4
+        colours = (
+            "[model.background_fill_color, getComputedStyle(document.body.parentElement).backgroundColor]"
+        )
+        assert page.property_of("heat 1", colours) == ["#ffffff", "rgb(244, 245, 247)"]
+        page.page.emulate_media(color_scheme="dark")
+        page.wait_until("heat 1", 'model.background_fill_color === "#1d1d21"')
+        assert page.property_of("heat 1", colours)[1] == "rgb(19, 19, 22)"
         assert page.problems == []
