@@ -341,7 +341,7 @@ class Comparison:
         return comparison_text(self)
 
     def _repr_html_(self) -> str:
-        style = "font-family:monospace;white-space:pre-wrap"
+        style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
         return f'{_ratios_svg(self)}<pre style="{style}">{escaped_lines(str(self))}</pre>'
 
 

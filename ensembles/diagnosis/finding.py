@@ -443,7 +443,7 @@ def _shown(text: str, findings: Sequence[Finding]) -> str:
         title = "by how much the run would be shorter without it"
         picture = intervals_svg(rows, "0 s", seconds_text(top_s), title)
     # Long lines break: a cell of a notebook would else be as wide as the longest.
-    style = "font-family:monospace;white-space:pre-wrap"
+    style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
     return f'{picture}<pre style="{style}">{escaped_lines(text)}</pre>'
 
 

@@ -31,7 +31,7 @@ class Printed:
     """A result that shows its text in notebooks, as ``print`` does."""
 
     def _repr_html_(self) -> str:
-        return f'<pre style="white-space:pre-wrap">{escaped_lines(str(self))}</pre>'
+        return f'<pre style="white-space:pre-wrap;word-break:normal">{escaped_lines(str(self))}</pre>'
 
 
 def facts_html(facts: Iterable[tuple[str, str]]) -> str:

@@ -80,6 +80,7 @@ def test_a_diagnosis_and_a_comparison_show_their_text(run: en.Run) -> None:
         assert is_harmless(shown)
         assert text.split("\n")[0] in html.unescape(shown)
         assert "white-space:pre-wrap" in shown  # else a cell is as wide as the longest line
+        assert "word-break:normal" in shown  # JupyterLab breaks words in text
 
 
 def rectangles(shown: str) -> list[tuple[float, float]]:
