@@ -192,7 +192,10 @@ def finding_columns(found: Diagnosis) -> dict[str, list[str]]:
             "too small to matter" if found.is_small(finding) else finding.severity
             for finding in found.findings
         ],
-        "title": [finding.title for finding in found.findings],
+        "title": [
+            f"{finding.title} (explained by {cause})" if (cause := found.cause_of(finding)) else finding.title
+            for finding in found.findings
+        ],
         "gain": [short_gain(finding) for finding in found.findings],
     }
 
