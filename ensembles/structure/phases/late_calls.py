@@ -51,9 +51,41 @@ class LateCalls:
         return asdict(self)
 
 
+def without_waits_ns(chunk: Events) -> np.ndarray:
+    """Return the durations of outermost calls without what tasks wait for others inside them.
+
+    Parameters
+    ----------
+    chunk : Events
+        Those of a thread in the order of completion, with the columns ``rank``, ``thread``, ``call``,
+        ``depth``, ``start`` and ``duration``.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Durations, ns; those of inner calls are unchanged.
+    """
+    duration = chunk.duration.astype(np.int64)
+    waits = ~is_io_of_calls(chunk.calls)[chunk.call] & (chunk.depth > 0)
+    if not waits.any():
+        return duration
+    order = np.lexsort((np.arange(len(duration)), chunk.thread, chunk.rank))
+    # The next outermost call of the thread encloses it, unless that is in another chunk.
+    places = np.where(chunk.depth[order] == 0, np.arange(len(order)), len(order) - 1)
+    outer = order[np.minimum.accumulate(places[::-1])[::-1]]
+    inner, outer = order[waits[order]], outer[waits[order]]
+    start, end = chunk.start.astype(np.int64), chunk.end.astype(np.int64)
+    holds = (chunk.rank[outer] == chunk.rank[inner]) & (chunk.thread[outer] == chunk.thread[inner])
+    holds &= (chunk.depth[outer] == 0) & (start[outer] <= start[inner]) & (end[inner] <= end[outer])
+    np.subtract.at(duration, outer[holds], duration[inner[holds]])
+    found: np.ndarray = np.maximum(duration, 0)
+    return found
+
+
 class TimeInCalls(Summary):
     """A mergeable summary: number and time of I/O calls of two tasks of each phase, by function and file.
 
+    Time in which a task waits for others inside a call, as in a barrier that HDF5 makes, does not count.
     Beside these, of each task and phase: start of the first call and return of the last, and when the task
     left the collective call in which all tasks met before the phase, if it is among the calls.
 
@@ -66,9 +98,9 @@ class TimeInCalls(Summary):
         Leave out calls inside others.
     """
 
-    columns = ("rank", "call", "depth", "file", "start", "duration")
+    columns = ("rank", "thread", "call", "depth", "file", "start", "duration")
     results = ("_rows", "_ends", "_left")
-    meaning = 1
+    meaning = 2
 
     def __init__(self, phases: Phases, tasks: Sequence[tuple[int, int, int]], outermost: bool = True) -> None:
         self._phases, self._outermost = phases, outermost
@@ -96,7 +128,7 @@ class TimeInCalls(Summary):
         group, first = groups_of_rows([phase[mine].astype(np.int64), rank, call, file])
         count = np.bincount(group)
         time_ns = np.zeros(len(first), np.int64)
-        np.add.at(time_ns, group, chunk.duration[mine].astype(np.int64))
+        np.add.at(time_ns, group, without_waits_ns(chunk)[mine])
         keys = (phase[mine][first], rank[first], call[first], file[first], count, time_ns)
         for at, by, function, on, calls, spent_ns in zip(*(each.tolist() for each in keys), strict=True):
             self._put((at, by, chunk.calls[function], chunk.files[on]), calls, spent_ns)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_runs import run_of
 
 from ensembles import viz
 from ensembles.cli.main import main
+from ensembles.model.events import Call, Events
 from ensembles.run.selection import Selection
-from ensembles.structure.phases.late_calls import LateCalls
+from ensembles.structure.phases.late_calls import LateCalls, without_waits_ns
 from ensembles.structure.phases.outside import LateInPhase
 from ensembles.viz.explorer.structure import structure_of
 from ensembles.viz.report import write_report
@@ -92,3 +94,19 @@ def test_a_task_that_begins_late_is_not_late_by_its_last_call(tmp_path: Path, ca
     alone = run_of(tmp_path / "alone", tasks[:1], lasted_s=8.0)
     phase, *_ = structure_of(alone, Selection()).phases
     assert (phase.middle_task, phase.later_s, phase.late_calls, phase.late_outside) == (None, 0.0, None, None)
+
+
+def test_waits_inside_a_call_are_not_its_time() -> None:
+    """A barrier inside a call of HDF5; another one beside; a wait whose enclosing call is in another chunk."""
+    rows = [
+        (0, 0, 1, 1, 20, 60),  # inside the next H5Fflush of its thread
+        (0, 1, 0, 0, 10, 30),  # another thread
+        (0, 0, 0, 0, 10, 100),
+        (0, 0, 1, 0, 200, 50),
+        (0, 0, 1, 1, 300, 40),
+    ]
+    rank, thread, call, depth, start, duration = np.array(rows, np.int64).T
+    columns = {"rank": rank, "thread": thread, "call": call, "depth": depth, "start": start}
+    calls = (Call("H5Fflush", "hdf5", "sync"), Call("MPI_Barrier", "mpisync", "wait"))
+    events = Events.partly(columns | {"duration": duration}, calls, [""])
+    assert without_waits_ns(events).tolist() == [60, 30, 40, 50, 40]
