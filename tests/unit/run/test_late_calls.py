@@ -97,7 +97,7 @@ def test_a_task_that_begins_late_is_not_late_by_its_last_call(tmp_path: Path, ca
 
 
 def test_waits_inside_a_call_are_not_its_time() -> None:
-    """A barrier inside a call of HDF5; another one beside; a wait whose enclosing call is in another chunk."""
+    """A barrier inside a call of HDF5, one beside, and one whose enclosing call is in another chunk."""
     rows = [
         (0, 0, 1, 1, 20, 60),  # inside the next H5Fflush of its thread
         (0, 1, 0, 0, 10, 30),  # another thread
