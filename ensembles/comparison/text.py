@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ensembles.comparison.model import ASSUMED_SPREAD
 from ensembles.comparison.run_tests_text import run_tests_text, two_lines, without_common_folder
@@ -377,10 +377,18 @@ def _minor_kinds(found: Sequence[Comparison]) -> list[Comparison]:
     return minor if len(minor) > 1 else []
 
 
+def minor_kinds_json(found: Sequence[Comparison]) -> dict[str, Any] | None:
+    """Return the kinds of calls that share a line of the text, and their time a run in all, by group."""
+    minor = _minor_kinds(found)
+    return {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
+
+
+def _times_s(minor: Sequence[Comparison]) -> list[float]:
+    return [sum(at) for at in zip(*(one.totals[1].typical for one in minor), strict=True)]
+
+
 def _minor_line(minor: Sequence[Comparison]) -> str:
-    times = " → ".join(
-        seconds_text(sum(at)) for at in zip(*(one.totals[1].typical for one in minor), strict=True)
-    )
+    times = " → ".join(map(seconds_text, _times_s(minor)))
     names = ", ".join(_kind(one) for one in minor)
     return wrapped(f"{names}: single calls or little time, {times} in all; inconclusive", "", "  ")
 

@@ -182,13 +182,19 @@ def _p_text(change: TimeChange, level: float, is_first: bool) -> str:
 
 def more_bytes_text(found: Comparison, group: str) -> str:
     """Return by how much more bytes the runs of a group move, if it is beyond the margin; else ""."""
-    at = [each.name for each in found.groups].index(group)
-    moved = [
-        sum(total.typical[g] for total in found.run_totals if total.what.startswith("bytes")) for g in (0, at)
-    ]
-    if not all(moved) or moved[1] <= moved[0] / (1 - found.margin):
+    ratio = bytes_ratios(found)[[each.name for each in found.groups].index(group)]
+    if ratio is None or ratio <= 1 / (1 - found.margin):
         return ""
-    return f"; they move {ratio_text(moved[1] / moved[0])} the bytes"
+    return f"; they move {ratio_text(ratio)} the bytes"
+
+
+def bytes_ratios(found: Comparison) -> list[float | None]:
+    """Return the bytes of the runs of each group over those of the first; None: there are none."""
+    moved = [
+        sum(total.typical[at] for total in found.run_totals if total.what.startswith("bytes"))
+        for at in range(len(found.groups))
+    ]
+    return [each / moved[0] if moved[0] and each else None for each in moved]
 
 
 def has_several_tasks(found: Comparison) -> bool:
