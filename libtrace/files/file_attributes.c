@@ -53,7 +53,8 @@ void ensio_file_attributes(int fd, uint32_t file, const char *path, int is_regul
 
 void ensio_file_opened_with(const struct ensio_named *named, int flags)
 {
-    if (!(flags & ENSIO_BYPASSING) || (flags & O_ACCMODE) == O_RDONLY || !named->name || ensio_name_was_synced(named->name))
+    if (!(flags & ENSIO_BYPASSING) || (flags & O_ACCMODE) == O_RDONLY || !named->name ||
+        ensio_name_was_synced(named->name))
         return;
     char text[64];
     struct ensio_string facts = ensio_string_in(text, sizeof text);
