@@ -275,7 +275,7 @@ def test_passes_over_large_runs_agree(folder):
 
 
 READS = re.compile(
-    r"""getenv\("(ENSIO_\w+)"\)|environ(?:ment)?(?:\.get\(|\[)b?"(ENSIO_\w+)"|\$\{(ENSIO_\w+)[:}-]""",
+    r"""getenv\("(ENSIO_\w+)"\)|environ\w*(?:\.get\(|\[)b?"(ENSIO_\w+)"|\$\{(ENSIO_\w+)[:}-]""",
 )
 
 
