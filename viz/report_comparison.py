@@ -12,7 +12,7 @@ from bokeh.models import Range1d
 from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
-from ensembles.comparison.text import comparisons_text, sentences_of_runs
+from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
 from ensembles.comparison.times import ASSUMED_SPREAD_OF_TIMES, LEAST_SHARE
 from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
 from ensembles.diagnosis.diagnose import DiagnosisPass
@@ -126,7 +126,6 @@ def comparison_html(runs: Sequence[Run]) -> str:
     script, divisions = embed_pictures(pictures, traces, selects=False)
     paths = [run.path for run in runs]
     verdicts = [(_name(each), _verdict(each), _reason(each, paths)) for each in told]
-    ops = [each.to_json() for each in found]
     return rendered(
         "report_comparison.html",
         style=page_part("report_style.html"),
@@ -143,7 +142,7 @@ def comparison_html(runs: Sequence[Run]) -> str:
         findings=list(zip(names, diagnoses, strict=True)),
         traces=traces,
         divisions=divisions,
-        json=json.dumps(ops[0] | {"ops": ops}).replace("<", "\\u003c").replace("&", "\\u0026"),
+        json=json.dumps(comparisons_json(found)).replace("<", "\\u003c").replace("&", "\\u0026"),
         bokeh=library_for(pictures.values()),
         script=script,
         version=__version__,

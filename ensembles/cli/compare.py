@@ -129,13 +129,10 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        from ensembles.comparison.text import minor_kinds_json
-        from ensembles.comparison.whole_runs import bytes_ratios
+        from ensembles.comparison.text import comparisons_json
 
-        ops = [comparison.to_json() for comparison in found]
         asked = {} if judged is None else {"gate": asdict(judged)}
-        told = {"ops": ops, "minor_kinds": minor_kinds_json(found), "bytes_ratio": bytes_ratios(found[0])}
-        json.dump(ops[0] | told | asked, sys.stdout, indent=2, allow_nan=False)
+        json.dump(comparisons_json(found) | asked, sys.stdout, indent=2, allow_nan=False)
         print()
     else:
         from ensembles.comparison.text import comparisons_text

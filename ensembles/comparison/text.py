@@ -12,6 +12,7 @@ from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.totals import counts_text
 from ensembles.comparison.whole_runs import (
     RUN_LABELS,
+    bytes_ratios,
     fewer_tasks_headline,
     groups_of_fewer_tasks,
     pair_headline,
@@ -377,10 +378,25 @@ def _minor_kinds(found: Sequence[Comparison]) -> list[Comparison]:
     return minor if len(minor) > 1 else []
 
 
-def minor_kinds_json(found: Sequence[Comparison]) -> dict[str, Any] | None:
-    """Return the kinds of calls that share a line of the text, and their time a run in all, by group."""
+def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
+    """Return the comparisons of all kinds of calls as ``ensio compare --json`` and reports have them.
+
+    Parameters
+    ----------
+    found : sequence of Comparison
+        At least one; the first one's keys are on the first level.
+
+    Returns
+    -------
+    dict
+        With ``ops``, ``bytes_ratio`` (how many times the bytes of the first group the runs of each group
+        move; null: none) and ``minor_kinds``: those that share a line of the text, and their ``time_s`` a run
+        by group; null: there are none.
+    """
     minor = _minor_kinds(found)
-    return {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
+    kinds = {"kinds": [_kind(one) for one in minor], "time_s": _times_s(minor)} if minor else None
+    ops = [each.to_json() for each in found]
+    return ops[0] | {"ops": ops, "minor_kinds": kinds, "bytes_ratio": bytes_ratios(found[0])}
 
 
 def _times_s(minor: Sequence[Comparison]) -> list[float]:

@@ -292,8 +292,10 @@ class HeldCalls(Calls):
         return cast(Events, self._once("among", self._find_among))
 
     def _find_among(self) -> Events:
+        if not self.column("depth").any():
+            return self._some(*RateCurve.columns, "depth")
         some = self._some(*dict.fromkeys((*RateCurve.columns, "rank", "thread", "depth")))
-        if not some.depth.any() or len(some) <= _MOST_NESTED:
+        if len(some) <= _MOST_NESTED:
             return among_themselves(some)
         layers = {some.calls[number].layer for number in np.flatnonzero(np.bincount(some.call)).tolist()}
         return as_outermost(some) if len(layers) == 1 else some
