@@ -12,6 +12,7 @@ from ensembles.diagnosis.enclosing import Enclosing, Rows
 from ensembles.diagnosis.evidence import kinds_of_calls, phases_of_calls
 from ensembles.model.distinct import distinct_rows
 from ensembles.model.events import OPS, Call, Events, is_io_of_calls, of_calls, op_of_calls
+from ensembles.model.metadata import OPEN_RANKS
 from ensembles.passes.summary import RANK_ORDER, Summary
 from ensembles.summaries.keyed_sums import KeyedSums
 
@@ -313,9 +314,12 @@ def opened_with_flags(case: Case, table: Rows, flagged: np.ndarray) -> np.ndarra
     """
     waits: np.ndarray = flagged[table["file"]]
     opens = np.array([call.op == "open" for call in case.run.calls])[table["call"]]
+    facts = case.run.info.file_facts
     for number in np.flatnonzero(flagged).tolist():
-        mine = table["file"] == number
         path, ranks = case.run.files[number], table["rank"]
+        if OPEN_RANKS not in facts[path]:
+            continue  # all of its tasks have the flags, as of a file for each task
+        mine = table["file"] == number
         without = opens & mine & ~case.run.info.opened_with_flags(path, ranks)
         waits &= ~(mine & np.isin(ranks, ranks[without]))
     return waits

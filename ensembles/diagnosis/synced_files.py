@@ -16,7 +16,7 @@ def to_synced_files(case: Case, uses: FileUses) -> dict[str, np.ndarray]:
     """
     table = uses.table.columns()
     syncs = np.array([call.op == "sync" and call.layer == "posix" for call in case.run.calls] or [False])
-    pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
+    pairs = _pairs_of(table)
     synced = (np.bincount(pairs, syncs[table["call"]]) > 0)[pairs]
     if not synced.any():
         return dict.fromkeys(("n", "bytes"), np.ones(len(case)))
@@ -36,8 +36,14 @@ def before_moves(case: Case, uses: FileUses) -> np.ndarray:
         np.array([each.layer == "posix" and wanted(each) for each in calls] or [False])[table["call"]]
         for wanted in (lambda call: call.op == "sync", lambda call: call.name in MOVING)
     )
-    pairs = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
+    pairs = _pairs_of(table)
     synced, moved = (np.bincount(pairs, table["n"] * rows)[pairs] for rows in (syncs, moves))
     before = syncs & (moved > 0) & (synced <= moved)
     rows: np.ndarray = (share_of_rows(case, table, before, of="n") > 0) & (case.op == "sync")
     return rows
+
+
+def _pairs_of(table: dict[str, np.ndarray]) -> np.ndarray:
+    """Number the pairs of a file and a task that occur: int64, shape (m,)."""
+    pairs: np.ndarray = np.unique(table["file"] << 32 | table["rank"], return_inverse=True)[1].reshape(-1)
+    return pairs

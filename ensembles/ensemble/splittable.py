@@ -9,6 +9,7 @@ import numpy as np
 from ensembles.ensemble.from_run import is_long
 from ensembles.ensemble.main_group import call_groups
 from ensembles.ensemble.splitting import too_small, without_bytes
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS
 from ensembles.model.units import share_text
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class _Answer:
 
 def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[float, str]:
     """Return the share of the time of writes in files with O_SYNC or O_DSYNC, and these flags."""
-    facts = {path: facts.get("open.flags", "") for path, facts in run.info.file_facts.items()}
+    facts = {path: facts.get(OPEN_FLAGS, "") for path, facts in run.info.file_facts.items()}
     flagged = {path: flags for path, flags in facts.items() if "SYNC" in flags}
     if not flagged or ops != {"write"}:
         return 0.0, ""
@@ -88,9 +89,10 @@ def _waiting_for_device(run: Run, selection: Selection, ops: set[str]) -> tuple[
     whole = int(events.duration.sum())
     if not whole:
         return 0.0, text
-    waits = np.zeros(len(events.file), bool)
-    for number, path in enumerate(run.files):
-        if path in flagged:
+    numbers = {number: path for number, path in enumerate(run.files) if path in flagged}
+    waits = np.isin(events.file, list(numbers))
+    for number, path in numbers.items():
+        if OPEN_RANKS in run.info.file_facts[path]:
             mine = np.flatnonzero(events.file == number)
             waits[mine] = run.info.opened_with_flags(path, events.rank[mine])
     return float(events.duration[waits].sum()) / whole, text

@@ -141,7 +141,7 @@ def _is_device(path: str) -> bool:
 
 
 def _is_inside(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> bool:
-    """Tell whether failed calls were made inside others that failed too, by their numbers and times."""
+    """Tell by numbers and times whether failed calls were made inside others, which also failed."""
     return bool(
         inner["layer"] != outer["layer"]
         and inner["inside"] >= outer["count"]

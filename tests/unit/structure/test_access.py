@@ -276,7 +276,7 @@ NESTED = {
             ("sync", 0, 0),
         ]
     ],
-    # More outer iterations than loops that are told one by one.
+    # More outer iterations than loops that are named one by one.
     "60 x (5 x (write 32 B, read 8 B), sequential; sync)": [
         call
         for turn in range(60)
