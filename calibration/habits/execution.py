@@ -98,6 +98,8 @@ class Machine:
         environment = _clean() | MPI | {"ENSIO_DIR": str(record)}
         if planted.way == "preloaded":
             environment["LD_PRELOAD"] = str(BUILD / "lib" / "libensio-preload.so")
+        if "model" in folders:
+            environment = self._places.environment(environment)
         neighbour = self._neighbour(folders) if habit.neighbour and with_habit else None
         try:
             words = habit.words if with_habit else habit.twin

@@ -25,7 +25,7 @@ class Habit:
         Program in C of this folder, ``NAME.py`` of this folder, or a command of the system.
     words : str
         Arguments with the habit. ``{data}`` is a new folder on the disk, ``{slow}`` one on a disk that is
-        throttled, ``{model}`` one on a mounted model of a parallel file system, ``{memory}`` one in memory.
+        throttled, ``{model}`` one under a model of a parallel file system, ``{memory}`` one in memory.
     twin : str
         Arguments without the habit.
     tasks : int

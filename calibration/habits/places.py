@@ -1,4 +1,4 @@
-"""Folders in which programs run: on the disk, on a throttled one, in memory, and on a mounted model."""
+"""Folders in which programs run: on the disk, on a throttled one, in memory, and under a model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ensembles.workloads.simulation.live_model import shared_model
+from ensembles.workloads.simulation.live_model import environment_for, shared_model
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
-MOUNT = BUILD / "bin" / "ensio-pfs-fuse"
 BLKIO, CPU = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup/cpu")
 _MOST_SHARES = 200_000
 
@@ -59,6 +58,7 @@ class Places:
         self._first = first
         self._stack = ExitStack()
         self._made: dict[str, Path | Skipped] = {}
+        self._shared: Path  # the model of the place "model"
         self.group: Path | None = None
         """Control group in which programs run that use the throttled disk."""
         self.processors_group: Path | None = None
@@ -130,22 +130,14 @@ class Places:
         return folder
 
     def _model(self) -> Path:
-        if not MOUNT.is_file() or not os.access("/dev/fuse", os.W_OK) or not shutil.which("fusermount3"):
-            raise Skipped("a mounted model needs libfuse3, fusermount3 and /dev/fuse")
-        model = self._stack.enter_context(shared_model(_MODEL, 1, 8))
-        point, backing = self.scratch / "model", self.scratch / "backing"
-        point.mkdir()
-        backing.mkdir()
-        process = subprocess.Popen([MOUNT, model, backing, point])
-        if self.processors_group:
-            (self.processors_group / "cgroup.procs").write_text(str(process.pid))
-        while not os.path.ismount(point):
-            if process.poll() is not None:
-                raise Skipped("the model cannot be mounted")
-            time.sleep(0.02)
-        self._stack.callback(process.wait)
-        self._stack.callback(subprocess.run, ["fusermount3", "-u", point], check=True)
-        return point
+        folder = self.scratch / "model"
+        folder.mkdir()
+        self._shared = self._stack.enter_context(shared_model(_MODEL, 1, 8))
+        return folder
+
+    def environment(self, environment: dict[str, str]) -> dict[str, str]:
+        """Return an environment in which the files of the place ``model`` are under the model."""
+        return environment_for(self._shared, [self.scratch / "model"], environment)
 
 
 @contextmanager

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,9 +16,7 @@ from ensembles.cli.run import inherited_environment, run_command
 from ensembles.model.errors import EnsioError
 
 NAME = "pfs"
-HELP = "run a program, or mount a folder, under the model of a parallel file system"
-
-MOUNT_PROGRAM = "ensio-pfs-fuse"
+HELP = "run a program under the model of a parallel file system"
 
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
@@ -36,7 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "                     [--seed S] [--root DIR] [--tasks N]\n"
         "                     -- COMMAND [ARGUMENT ...]",
     )
-    _add_model(run)
+    add_model_arguments(run)
+    run.add_argument(
+        "--tasks",
+        type=parse_count("tasks", least=1),
+        metavar="N",
+        help="number of tasks, from which the model draws a straggler (default: unknown)",
+    )
     run.add_argument(
         "--root",
         metavar="DIR",
@@ -48,16 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="program and arguments, after --"
     )
     run.set_defaults(act=_run)
-    mount = actions.add_parser("mount", help="mount a folder as a file system with the delays of the model")
-    mount.add_argument("folder", metavar="DIR", type=parse_path("folder"), help="mount point")
-    mount.add_argument(
-        "--backing",
-        metavar="FOLDER",
-        type=parse_path("folder"),
-        help="folder that stores the files (default: DIR itself)",
-    )
-    _add_model(mount)
-    mount.set_defaults(act=_mount)
     status = actions.add_parser("status", help="print the counters of a model")
     status.add_argument(
         "model",
@@ -76,27 +68,6 @@ def execute(args: argparse.Namespace) -> int:
     return status
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
-    parser.add_argument(
-        "--tasks",
-        type=parse_count("tasks", least=1),
-        metavar="N",
-        help="number of tasks, from which the model draws a straggler (default: unknown)",
-    )
-
-
-@contextmanager
-def _model(args: argparse.Namespace) -> Iterator[Path]:
-    """Yield the folder of a model, and report its counters at the end."""
-    from ensembles.workloads.simulation.live_model import held_back, shared_model
-
-    with shared_model(model_from_args(args).settings_text(), args.seed, args.tasks) as model:
-        yield model
-        for sentence in held_back(model).sentences():
-            warn(sentence)
-
-
 def main() -> int:
     """Run the command ``ensio-pfs``, which is ``ensio pfs``."""
     from ensembles.cli.main import main as ensio
@@ -105,7 +76,7 @@ def main() -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from ensembles.workloads.simulation.live_model import environment_for
+    from ensembles.workloads.simulation.live_model import environment_for, held_back, shared_model
 
     command = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not command:
@@ -114,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
         warn(f"{command[0]}: not found on PATH")
         return _NOT_FOUND
     inherited = {os.fsdecode(key): os.fsdecode(value) for key, value in inherited_environment().items()}
-    with _model(args) as model:
+    with shared_model(model_from_args(args).settings_text(), args.seed, args.tasks) as model:
         environment = environment_for(model, [Path(root) for root in args.root or ["."]], inherited)
         try:
             status = run_command(
@@ -124,27 +95,9 @@ def _run(args: argparse.Namespace) -> int:
             missing = isinstance(error, FileNotFoundError)
             warn(f"{command[0]}: {'does not exist' if missing else f'cannot be started: {error.strerror}'}")
             return _NOT_FOUND if missing else _NOT_EXECUTABLE
+        for sentence in held_back(model).sentences():
+            warn(sentence)
     return status
-
-
-def _mount(args: argparse.Namespace) -> int:
-    from ensembles.workloads.simulation.live_model import find_program
-
-    folder = Path(args.folder)
-    backing = Path(args.backing or args.folder)
-    for path in (folder, backing):
-        if not path.is_dir():
-            raise EnsioError(f"{path}: not a folder")
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        raise EnsioError(
-            "/dev/fuse cannot be opened: FUSE is not available to this user on this machine or in this "
-            "container"
-        )
-    program = find_program(MOUNT_PROGRAM)
-    with _model(args) as model:
-        warn(f"{folder} is mounted until this command is interrupted or fusermount3 -u {folder} runs")
-        status = run_command([str(program), str(model), str(backing), str(folder)], inherited_environment())
-    return 0 if status == 0 else 1
 
 
 def _status(args: argparse.Namespace) -> int:

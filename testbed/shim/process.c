@@ -1,7 +1,5 @@
 #include "process.h"
 
-#include "ranks.h"
-
 #include <core/rawsys.h>
 #include <core/bounded_string.h>
 
@@ -18,10 +16,22 @@ static _Thread_local struct shim_caller caller;
 
 static const struct shim_ticket nothing = {.slot = -1};
 
-static const char *value_of(const char *name, void *context)
+/* Of the launchers; the first variable that is set counts. */
+static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK",   "PMI_RANK",
+                                             "MV2_COMM_WORLD_RANK",  "ALPS_APP_PE", "SLURM_PROCID",
+                                             "PALS_RANKID"};
+
+/* The MPI rank of the process; -1: unknown. */
+static int32_t rank_of_process(void)
 {
-    (void)context;
-    return getenv(name);
+    for (size_t i = 0; i < sizeof rank_variables / sizeof *rank_variables; i++) {
+        const char *value = getenv(rank_variables[i]);
+        char *end;
+        const long number = value ? strtol(value, &end, 10) : -1;
+        if (value && end != value && *end == '\0' && number >= 0 && number <= INT32_MAX)
+            return (int32_t)number;
+    }
+    return -1;
 }
 
 static void say(const char *why, const char *folder)
@@ -55,7 +65,7 @@ __attribute__((constructor)) static void at_start(void)
         uint32_t *page = mapped ? ensio_raw_memory(4096) : NULL;
         if (page)
             madvise(page, 4096, MADV_WIPEONFORK);
-        rank = shim_rank(value_of, NULL);
+        rank = rank_of_process();
         if (page)
             *page = ensio_raw_pid();
         whose = page;

@@ -2,7 +2,6 @@
  *
  *   ensio-pfs-state make FOLDER SETTINGS SEED     a state in FOLDER, of a model with the settings in that file
  *   ensio-pfs-state status FOLDER                 lines "key value", times in seconds
- *   ensio-pfs-state slots FOLDER                  lines "slot node calls" of all callers that there were
  *
  * People use it by way of `ensio pfs`. */
 #include "state.h"
@@ -87,25 +86,11 @@ static int status(const char *folder)
     return 0;
 }
 
-static int slots(const char *folder)
-{
-    int error;
-    const struct shim_state *state = shim_state_map(folder, &error);
-    if (!state)
-        return fail(folder, strerror(error));
-    for (int32_t i = 0; i < SHIM_CALLERS; i++)
-        if (state->slots[i].sequence)
-            printf("%" PRId32 " %" PRId32 " %" PRIu64 "\n", i, state->slots[i].node, state->slots[i].sequence);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     if (argc == 5 && strcmp(argv[1], "make") == 0)
         return make(argv[2], argv[3], argv[4]);
     if (argc == 3 && strcmp(argv[1], "status") == 0)
         return status(argv[2]);
-    if (argc == 3 && strcmp(argv[1], "slots") == 0)
-        return slots(argv[2]);
-    return fail("usage", "make FOLDER SETTINGS SEED, status FOLDER, or slots FOLDER");
+    return fail("usage", "make FOLDER SETTINGS SEED, or status FOLDER");
 }

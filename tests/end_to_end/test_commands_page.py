@@ -66,7 +66,7 @@ def test_every_option_of_the_help_is_on_the_page(command):
 
 
 def test_subcommands_are_on_the_page():
-    for command in ("pfs run", "pfs mount", "pfs status", "scenarios list", "scenarios run"):
+    for command in ("pfs run", "pfs status", "scenarios list", "scenarios run"):
         assert f"ensio {command}" in SECTIONS
         options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", help_of(*command.split()))) - {"--help"}
         assert options <= set(re.findall(r"(?<![\w-])--[a-z][\w-]+", described(f"ensio {command}")))
