@@ -4,6 +4,7 @@ glossary defines each term once."""
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -92,6 +93,39 @@ def test_index_of_decisions_says_what_became_of_every_old_number():
     rows = re.findall(r"^\| (\d+) \| \S.* \| (.*) \|$", text_of(f"{DECISIONS}/README.md"), re.M)
     assert [int(number) for number, _ in rows] == list(range(1, 178))
     assert [number for number, rules in rows if "#" not in rules and rules != "history only"] == []
+
+
+FRAGMENTS = [
+    name for name in DOCUMENTS if name.startswith("changelog.d/") and name != "changelog.d/README.md"
+]
+
+
+def is_change(name: str, text: str) -> bool:
+    """Whether a file of changelog.d has a kind that towncrier knows, and one or two sentences."""
+    kinds = "|".join(kind["directory"] for kind in towncrier_settings()["type"])
+    sentences = len(re.findall(r"[.!?](?=\s|$)", text))
+    is_plain = "\n\n" not in text.strip() and text[:1] not in ("*", "-", "#")
+    is_named = re.fullmatch(rf"changelog\.d/[a-z][a-z0-9-]*\.({kinds})\.md", name)
+    return bool(is_named) and is_plain and sentences in (1, 2) and len(text.split()) <= 60
+
+
+def test_changes_are_named_by_their_kind_and_have_two_sentences_at_most():
+    assert [name for name in FRAGMENTS if not is_change(name, text_of(name))] == []
+    sentence = "`--host NAME` is a filter of all commands.\n"
+    assert is_change("changelog.d/filter-by-host.added.md", sentence)
+    assert not is_change("changelog.d/filter-by-host.feature.md", sentence)
+    assert not is_change("changelog.d/filter-by-host.added.md", sentence * 3)
+
+
+def test_changelog_has_the_place_of_the_next_version_above_the_last_one():
+    above, place, below = text_of("CHANGELOG.md").partition(towncrier_settings()["start_string"])
+    assert place
+    assert "\n## " not in above
+    assert re.match(r"\n## \d+\.\d+\.\d+ - \d{4}-\d\d-\d\d\n", below)
+
+
+def towncrier_settings():
+    return tomllib.loads(text_of("pyproject.toml"))["tool"]["towncrier"]
 
 
 ENTRY = re.compile(r"^\* \*\*(.+?)\*\*", re.M)
