@@ -76,7 +76,7 @@ setup(
     cmdclass={"build_ext": BuildCompiled},
     ext_modules=[
         compiled("ensembles._compiled", SOURCES.split()),
-        # A separate module, as libdeflate is missing on many machines (docs/decisions/0082).
+        # A separate module, as libdeflate is missing on many machines.
         compiled(
             "ensembles.readers.tracefile._chunks", ["readers/tracefile/_chunks"], ("deflate",), optional=True
         ),

@@ -22,7 +22,7 @@ COLOURS = {
 """Colour of each class of operations (`ensembles.summaries.raster.CLASSES`).
 
 They differ in lightness as well, so that eyes that see no red, green or blue distinguish them: CIEDE2000 is
-at least 14, also from the grey of waiting on dark pages (decision 156)."""
+at least 14, also from the grey of waiting on dark pages."""
 
 READS_AND_WRITES = "#dd99ff"
 """Colour of what reads as much as it writes, such as a phase. It differs from those of `COLOURS`

@@ -1,9 +1,10 @@
-"""Links between the documents lead somewhere; the index of decisions lists the pages that there are; the
+"""Links between the documents lead somewhere; decisions are short rules, which the index lists; the
 glossary defines each term once."""
 
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +23,7 @@ FILES = {name for name in TRACKED.split("\0") if name}
 DOCUMENTS = sorted(name for name in FILES if name.endswith(".md"))
 DECISIONS = "docs/decisions"
 GLOSSARY = "docs/glossary.md"
-PAGES = sorted(name for name in FILES if re.match(rf"{DECISIONS}/\d{{4}}-", name))
+PAGES = sorted(name for name in DOCUMENTS if name.startswith(DECISIONS) and name != f"{DECISIONS}/README.md")
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 
 
@@ -53,29 +54,78 @@ def test_links_lead_to_files_and_headings(name):
     assert not dead
 
 
-def test_decisions_are_numbered_without_gaps():
-    assert [int(Path(page).name[:4]) for page in PAGES] == list(range(1, len(PAGES) + 1))
-    assert len(PAGES) >= 80
+MOST_PAGES, MOST_WORDS = 60, 80
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_decision_says_context_decision_and_consequences(page):
-    text = text_of(page)
-    assert re.match(rf"# {int(Path(page).name[:4])}\. \S", text)
-    assert re.findall(r"^\*\*(Context|Decision|Consequences)\.\*\*", text, re.M) == [
-        "Context",
-        "Decision",
-        "Consequences",
-    ]
+def test_decisions_are_short_rules_under_headings_that_state_them(page):
+    title, *rules = re.split(r"^## ", text_of(page), flags=re.M)
+    assert re.fullmatch(r"# \S.*\n\nCode: .*\n\n", title)
+    assert rules
+    words = {heading: len(text.split()) for heading, _, text in (rule.partition("\n") for rule in rules)}
+    assert len(words) == len(rules)
+    assert {heading: count for heading, count in words.items() if not 0 < count <= MOST_WORDS} == {}
 
 
-def test_index_lists_every_decision_once_under_its_title():
-    rows = re.findall(r"^\| (\d+) \| \[(.+)\]\((\S+)\) \| \S.* \|$", text_of(f"{DECISIONS}/README.md"), re.M)
-    assert rows == [
-        (number, title, Path(page).name)
+def test_decisions_name_what_the_code_has():
+    product = re.compile(
+        r"(libtrace|ensembles|viz|testbed|tools)/.*\.(py|c|h|def|js|awk|toml)$|pyproject.toml$"
+    )
+    sources = {name for name in FILES if product.match(name)}
+    words = {word for name in sources for word in re.findall(r"\w+", text_of(name))}
+    named = {
+        (page, name)
         for page in PAGES
-        for number, title in re.findall(r"\A# (\d+)\. (.*)$", text_of(page), re.M)
-    ]
+        for name in re.findall(r"`@?([A-Za-z_][\w.]*)(?:\([^`]*\))?`", text_of(page))
+        if Path(name).suffix not in (".a", ".h5", ".json")
+    }
+    assert {(page, name) for page, name in named if not set(name.split(".")) <= words} == set()
+    assert len(named) > 150
+
+
+def test_index_of_decisions_lists_every_page_once():
+    listed = re.findall(r"^\| \[(\S+)\]\((\S+)\) \| \S.* \|$", text_of(f"{DECISIONS}/README.md"), re.M)
+    assert sorted(listed) == [(Path(page).stem, Path(page).name) for page in PAGES]
+    assert 30 <= len(listed) <= MOST_PAGES
+
+
+def test_index_of_decisions_says_what_became_of_every_old_number():
+    rows = re.findall(r"^\| (\d+) \| \S.* \| (.*) \|$", text_of(f"{DECISIONS}/README.md"), re.M)
+    assert [int(number) for number, _ in rows] == list(range(1, 178))
+    assert [number for number, rules in rows if "#" not in rules and rules != "history only"] == []
+
+
+FRAGMENTS = [
+    name for name in DOCUMENTS if name.startswith("changelog.d/") and name != "changelog.d/README.md"
+]
+
+
+def is_change(name: str, text: str) -> bool:
+    """Whether a file of changelog.d has a kind that towncrier knows, and one or two sentences."""
+    kinds = "|".join(kind["directory"] for kind in towncrier_settings()["type"])
+    sentences = len(re.findall(r"[.!?](?=\s|$)", text))
+    is_plain = "\n\n" not in text.strip() and text[:1] not in ("*", "-", "#")
+    is_named = re.fullmatch(rf"changelog\.d/[a-z][a-z0-9-]*\.({kinds})\.md", name)
+    return bool(is_named) and is_plain and sentences in (1, 2) and len(text.split()) <= 60
+
+
+def test_changes_are_named_by_their_kind_and_have_two_sentences_at_most():
+    assert [name for name in FRAGMENTS if not is_change(name, text_of(name))] == []
+    sentence = "`--host NAME` is a filter of all commands.\n"
+    assert is_change("changelog.d/filter-by-host.added.md", sentence)
+    assert not is_change("changelog.d/filter-by-host.feature.md", sentence)
+    assert not is_change("changelog.d/filter-by-host.added.md", sentence * 3)
+
+
+def test_changelog_has_the_place_of_the_next_version_above_the_last_one():
+    above, place, below = text_of("CHANGELOG.md").partition(towncrier_settings()["start_string"])
+    assert place
+    assert "\n## " not in above
+    assert re.match(r"\n## \d+\.\d+\.\d+ - \d{4}-\d\d-\d\d\n", below)
+
+
+def towncrier_settings():
+    return tomllib.loads(text_of("pyproject.toml"))["tool"]["towncrier"]
 
 
 ENTRY = re.compile(r"^\* \*\*(.+?)\*\*", re.M)
@@ -103,7 +153,7 @@ CODE_PATH = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", [name for name in DOCUMENTS if not name.startswith(DECISIONS)])
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_paths_in_documents_are_there(name):
     named = {path.rstrip("/") for path in CODE_PATH.findall(text_of(name))}
     new = set(re.findall(r'title="([^"]+)"', text_of(name)))
@@ -154,9 +204,7 @@ def test_index_leads_to_every_page():
 LONGEST_MEAN_WORDS = 22
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in DOCUMENTS if name.startswith("docs/") and not name.startswith(DECISIONS)]
-)
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name.startswith("docs/")])
 def test_sentences_are_short(name):
     lengths = [
         length
