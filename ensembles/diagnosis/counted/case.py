@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import (
-    MOST_FILES,
-    Check,
-    Finding,
-    Where,
-    find_spans,
-    rate_confidence,
-)
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.spans import find_spans
 
 if TYPE_CHECKING:
     from ensembles.model.counters import ModuleCounters
