@@ -142,6 +142,8 @@ static void add_time_in_io(const struct ensio_totals *totals, const char *until)
         add(" on average over %" PRIu64 " task%s with I/O", sum->io_tasks, sum->io_tasks == 1 ? "" : "s");
     if (sum->threads > sum->tasks)
         add(sum->tasks > 1 ? " (%" PRIu64 " threads)" : " of the time of %" PRIu64 " threads", sum->threads);
+    else if (sum->tasks == 1)
+        add(" of it");
     if (sum->tasks > 1)
         add(", %s in the slowest", ensio_text_of_share(text_of, (double)totals->most.io_ns / wall_ns));
     add("\n");
@@ -197,7 +199,8 @@ static void add_call_table(const struct ensio_totals *totals)
     }
 }
 
-void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts, const char *until)
+void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts, const char *until,
+                        const char *why_one)
 {
     uint64_t calls = 0;
     int error = errno;
@@ -216,8 +219,8 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (hosts)
         add(" on %" PRIu64 " host%s", hosts, hosts == 1 ? "" : "s");
     if (totals->sum.tasks < tasks)
-        add("; the numbers below are those of rank %" PRId32 " only, because not all ranks are recorded",
-            ensio_settings.rank > 0 ? ensio_settings.rank : 0);
+        add("; the numbers below are those of rank %" PRId32 " only, because %s",
+            ensio_settings.rank > 0 ? ensio_settings.rank : 0, why_one);
     add("\n");
     add_time_in_io(totals, until);
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
@@ -240,5 +243,6 @@ void ensio_banner_at_exit(void)
     const int kind = ensio_banner_wanted(ENSIO_BANNER_NONE);
     if (kind == ENSIO_BANNER_NONE || ensio_settings.rank > 0 || ensio_totals(&totals) != 0)
         return;
-    ensio_banner_print(kind, &totals, ensio_settings.tasks ? ensio_settings.tasks : 1, 0, "exit");
+    ensio_banner_print(kind, &totals, ensio_settings.tasks ? ensio_settings.tasks : 1, 0, "exit",
+                       "it did not call MPI_Finalize");
 }

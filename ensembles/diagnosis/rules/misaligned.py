@@ -58,14 +58,10 @@ def _find(case: Case) -> Remedy | None:
     for each in (slope - 1.645 * error, slope, slope + 1.645 * error):
         lost = float((ends["time_ns"] * -np.expm1(-max(each, 0) * ends["ragged"])).sum())
         bounds.append(np.where(rows, case.rows["time_ns"] * lost / whole_ns, 0.0))
+    phases = f"in {len(each_phase)} phases in which writes of one size end inside and at the end of stripes"
     times_as_long = f"{number_text(np.exp(slope))} times as long"
     checks = (
-        Check(
-            "each-end-costs",
-            True,
-            f"each end inside a stripe makes a write {times_as_long}, in {len(each_phase)} "
-            "phases in which writes of one size end inside and at the end of stripes",
-        ),
+        Check("each-end-costs", True, f"each end inside a stripe makes a write {times_as_long}, {phases}"),
         Check("bytes-stay", None, "bytes that writes no longer wait for have to leave the cache later"),
     )
     return Remedy(

@@ -35,7 +35,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     each_s = float(time_s[often].sum()) / total
     often_text = how_often(ratio)
     checks = (
-        Check("after-few-writes", True, f"{often_text} of a task, {total:,} in all"),
+        Check("after-few-writes", True, often_text),  # the title says it, and how many
         Check("bytes-stay", None, "the bytes still have to be written by the last sync"),
     )
     return summed_finding(
