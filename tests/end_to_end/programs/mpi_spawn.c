@@ -1,4 +1,4 @@
-/* Rank 0 starts two processes by MPI_Comm_spawn; each writes 10 bytes into a file of its own. */
+/* Rank 0 starts two processes by MPI_Comm_spawn; every process writes 10 bytes into a separate file. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
