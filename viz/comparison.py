@@ -15,7 +15,7 @@ from ensembles.comparison.compare import compare
 from ensembles.comparison.report import Comparison
 from ensembles.ensemble.ensemble import Ensemble
 from ensembles.ensemble.from_run import ensemble_from_run
-from ensembles.model.units import ratio_text, seconds_text
+from ensembles.model.units import number_text, ratio_text, seconds_text
 from ensembles.run.filter_arguments import with_filters
 from ensembles.run.run import Run
 from ensembles.run.selection import Filters, Selection
@@ -167,7 +167,9 @@ def _title(ensemble: Ensemble, verdict: Comparison | None) -> str:
     if shift is None or shift.median_ratio is None:
         return f"{what}: {verdict.verdict}"
     between = (
-        f" ({shift.low:.3g} to {shift.high:.3g})" if shift.low is not None and shift.high is not None else ""
+        f" ({number_text(shift.low)} to {number_text(shift.high)})"
+        if shift.low is not None and shift.high is not None
+        else ""
     )
     return f"{what}: {verdict.verdict}, median {ratio_text(shift.median_ratio)}{between}"
 
@@ -302,7 +304,7 @@ def _ratio_ticks(bottom: float, top: float) -> list[float]:
         steps = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01)
         step = next(step for step in steps if (top - bottom) / step >= _LEAST_TICKS)
         ticks = step * np.arange(np.ceil(bottom / step), np.floor(top / step) + 1)
-    return [float(f"{tick:.3g}") for tick in ticks]
+    return [float(f"{number_text(tick)}") for tick in ticks]
 
 
 def _divided(end: float, by: float) -> float:

@@ -12,7 +12,7 @@ from bokeh.models.annotations import LegendItem
 from bokeh.plotting import figure
 
 from ensembles.ensemble.ensemble import Ensemble
-from ensembles.model.units import count_text, seconds_text, share_text
+from ensembles.model.units import count_text, number_text, seconds_text, share_text
 from ensembles.statistics.modes.modes import Mode, Modes
 from ensembles.statistics.modes.time_slices import slice_text
 from ensembles.viz.figures import (
@@ -272,7 +272,9 @@ def _draw_modes(
                 for mode in found.modes
             ],
             "time": ["" if mode.time_share is None else share_text(mode.time_share) for mode in found.modes],
-            "width": [f"{mode.width:.3g} (standard deviation of log duration)" for mode in found.modes],
+            "width": [
+                f"{number_text(mode.width)} (standard deviation of log duration)" for mode in found.modes
+            ],
             "fit": [
                 f"does not fit: {share_text(misfit)} of the calls lie elsewhere" if misfit else "fits"
                 for misfit in misfits

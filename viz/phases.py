@@ -10,7 +10,6 @@ from typing import Any
 from bokeh.models import ColumnDataSource, HoverTool, Range1d
 from bokeh.plotting import figure
 
-from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.errors import EnsioError
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -189,9 +188,7 @@ def _totals(data: Any) -> tuple[list[PhaseTotals], str, WaitingInside | None, Co
         }
     )
     totals = with_late_calls(data, phases, with_known_idle(data, phases, found["table"].totals()))
-    span_s = max((row.end_s for row in totals), default=0) - min((row.start_s for row in totals), default=0)
-    run_s = run_length_s(data, span_s)
-    inside = waiting_inside(data, phases, totals, found["waits"], found["io"], run_s)
+    inside = waiting_inside(data, phases, totals, found["waits"], found["io"])
     return [row for row in totals if row.calls], phases.sentence, inside, found["sync"].mostly_syncs()
 
 

@@ -13,14 +13,14 @@ from ensembles import __version__
 from ensembles.comparison.compare import compare_runs
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.text import comparisons_json, comparisons_text, sentences_of_runs
-from ensembles.comparison.times import ASSUMED_SPREAD_OF_TIMES, LEAST_SHARE
+from ensembles.comparison.times import LEAST_SHARE
 from ensembles.comparison.whole_runs import has_several_tasks, run_label, whole_runs_headline
 from ensembles.diagnosis.diagnose import DiagnosisPass
 from ensembles.diagnosis.finding import Diagnosis
 from ensembles.files.atomic_write import atomic_write
 from ensembles.files.readership import find_readership
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import ratio_text, seconds_text, share_text
+from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
 from ensembles.run.information import collect_information
 from ensembles.run.run import Run
 from ensembles.viz.comparison import comparison_of_kind
@@ -202,9 +202,7 @@ def _longer(found: Comparison) -> list[tuple[str, str, str]]:
         meaning = f"{seconds_text(before_s)} → {seconds_text(after_s)}"
         change = changes.get(what)
         if change is not None and change.adjusted_p is not None:
-            known = "certain" if change.is_certain(found.level) else "not certain"
-            spread = share_text(ASSUMED_SPREAD_OF_TIMES)
-            meaning += f"; {known}, if runs vary by {spread} (p {change.adjusted_p:.2g})"
+            meaning += f"; {change.evidence}"
         cards.append((label, _factor(totals[what].ratios[0]), meaning))
     return cards
 
@@ -269,7 +267,7 @@ def _folded_kinds(kinds: Sequence[Comparison]) -> str:
     for each in kinds:
         totals = {total.what: total for total in each.totals}
         times = [seconds_text(time_s) for time_s in (each.blocked or totals["time_s"]).typical]
-        counts = list(dict.fromkeys(f"{count:,.6g}" for count in totals["calls"].typical))
+        counts = list(dict.fromkeys(f"{number_text(count, 6)}" for count in totals["calls"].typical))
         calls = f"{' → '.join(counts)} {'call' if counts == ['1'] else 'calls'}"
         told.append(f"{_kind(each)} ({calls}, {' → '.join(times)})")
     if not told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ensembles.diagnosis.finding import Finding
+from ensembles.model.spans import find_spans, some_spans_text
 
 
 def evidence_sentences(finding: Finding) -> list[str]:
@@ -51,7 +52,7 @@ def evidence_links(finding: Finding, sections: Collection[str]) -> list[tuple[st
     if where.op in ("read", "write"):
         links.append(("rate", f"the rate of {where.op}s"))
     if where.phases:
-        shown = ", ".join(map(str, where.phases[:4])) + (", ..." if len(where.phases) > 4 else "")
+        shown = some_spans_text(find_spans(where.phases))
         links.append(("phases", f"phase{'s' * (len(where.phases) > 1)} {shown}"))
     if where.ordinals:
         links.append(("ordinals", "durations by call index"))

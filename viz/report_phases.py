@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.run_info import idle_while_crowded
 from ensembles.model.units import bytes_text, count_text, seconds_text, share_text
 from ensembles.passes.group import SummaryRequest
@@ -83,8 +82,7 @@ def find_phases(run: Run) -> PhasesFound:
     of_phases = None
     if phases is not None and "table" in requests:
         totals = with_known_idle(run, phases, found["table"].totals())
-        span_s = max(entry.end_s for entry in totals) - min(entry.start_s for entry in totals)
-        idle = idle_time(totals, run.tasks, run_length_s(run, span_s))
+        idle = idle_time(totals, run.tasks, run.length_s)
         of_phases = (phases, with_late_calls(run, phases, totals), found["sync"].mostly_syncs(), idle)
     return PhasesFound(of_phases, _steps(run, found["steps"]) if "steps" in requests else None)
 

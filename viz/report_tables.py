@@ -84,9 +84,11 @@ def facts(
 ) -> list[tuple[str, str, str]]:
     """Return the key figures at the top of the page: name, value and meaning of each."""
     table = summaries.table
-    span_s = table.span_ns * _NS
-    totals = summaries.totals
-    shown = [("span", seconds_text(span_s), "from the first recorded call to the end of the last")]
+    totals, span_s = summaries.totals, seconds_text(table.span_ns * _NS)
+    shown = [("span", span_s, "from the first recorded call to the end of the last")]
+    if information is not None:
+        meaning = f"from the first recorded call to the end of the last {span_s}"
+        shown = [("run", seconds_text(run.length_s), meaning)]
     for name, op, total in (("written", "write", totals.bytes_written), ("read", "read", totals.bytes_read)):
         if not total and information is None:  # a selection of writes has no reads
             continue
@@ -176,10 +178,10 @@ def _time_in_io(io_time_s: float, information: dict[str, Any] | None) -> list[tu
         parts.append(f"mean of {found['tasks']:,} tasks {share_text(found['mean_share'], None)}")
     if found["critical_path_share"] is not None:
         path = f"critical path {share_text(found['critical_path_share'], None)}"
-        parts.append(path if of == "the span" else f"{path} of the span")
+        parts.append(path if of == "the run" else f"{path} of the run")
     elif found.get("some_task_share") is not None:
         who = "task" if found["tasks"] > 1 else "thread"
-        parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the span")
+        parts.append(f"at least one {who} in I/O {share_text(found['some_task_share'], None)} of the run")
     if inside := library_share_text(information["in_libraries"]):
         parts.append(inside)
     return [("I/O time", share_text(found["slowest_share"], None), ", ".join(parts))]

@@ -30,7 +30,7 @@ from bokeh.plotting import figure
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.layouts import Layouts
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import bytes_text, number_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.run import Run
@@ -381,7 +381,7 @@ def _calls(load: TargetLoad, x_range: Range1d, rows: Range1d) -> figure:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 100 else f"{number_text(value)}"
 
 
 def busiest_text(load: TargetLoad) -> str:

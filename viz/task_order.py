@@ -13,8 +13,8 @@ import numpy as np
 from ensembles.model.enclosed import among_themselves
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Events
+from ensembles.model.spans import find_spans
 from ensembles.passes.group import SummaryRequest
-from ensembles.passes.reading import ranges_of_numbers
 from ensembles.passes.spec import summarize_chunks
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.run.rasters import expected_calls, pyramid_window
@@ -436,7 +436,7 @@ def window_of(data: Any, window: Window, rows: TaskRows) -> tuple[Raster, Events
         all_data_for(data, Raster)
     mine = None
     if window.tasks < len(rows.row):
-        mine = tuple(ranges_of_numbers(rows.ranks[window.first : window.last + 1]))
+        mine = tuple(find_spans(rows.ranks[window.first : window.last + 1]))
     elif (np.diff(rows.row) == 1).all():
         kept = pyramid_window(data, window.low_ns, window.high_ns)
         if kept is not None:

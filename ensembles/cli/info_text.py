@@ -163,8 +163,8 @@ def _transfers(information: dict[str, Any]) -> str:
         return "No call was recorded: docs/user/troubleshooting.md lists the causes."
     if information.get("counters"):
         return counter_headline(information)
-    span_s = information["span_s"]
-    lines = [_line("span", f"{seconds_text(span_s)} from the first call to the end of the last")]
+    run_s, span_s = (seconds_text(information[key]) for key in ("run_s", "span_s"))
+    lines = [_line("run", f"{run_s}; from the first call to the end of the last {span_s}")]
     lines += _time_in_io(information)
     lines += _flight_lines(information)
     slowest = information["slowest_call"]
@@ -185,7 +185,7 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
         text = f"{seconds_text(information['io_time_s'])} summed over tasks"
         return [_line("I/O time", text)] if information["io_time_s"] else []
 
-    def time_text(time_s: float, share: float | None, *more: str, of: str = "the span") -> str:
+    def time_text(time_s: float, share: float | None, *more: str, of: str = "the run") -> str:
         notes = [*more, *([] if share is None else [f"{share_text(share, 1)} of {of}"])]
         return seconds_text(time_s) + (f" ({', '.join(notes)})" if notes else "")
 
@@ -246,7 +246,8 @@ def _transfer_table(transfers: dict[str, Any]) -> str:
         rows.append((label, bytes_text(each["bytes"]), *rates))
     headers = ["while data moved", "while files were open"] if by_time else ["by the slowest task's time "]
     table = table_text(["transfers", "bytes", *headers], rows)
-    return table if by_time else f"{table}\n\nwritten: time in writes and syncs"
+    has_time = not by_time and transfers["write"]["slowest_task_s"] is not None
+    return f"{table}\n\nwritten: time in writes and syncs" if has_time else table
 
 
 def _flight_lines(information: dict[str, Any]) -> list[str]:

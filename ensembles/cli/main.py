@@ -143,7 +143,7 @@ def build_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
         The subcommands to include (default: all).
     """
     parser = _Parser(prog="ensio", description=DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"ensio {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"ensio {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for name in commands:
         module = import_module(f"ensembles.cli.{name.replace('-', '_')}")
@@ -170,6 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     named = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS
     _prepare_output()
     collection = gc.get_threshold()

@@ -84,7 +84,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _json(found: Pattern) -> dict[str, Any]:
-    from ensembles.diagnosis.finding import find_spans, spans_text
+    from ensembles.model.spans import find_spans, spans_text
 
     return {
         "groups": [
@@ -140,11 +140,11 @@ def _text(found: Pattern, covered: Coverage, limit: int) -> str:
 
 
 def _group_text(group: TaskGroup, tasks: int) -> str:
-    from ensembles.diagnosis.finding import numbers_text
+    from ensembles.model.spans import find_spans, some_spans_text
     from ensembles.model.units import bytes_text, count_text
     from ensembles.structure.access.text import group_texts
 
-    ranks = numbers_text(group.ranks)
+    ranks = some_spans_text(find_spans(group.ranks))
     lines = [_wrapped(f"{count_text(len(group.ranks), 'task')} ({ranks}):")]
     lines += [_wrapped(text, "  ") for text in group_texts(group, tasks)]
     if group.smaller_loops:

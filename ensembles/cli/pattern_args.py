@@ -135,10 +135,9 @@ def find_pattern(name: str) -> Path:
             return path
     names = sorted({entry.stem for folder in folders for entry in folder.glob("*.toml")})
     if not names:
-        raise EnsioError(
-            f"{name}: no patterns are installed: run ./dev setup, put the bin folder of an installation on "
-            "PATH, or name a file"
-        )
+        from ensembles.recorder.install_paths import TO_INSTALL
+
+        raise EnsioError(f"{name}: no patterns are installed: name a file, or {TO_INSTALL}")
     raise EnsioError(
         f"{name}: no such pattern in {folders[0]}: choose from {', '.join(names)}, or name a file"
     )

@@ -53,7 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the phases."""
     from ensembles.cli.phases_text import phases_text
-    from ensembles.diagnosis.run_length import run_length_s
     from ensembles.passes.group import SummaryRequest
     from ensembles.passes.summary import ignoring_run
     from ensembles.run.late_calls import with_late_calls
@@ -86,9 +85,6 @@ def execute(args: argparse.Namespace) -> int:
         selection=wanted,
     )
     table = found["table"]
-    ends = [(entry.start_s, entry.end_s) for entry in table.totals()]
-    span_s = max(end for _, end in ends) - min(start for start, _ in ends) if ends else 0.0
-    run_s = run_length_s(run, span_s)
     totals = [entry for entry in table.totals() if within(entry.phase, selection.phases)]
     only_failed = selection.failed or selection.errors is not None
     totals = without_idle(totals) if only_failed else with_known_idle(run, phases, totals)
@@ -99,17 +95,17 @@ def execute(args: argparse.Namespace) -> int:
     # Of some calls only, the steps of collective calls and waits are not known.
     has_all = run.info.has_all_events and _is_whole(selection)
     steps = step_table(found["steps"], run.info.clock_error_ns, run.info.crowded_text) if has_all else None
-    idle = idle_time(totals, run.tasks, run_s)
+    idle = idle_time(totals, run.tasks, run.length_s)
     result = _result(run, phases, totals, table.outside, collective, bool(selection.phases), idle)
     if only_failed:
         result["why_no_idle"] = ONLY_FAILED
     result["collective_steps"] = None if steps is None else steps.to_json()
     if has_all:
-        enters = late_of_run(found["entries"], found["io"], run, run_s)
+        enters = late_of_run(found["entries"], found["io"], run)
         if enters is not None:
             result["late_entry"] = enters.to_json()
     if has_all:
-        inside = waiting_inside(run, phases, totals, found["waits"], found["io"], run_s)
+        inside = waiting_inside(run, phases, totals, found["waits"], found["io"])
         if inside is not None:
             result["waiting_inside"] = inside.to_json()
     result["without_io"] = phases.steps_without_io() if _is_whole(selection) else None

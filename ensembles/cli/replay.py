@@ -71,10 +71,9 @@ def execute(args: argparse.Namespace) -> int:
     """Replay a pattern; return 0 for success, 1 if it failed, 2 if it cannot be started."""
     program = shutil.which(PROGRAM)
     if not program:
-        raise EnsioError(
-            f"{PROGRAM} is not on PATH: build it with ./dev setup, "
-            "or put the bin folder of an installation on PATH"
-        )
+        from ensembles.recorder.install_paths import TO_INSTALL
+
+        raise EnsioError(f"{PROGRAM} is not on PATH: {TO_INSTALL}")
     pattern, plan = planned(args)
     launcher = _launcher(args.launcher)
     data = _data_paths(plan, args.directory)

@@ -12,7 +12,7 @@ from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, Comparison
 from ensembles.comparison.times import time_changes
 from ensembles.comparison.totals import Total, make_total
 from ensembles.comparison.verdict import FASTER, SLOWER
-from ensembles.model.units import seconds_text
+from ensembles.model.units import number_text, seconds_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 
 if TYPE_CHECKING:
@@ -152,10 +152,11 @@ def with_replaced(
 
 
 def _judged(found: Comparison, blocked: Total, posts: Sequence[float], others: str) -> Comparison:
-    told = " and ".join(f"{value:,.6g}" for value in posts[1:])
+    told = " and ".join(f"{number_text(value, 6)}" for value in posts[1:])
     times = " and ".join(seconds_text(value) for value in blocked.typical[1:])
     reason = (
-        f"{told} calls only post a request instead of {posts[0]:,.6g}; with the {others}, {times} instead of "
+        f"{told} calls only post a request instead of {number_text(posts[0], 6)}; with the "
+        f"{others}, {times} instead of "
         f"{seconds_text(blocked.typical[0])}"
     )
     ratios = [ratio for ratio in blocked.ratios if ratio is not None]

@@ -12,6 +12,7 @@ from ensembles.comparison.times import TimeChange
 from ensembles.comparison.totals import Total
 from ensembles.comparison.whole_runs import QuantileRatio
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
+from ensembles.model.units import number_text
 
 SAME, DIFFERENT, INCONCLUSIVE = "same", "different", "inconclusive"
 
@@ -367,7 +368,9 @@ def _ratios_svg(found: Comparison) -> str:
     place = partial(_place, reach=reach)
     rows = [(name, place(low), place(high), colour) for name, low, high, colour in ratios]
     title = "ratio of durations to those of the first group"
-    return intervals_svg(rows, f"x {math.exp(-reach):.3g}", f"x {math.exp(reach):.3g}", title, rule=0.5)
+    return intervals_svg(
+        rows, f"x {number_text(math.exp(-reach))}", f"x {number_text(math.exp(reach))}", title, rule=0.5
+    )
 
 
 def _place(ratio: float, reach: float) -> float:

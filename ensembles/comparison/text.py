@@ -20,7 +20,7 @@ from ensembles.comparison.whole_runs import (
 )
 from ensembles.model.sanitize_text import sanitize_text
 from ensembles.model.table import folded_table_text, table_text
-from ensembles.model.units import bytes_text, count_text, ratio_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, count_text, number_text, ratio_text, seconds_text, share_text
 from ensembles.model.wrapped import wrapped
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _total_ratio(ratio: float) -> str:
 def _total(what: str, value: float) -> str:
     if what.endswith("_s"):
         return seconds_text(value)
-    return bytes_text(value) if what.startswith("bytes") else f"{value:,.6g}"
+    return bytes_text(value) if what.startswith("bytes") else f"{number_text(value, 6)}"
 
 
 def comparisons_text(found: Sequence[Comparison], judged: str = "") -> str:
@@ -426,7 +426,7 @@ def _values_of_groups(one: Comparison) -> tuple[list[str], list[str]]:
     totals = {total.what: total for total in one.totals}
     if not totals:
         return [], []
-    calls = [f"{value:,.6g}" for value in totals["calls"].typical]
+    calls = [f"{number_text(value, 6)}" for value in totals["calls"].typical]
     return calls, [seconds_text(value) for value in (one.blocked or totals["time_s"]).typical]
 
 

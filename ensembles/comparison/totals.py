@@ -10,7 +10,7 @@ import numpy as np
 
 from ensembles.comparison.model import RunValues, fit_effects
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, number_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -131,11 +131,11 @@ def counts_text(totals: Sequence[Total], names: Sequence[str] = ()) -> str:
     if len(names) > 2:
         others = [at for at in others if calls[at] != calls[0]]
     told = [
-        f"{calls[at]:,.6g}{' calls' if at == others[0] else ''}{of[at]}"
+        f"{number_text(calls[at], 6)}{' calls' if at == others[0] else ''}{of[at]}"
         + (f" ({sanitize_text(names[at])})" if len(names) > 2 else "")
         for at in others
     ]
-    return f"{' and '.join(told)} a run instead of {calls[0]:,.6g}{of[0]}"
+    return f"{' and '.join(told)} a run instead of {number_text(calls[0], 6)}{of[0]}"
 
 
 def _is_another(values: Sequence[Sequence[float]], g: int, margin: float, level: float) -> bool:
@@ -251,7 +251,7 @@ def sums_of_run(run: Run) -> ComparedSums:
         "span_s": table.span_ns * 1e-9,
     }
     if run.tasks > 1:
-        in_io = find_time_in_io(run, found["span_s"], blocked)
+        in_io = find_time_in_io(run, blocked)
         if in_io.tasks:
             found["io_tasks"] = in_io.tasks
         if in_io.critical_path_s is not None:

@@ -11,7 +11,7 @@ from ensembles.comparison.dependent_blocks import FEWEST_BLOCKS
 from ensembles.comparison.model import ASSUMED_SPREAD, Effects, runs_needed
 from ensembles.comparison.report import DIFFERENT, INCONCLUSIVE, SAME, Move, PartResult, Shift
 from ensembles.comparison.units import RUNS, Units
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import count_text, number_text, share_text
 
 MARGIN = 0.1
 SAME_LEVEL = 0.13
@@ -228,9 +228,13 @@ def _of_these_runs(shifts: Sequence[Shift], distance: float | None) -> str:
         elif shift.low is not None and shift.high is not None and shift.low <= 1 <= shift.high:
             said.append(f"the medians of {name} and the first do not differ significantly")
         elif ratio >= 1:
-            said.append(f"calls of {name} are longer: their median is {ratio:.3g} times that of the first")
+            said.append(
+                f"calls of {name} are longer: their median is {number_text(ratio)} times that of the first"
+            )
         else:
-            said.append(f"calls of {name} are shorter: their median is {ratio:.3g} times that of the first")
+            said.append(
+                f"calls of {name} are shorter: their median is {number_text(ratio)} times that of the first"
+            )
     text = "; ".join(said) or "the medians are unknown"
     return f"{text}, without any overlap of durations" if distance is not None and distance >= 1 else text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import ratio_text, seconds_text, share_text
+from ensembles.model.units import number_text, ratio_text, seconds_text, share_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def fewer_tasks_headline(found: Comparison) -> str:
     for one in groups_of_fewer_tasks(found):
         of = f" in {sanitize_text(one.group)}" if len(found.groups) > 2 else ""
         lines.append(
-            f"fewer tasks do I/O{of}, {one.after:,.3g} instead of {one.before:,.3g}: less time in I/O, "
+            f"fewer tasks do I/O{of}, {number_text(one.after)} instead of "
+            f"{number_text(one.before)}: less time in I/O, "
             "summed over tasks, is not faster here"
         )
     return "\n".join(lines)

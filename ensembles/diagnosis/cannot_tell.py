@@ -12,8 +12,9 @@ import numpy as np
 
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.file_uses import STORAGE
-from ensembles.diagnosis.finding import FROM_SHARE, numbers_text
+from ensembles.diagnosis.finding import FROM_SHARE
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.spans import find_spans, some_spans_text
 from ensembles.model.units import count_text, seconds_text
 
 
@@ -93,7 +94,8 @@ def refuse_bytes_of_few(case: Case, moved: np.ndarray, least: float) -> None:
     move = "moves" if len(tasks) == 1 else "move"
     raise NotApplicable(
         f"it could cost up to {seconds_text(at_most_s)} of this run: in some phases only "
-        f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)}) of {len(case.ranks):,} {move} "
+        f"{count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))}) of "
+        f"{len(case.ranks):,} {move} "
         "bytes, and one run does not show whether the others could move a part; record a run in which they "
         "do, and compare the runs (ensio compare)",
         at_most_s,
@@ -119,7 +121,8 @@ def refuse_syncs_of_steps(case: Case, rows: np.ndarray, least: int) -> None:
     tasks, syncs = np.unique(case.rows["rank"][rows]), int(case.rows["n"][rows].sum())
     raise NotApplicable(
         f"it could cost up to {seconds_text(at_most_s)} of this run: {count_text(len(tasks), 'task')} "
-        f"({numbers_text(tasks)}) {'syncs' if len(tasks) == 1 else 'sync'} few bytes in each of {steps:,} "
+        f"({some_spans_text(find_spans(tasks))}) {'syncs' if len(tasks) == 1 else 'sync'} few bytes "
+        f"in each of {steps:,} "
         f"phases, {seconds_text(1e-9 * float(time_ns.sum()) / syncs)} each, and one run does not show "
         "whether the program needs that, or what other tasks wrote to the file takes; record a run that "
         "syncs once in several steps, and compare the runs (ensio compare)",

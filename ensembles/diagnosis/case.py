@@ -16,7 +16,6 @@ import numpy as np
 from ensembles.diagnosis.cells import Cells
 from ensembles.diagnosis.evidence import Evidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
-from ensembles.diagnosis.run_length import run_length_s
 from ensembles.diagnosis.with_meetings import WithMeetings
 from ensembles.diagnosis.without_meetings import WithoutMeetings
 from ensembles.model.distinct import distinct_rows
@@ -68,7 +67,7 @@ class Case:
     span_s : float
         From the first call to the last: no remedy gains more.
     run_s : float
-        Length of the run (`run_length_s`), of which severities are shares.
+        Length of the run (`Run.length_s`), of which severities are shares.
     failed : FailedCalls or None
         Failed calls of the run, filled; None: not known.
     shared : dict
@@ -96,7 +95,7 @@ class Case:
         self.present = self._cells.present
         first = int(self.rows["start_ns"].min()) if len(self) else 0
         self.span_s = (int(self.rows["end_ns"].max()) - first) * 1e-9 if len(self) else 0.0
-        self.run_s = run_length_s(run, self.span_s)
+        self.run_s = run.length_s
         self.model: WithMeetings | WithoutMeetings = (
             WithMeetings(self._cells, self.rows["time_ns"], ranks, self.span_s)
             if tasks_meet(run.info, run.phases)
@@ -105,12 +104,6 @@ class Case:
 
     def __len__(self) -> int:
         return len(self.rows["n"])
-
-    @cached_property
-    def mean_log_ns(self) -> np.ndarray:
-        """Mean logarithm of the durations of each row."""
-        mean: np.ndarray = self.rows["log_ns"] / self.rows["n"]
-        return mean
 
     @cached_property
     def interrupted_share(self) -> np.ndarray:

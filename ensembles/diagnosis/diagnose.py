@@ -243,7 +243,7 @@ class DiagnosisPass:
             if unexplained_s is not None and unexplained_s >= LEAST_UNEXPLAINED * run_s:
                 late_outside = case.model.late_outside
             if _IO in summaries:
-                late_entry = late_of_run(summaries[imbalance.ENTRIES], summaries[_IO], run, run_s)
+                late_entry = late_of_run(summaries[imbalance.ENTRIES], summaries[_IO], run)
                 if (
                     late_outside is not None
                     and late_entry is not None

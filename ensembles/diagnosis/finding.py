@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ensembles.diagnosis.text import diagnosis_text
 from ensembles.model.notebook_html import escaped_lines, intervals_svg
 from ensembles.model.sanitize_text import sanitize_text
+from ensembles.model.spans import find_spans, some_spans_text, spans_text
 from ensembles.model.units import count_text, seconds_text, share_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SEVERITIES = ("note", "warning", "critical")
 """Severities, rising."""
 
 FROM_SHARE = {"warning": 0.02, "critical": 0.10}
-"""Least cost of a severity, as a share of the run (`ensembles.diagnosis.run_length`)."""
+"""Least cost of a severity, as a share of the run (`ensembles.run.run.Run.length_s`)."""
 
 SURE = 0.95
 """Confidence if all checks hold. It is below 1, as the machine itself was not examined."""
@@ -110,7 +111,7 @@ class Where:
     def __str__(self) -> str:
         kind = "metadata calls" if self.op == "meta" else f"{self.op or 'call'}s"
         what = kind + (f" ({', '.join(self.calls)})" if self.calls else "")
-        parts = [what + (f" {_listed(self.ordinals)} of a task on a file" if self.ordinals else "")]
+        parts = [what + (f" {some_spans_text(self.ordinals)} of a task on a file" if self.ordinals else "")]
         if self.files:
             shown = self.files[:MOST_FILES_SHOWN]
             names = ", ".join(sanitize_text(name) for name in shown)
@@ -120,12 +121,14 @@ class Where:
         if self.ranks:
             spanned = sum(high - low + 1 for low, high in self.ranks)
             joined = f"some of ranks {self.ranks[0][0]}-{self.ranks[-1][1]}"
-            ranks = f" ({joined if spanned > self.tasks else _some(self.ranks)})"
+            ranks = f" ({joined if spanned > self.tasks else some_spans_text(self.ranks)})"
         parts.append(f"in {count_text(self.tasks, 'task')}{ranks}")
         if self.phases:
             names = ", ".join(map(sanitize_text, dict.fromkeys(self.phase_names or ())))
             many = "s" * (len(self.phases) != 1)
-            parts.append(f"phase{many} {numbers_text(self.phases)}" + (f" ({names})" if names else ""))
+            parts.append(
+                f"phase{many} {some_spans_text(find_spans(self.phases))}" + (f" ({names})" if names else "")
+            )
         if self.times_s:
             parts.append(f"from {self.times_s[0]:.3f} to {self.times_s[1]:.3f} s")
         named = [f"{sanitize_text(label)} ({share_text(share)})" for label, share in self.sites]
@@ -465,8 +468,8 @@ LEAST_SIZE_SHARE = 2 / 3
 LEAST_LOOP = 0.05
 """Part of the upper end of a gain from which the loop around the calls is stated."""
 
-MOST_FILES, MOST_SPANS = 5, 128
-MOST_FILES_SHOWN, MOST_SPANS_SHOWN = 2, 6
+MOST_FILES = 5
+MOST_FILES_SHOWN = 2
 """Files and spans of ranks that a finding has, and those in its text."""
 
 
@@ -498,66 +501,3 @@ def rate_severity(share: float) -> str:
     """
     reached = [name for name in SEVERITIES[1:] if share >= FROM_SHARE[name]]
     return reached[-1] if reached else SEVERITIES[0]
-
-
-def find_spans(numbers: Any, most: int = MOST_SPANS) -> tuple[tuple[int, int], ...]:
-    """Group numbers into spans, both ends included.
-
-    Parameters
-    ----------
-    numbers : array_like of int, shape (n,)
-        Numbers in any order.
-    most : int
-        Largest number of spans; of more, the nearest ones are joined.
-
-    Returns
-    -------
-    tuple of (int, int)
-        Spans, rising.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import find_spans, spans_text
-    >>> spans = find_spans([1, 2, 3, 7, 9])
-    >>> spans_text(spans), spans_text(find_spans([1, 2, 3, 7, 9], most=2))
-    ('1-3,7,9', '1-3,7-9')
-    """
-    import numpy as np
-
-    numbers = np.unique(np.asarray(numbers, np.int64))
-    if not len(numbers):
-        return ()
-    gap = np.diff(numbers)
-    cuts = np.flatnonzero(gap > 1)
-    if len(cuts) >= most:
-        cuts = np.sort(cuts[np.argsort(-gap[cuts], kind="stable")[: most - 1]])
-    low = numbers[np.concatenate([[0], cuts + 1])]
-    high = numbers[np.concatenate([cuts, [len(numbers) - 1]])]
-    return tuple(zip(low.tolist(), high.tolist(), strict=True))
-
-
-def spans_text(spans: tuple[tuple[int, int], ...]) -> str:
-    """Format spans as filters take them: ``0-63,70``."""
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-
-
-def numbers_text(numbers: Any) -> str:
-    """Format numbers as sentences have them, in spans: ``0-63, 70``.
-
-    Examples
-    --------
-    >>> from ensembles.diagnosis.finding import numbers_text
-    >>> numbers_text([1, 2, 3, 7, 9])
-    '1-3, 7, 9'
-    """
-    return _listed(find_spans(numbers))
-
-
-def _listed(spans: tuple[tuple[int, int], ...]) -> str:
-    return spans_text(spans).replace(",", ", ")
-
-
-def _some(spans: tuple[tuple[int, int], ...]) -> str:
-    if len(spans) <= MOST_SPANS_SHOWN:
-        return _listed(spans)
-    return f"{_listed(spans[: MOST_SPANS_SHOWN - 1])}, ..., {_listed(spans[-1:])}"

@@ -9,7 +9,7 @@ from ensembles.diagnosis.file_uses import METADATA, NOT_READ_BY_PROGRAM, STORAGE
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.model.distinct import distinct_rows
-from ensembles.model.units import bytes_text, count_text
+from ensembles.model.units import bytes_text, count_text, number_text
 
 LEAST_TIMES = 3.0
 """Bytes read, as a multiple of their range in the file, from which reading again is a habit."""
@@ -66,7 +66,7 @@ def read_again(case: Case, uses: FileUses) -> Remedy | None:
         f"{tasks} read{'s' * (tasks == '1 task')} the same bytes again and again: {bytes_text(read)} of "
         f"{count_text(len(files), 'file')}, whose ranges and changes are {bytes_text(held)} in all",
         KEEP,
-        (Check("more-than-the-range", True, f"{read / held:.3g} times these bytes are read"),),
+        (Check("more-than-the-range", True, f"{number_text(read / held)} times these bytes are read"),),
         {"read_bytes": read, "held_bytes": held, "files": len(files)},
         _LOW * saved,
         saved,

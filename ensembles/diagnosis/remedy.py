@@ -17,10 +17,10 @@ from ensembles.diagnosis.finding import (
     Check,
     Finding,
     Where,
-    find_spans,
     rate_confidence,
     rate_severity,
 )
+from ensembles.model.spans import MOST_SPANS, find_spans
 
 
 @dataclass
@@ -148,7 +148,7 @@ def make_finding(case: Case, cause: str, remedy: Remedy, of_each_call: bool = Fa
         files=remedy.files[:MOST_FILES],
         file_count=len(remedy.files),
         tasks=len(np.unique(rows["rank"])),
-        ranks=find_spans(rows["rank"]),
+        ranks=find_spans(rows["rank"], MOST_SPANS),
         phases=numbers or None,
         phase_names=tuple(dict.fromkeys(named[n - 1] for n in numbers)) if named and numbers else None,
         times_s=(float(rows["start_ns"].min()) * 1e-9, float(rows["end_ns"].max()) * 1e-9),

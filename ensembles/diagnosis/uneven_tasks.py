@@ -6,10 +6,11 @@ import numpy as np
 
 from ensembles.diagnosis.cannot_tell import refuse_bytes_of_few, transfers
 from ensembles.diagnosis.case import SMALL_CLASS, Case
-from ensembles.diagnosis.finding import Check, numbers_text
+from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.flushes import later_flushes_ns
 from ensembles.diagnosis.remedy import Remedy
-from ensembles.model.units import bytes_text, count_text, seconds_text
+from ensembles.model.spans import find_spans, some_spans_text
+from ensembles.model.units import bytes_text, count_text, number_text, seconds_text
 from ensembles.structure.late_entry import late_entry
 from ensembles.summaries.collective_entries import CollectiveEntries
 
@@ -123,20 +124,21 @@ def find_heavy_tasks(case: Case) -> Remedy | None:
         Check(
             "more-bytes",
             True,
-            f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)}) {move} up to "
-            f"{most:.3g} times the mean of all tasks in a phase",
+            f"{count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))}) {move} up to "
+            f"{number_text(most)} times the mean of all tasks in a phase",
         ),
         Check(
             "same-time-per-byte",
             None if alike > _MOST_PER_BYTE else True,
-            f"their time per byte is {alike:.2g} times that of the others"
+            f"their time per byte is {number_text(alike, 2)} times that of the others"
             + (": other things slow them, too" if alike > _MOST_PER_BYTE else ""),
         ),
     )
     return Remedy(
         rows,
         saved + late,
-        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean, and the "
+        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {number_text(most)} times the "
+        "mean, and the "
         f"others wait for {'it' if len(tasks) == 1 else 'them'}",
         ADVICE,
         checks,

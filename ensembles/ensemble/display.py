@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ensembles.model.notebook_html import bars_svg, escaped, facts_html, notes_html
-from ensembles.model.units import count_text, seconds_text
+from ensembles.model.units import count_text, number_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.ensemble.ensemble import Ensemble
@@ -41,7 +41,7 @@ def _facts(ensemble: Ensemble) -> list[tuple[str, str]]:
             ("median", quantile_s(ensemble.atoms, [0.5])[0]),
             ("longest", sample.max_s.max()),
         ):
-            rate = f" ({1 / value_s:.4g} MiB/s)" if rates and value_s > 0 else ""
+            rate = f" ({number_text(1 / value_s, 4)} MiB/s)" if rates and value_s > 0 else ""
             facts.append((what, f"{seconds_text(float(value_s))}{per}{rate}"))
     return facts
 

@@ -11,7 +11,7 @@ from ensembles.comparison.times import LEAST_ADDED
 from ensembles.comparison.verdict import MARGIN
 from ensembles.history.record import KindRecord, RunRecord
 from ensembles.history.series import RATE, Part, kinds_of
-from ensembles.model.units import ratio_text, seconds_text
+from ensembles.model.units import number_text, ratio_text, seconds_text
 from ensembles.summaries.bins import bin_edges_s
 
 
@@ -20,7 +20,7 @@ def common_text(octaves: float, before: Sequence[RunRecord], since: Sequence[Run
 
     If other kinds of calls did not move alike, by their median durations, all are named.
     """
-    ratio = f"{2.0**octaves:.3g} times as long"
+    ratio = f"{number_text(2.0**octaves)} times as long"
     changes = {
         " ".join(kind): float(np.log2(np.median(new) / np.median(old)))
         for kind, old in _typical_durations_s(before).items()
@@ -95,8 +95,8 @@ def ratio_sentence(part: Part, before: float, after: float, size: float) -> str:
     from ensembles.model.units import bytes_text
 
     if not np.isfinite([before, after]).all():
-        return f"{part.name}: {2.0**size:.3g} times"
-    ratio = f"{2.0 ** (after - before):.3g} times"
+        return f"{part.name}: {number_text(2.0**size)} times"
+    ratio = f"{number_text(2.0 ** (after - before))} times"
     unit = 1.0 if part.t_s is None else part.t_s
     old, new = unit * 2.0**before, unit * 2.0**after
     if part.what == RATE:

@@ -34,7 +34,7 @@ from ensembles.history.series import (
 from ensembles.history.store import Acknowledgement, History, StoredRun
 from ensembles.history.windows import WINDOWS, Tested, first_changed, judge_windows
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import ratio_text, share_text
+from ensembles.model.units import number_text, ratio_text, share_text
 
 LEAST_RUNS = 3
 """Baseline runs from which a verdict is given: two show the variation from run to run by one difference."""
@@ -372,7 +372,7 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
     after = float(np.nanmean(series.absolute[first:, one.part]))
     runs = "" if one.runs == 1 else f" over the latest {one.runs} runs"
     if part.what == CALLS:
-        text = f"{after:,.6g} calls a run instead of {before:,.6g}{runs}"
+        text = f"{number_text(after, 6)} calls a run instead of {number_text(before, 6)}{runs}"
         return Change(part.op, part.layer, "calls", direction, text, part.name, one.runs, one.p, first)
     if part.what == TIME:
         ratio = ratio_text(2.0 ** (after - before))
@@ -382,7 +382,11 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
         return Change(None, None, "time", direction, text, part.name, one.runs, one.p, first)
     if part.what == SLOW:
         # The limit moves with the slowest mode of each run.
-        limit = "are slow" if part.beyond is None else f"take more than {part.beyond:.3g} times as long as"
+        limit = (
+            "are slow"
+            if part.beyond is None
+            else f"take more than {number_text(part.beyond)} times as long as"
+        )
         mode = "" if part.beyond is None else " the slowest mode of their run"
         text = f"{share_text(after**2, 2)} of the calls {limit}{mode} instead of {share_text(before**2, 2)}"
     elif part.what == WEIGHT:
@@ -391,7 +395,9 @@ def _change(part: Part, one: Tested, series: Series, first: int, records: Sequen
             f"{share_text(before, 1)}"
         )
     elif part.what == TAIL:
-        text = f"tail beyond {time_text(part.t_s)}: {2.0**one.change:.3g} times as far above the body"
+        text = (
+            f"tail beyond {time_text(part.t_s)}: {number_text(2.0**one.change)} times as far above the body"
+        )
     elif part.what == COMMON and np.isfinite([before, after]).all():
         text = common_text(after - before, records[:first], records[first:])
     else:

@@ -65,6 +65,19 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
+def number_text(value: float, digits: int = 3) -> str:
+    """Format a number to some digits, or to a whole number if that has more.
+
+    Examples
+    --------
+    >>> from ensembles.model.units import number_text
+    >>> number_text(1.256), number_text(6000.4), number_text(1_234_567, 6)
+    ('1.26', '6,000', '1,234,567')
+    """
+    whole = 10**digits - 0.5 <= abs(value) < math.inf
+    return f"{value:,.0f}" if whole else f"{value:,.{digits}g}"
+
+
 def ratio_text(ratio: float) -> str:
     """Format a ratio to three digits, or to a whole number if that has more.
 
@@ -74,9 +87,7 @@ def ratio_text(ratio: float) -> str:
     >>> ratio_text(1.256), ratio_text(26.2), ratio_text(131072.0)
     ('× 1.26', '× 26.2', '× 131,072')
     """
-    if 999.5 <= abs(ratio) < math.inf:
-        return f"× {ratio:,.0f}"
-    return f"× {ratio:.3g}"
+    return f"× {number_text(ratio)}"
 
 
 def count_text(count: int, noun: str) -> str:
@@ -131,21 +142,21 @@ def share_text(share: float, digits: int | None = 0) -> str:
     share : float
         From 0 to 1.
     digits : int or None
-        After the decimal point, as in a column of a table. None: one, where it is not zero; small shares
-        and those of nearly all are not rounded to nothing and to everything.
+        After the decimal point, as in a column of a table. None: one, where it is not zero. Shares are not
+        rounded to nothing, and those of nearly all not to everything.
 
     Examples
     --------
     >>> from ensembles.model.units import share_text
-    >>> share_text(0.305), share_text(0.0052, 1)
-    ('30 %', '0.5 %')
+    >>> share_text(0.305), share_text(0.0052, 1), share_text(0.0004, 1), share_text(0.0, 1)
+    ('30 %', '0.5 %', '< 0.1 %', '0.0 %')
     >>> [share_text(share, None) for share in (0.0001, 0.0123, 0.456, 0.997, 0.9999, 1)]
     ['< 0.1 %', '1.2 %', '45.6 %', '99.7 %', '> 99.9 %', '100 %']
     """
-    if digits is None:
-        if 0 < share < 0.0005:
-            return "< 0.1 %"
-        if 0.9995 <= share < 1:
-            return "> 99.9 %"
-        return f"{round(100 * share, 1):g} %"
-    return f"{100 * share:.{digits}f} %"
+    places = 1 if digits is None else digits
+    text, least = f"{100 * share:.{places}f}", 10.0**-places
+    if share > 0 == float(text):
+        return f"< {least:g} %"
+    if share < 1 and float(text) == 100:
+        return f"> {100 - least:g} %"
+    return f"{float(text):g} %" if digits is None else f"{text} %"

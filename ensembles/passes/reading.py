@@ -157,31 +157,6 @@ def ascending_ranges(ranges: Ranges) -> Ranges:
     return tuple(joined)
 
 
-def ranges_of_numbers(numbers: np.ndarray) -> Ranges:
-    """Return the ranges of successive numbers, ascending.
-
-    Parameters
-    ----------
-    numbers : ndarray of int, shape (n,)
-
-    Returns
-    -------
-    tuple of (int, int)
-        First and last of each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ensembles.passes.reading import ranges_of_numbers
-    >>> ranges_of_numbers(np.array([3, 1, 2, 7]))
-    ((1, 3), (7, 7))
-    """
-    some = np.unique(numbers).astype(np.int64)
-    first = np.flatnonzero(np.diff(some, prepend=-2) != 1)
-    last = np.append(first[1:], len(some))[: len(first)] - 1
-    return tuple(zip(some[first].tolist(), some[last].tolist(), strict=True))
-
-
 class RankSizes(NamedTuple):
     """Upper bounds of the numbers of events of all ranks that have any.
 

@@ -8,6 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+TO_INSTALL = (
+    "put the bin folder of an installation on PATH, which the Python package alone is not: cmake --install "
+    "makes one (README.md), in a clone ./dev setup"
+)
+"""What to do where a program or data of the recorder or the testbed is not found."""
+
 
 def install_prefixes() -> Iterator[Path]:
     """Yield the prefixes to search for the recorder's files, the most likely first.

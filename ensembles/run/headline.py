@@ -75,19 +75,20 @@ class TimeInIo:
     tasks : int
         Number of tasks with I/O calls.
     mean_s, mean_share : float or None
-        Mean over these tasks of their exclusive time in I/O, and its share of the span. Of tasks with several
-        threads, the share is of the time of all threads.
+        Mean over these tasks of their exclusive time in I/O, and its share of the run
+        (`ensembles.run.run.Run.length_s`). Of tasks with several threads, the share is of the time of all
+        threads.
     slowest_task : int or None
         Task with most time in I/O.
     slowest_s, slowest_share : float or None
-        Its time in I/O, and the share of its span.
+        Its time in I/O, and the share of the run.
     critical_path_s, critical_path_share : float or None
         Time in I/O on the critical path (`ensembles.structure.phases.critical_path.CriticalIo`), and its
-        share of the span. None: not every call is an event, there are more than `MOST_EVENTS` events, or the
+        share of the run. None: not every call is an event, there are more than `MOST_EVENTS` events, or the
         run does not show who waits for whom (`ensembles.structure.phases.waiting.tasks_meet`).
     some_task_s, some_task_share : float or None
         In the latter case, the time in which at least one thread was in an I/O call, which bounds what
-        remedies can gain, and its share of the span. Else None, and no key of JSON.
+        remedies can gain, and its share of the run. Else None, and no key of JSON.
     """
 
     tasks: int = 0
@@ -147,16 +148,12 @@ def active_request() -> SummaryRequest:
     return SummaryRequest(ignoring_run(ActiveTime))
 
 
-def find_headline(
-    run: Run, span_s: float, moved: Mapping[str, int], found: Mapping[str, Any] | None = None
-) -> Headline:
+def find_headline(run: Run, moved: Mapping[str, int], found: Mapping[str, Any] | None = None) -> Headline:
     """Find the headline of a run.
 
     Parameters
     ----------
     run : Run
-    span_s : float
-        From the first call to the end of the last.
     moved : mapping of str to int
         Bytes by direction.
     found : mapping, optional
@@ -177,7 +174,7 @@ def find_headline(
         by_time = {} if found is None else _by_time(moved[direction], direction, found)
         by_task = {} if ranks is None else _by_task(moved[direction], direction, ranks, run.tasks)
         transfers[direction] = Transfer(moved[direction], **by_time, **by_task)
-    return Headline(transfers, _time_in_io(run, span_s, ranks, found))
+    return Headline(transfers, _time_in_io(run, ranks, found))
 
 
 def blocked_request(run: Run) -> dict[str, SummaryRequest]:
@@ -206,14 +203,12 @@ def blocked_request(run: Run) -> dict[str, SummaryRequest]:
     return {"critical": SummaryRequest(partial(_critical_io, run.phases))}
 
 
-def find_time_in_io(run: Run, span_s: float, found: Mapping[str, Any] | None = None) -> TimeInIo:
+def find_time_in_io(run: Run, found: Mapping[str, Any] | None = None) -> TimeInIo:
     """Find the time in I/O of the tasks of a run, without the rest of the headline.
 
     Parameters
     ----------
     run : Run
-    span_s : float
-        From the first call to the end of the last.
     found : mapping, optional
         The summary of `blocked_request` by name; by default, it takes a pass.
 
@@ -226,7 +221,7 @@ def find_time_in_io(run: Run, span_s: float, found: Mapping[str, Any] | None = N
     EnsioError
         A file cannot be read any more.
     """
-    return _time_in_io(run, span_s, _ranks(run), found)
+    return _time_in_io(run, _ranks(run), found)
 
 
 def _ranks(run: Run) -> RankTable | None:
@@ -269,9 +264,7 @@ def _rate(moved: int, time_s: float) -> float | None:
     return moved / time_s if time_s > 0 else None
 
 
-def _time_in_io(
-    run: Run, span_s: float, ranks: RankTable | None, found: Mapping[str, Any] | None
-) -> TimeInIo:
+def _time_in_io(run: Run, ranks: RankTable | None, found: Mapping[str, Any] | None) -> TimeInIo:
     if ranks is None or not len(ranks):
         return TimeInIo()
     io = is_io_of_calls(ranks.calls)[ranks.call]
@@ -283,7 +276,8 @@ def _time_in_io(
     for process in run.info.processes:
         if 0 <= process.rank < run.tasks:
             threads[process.rank] += process.threads
-    share = time_s / (span_s * np.maximum(threads, 1)) if span_s > 0 else None
+    run_s = run.length_s
+    share = time_s / (run_s * np.maximum(threads, 1)) if run_s > 0 else None
     slowest = int(time_s.argmax())
     critical_s, some_task_s = _blocked_s(run, found)
     return TimeInIo(
@@ -294,9 +288,9 @@ def _time_in_io(
         slowest_s=float(time_s[slowest]),
         slowest_share=None if share is None else float(share[slowest]),
         critical_path_s=critical_s,
-        critical_path_share=critical_s / span_s if critical_s is not None and span_s > 0 else None,
+        critical_path_share=critical_s / run_s if critical_s is not None and run_s > 0 else None,
         some_task_s=some_task_s,
-        some_task_share=some_task_s / span_s if some_task_s is not None and span_s > 0 else None,
+        some_task_share=some_task_s / run_s if some_task_s is not None and run_s > 0 else None,
     )
 
 

@@ -70,9 +70,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "hosts": run.info.hosts,
         "processors": run.info.processors,
         "oversubscribed": run.info.oversubscribed,
-        "python_lines": python_lines_text(
-            run.info.environment, table.events, run.tasks, table.span_ns / _NS_PER_S
-        ),
+        "python_lines": python_lines_text(run.info.environment, table.events, run.tasks, run.length_s),
         "job": run.info.job,
         "user": run.info.user,
         "mpi_version": run.info.mpi_version,
@@ -99,6 +97,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "calls_on_other_paths": run.info.calls_on_other_paths,
         "excluded_calls": run.info.excluded_calls,
         "files": len(table.files),
+        "run_s": run.length_s,
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
         **_headline(run, found),
@@ -107,7 +106,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "bytes_written": totals.bytes_written,
         "layers": _layers(totals.layers),
         **between_layers(found.times, totals.layers),
-        "calls": _calls(table, totals.layers, table.span_ns * max(run.info.threads, 1)),
+        "calls": _calls(table, totals.layers, run.length_s * max(run.info.threads, 1)),
         "failed_calls": _failed_calls(run, found),
         "frequent_sizes": _frequent_sizes(sizes),
         "frequent_size_classes": _size_classes(found.size_classes),
@@ -213,14 +212,14 @@ class RunSums:
 
 def share_of_tasks(information: Mapping[str, Any]) -> str:
     """Say of what the shares of single tasks in ``time_in_io`` are, for `collect_information`."""
-    return "the span" if information["threads"] <= information["tasks"] else "the time of its threads"
+    return "the run" if information["threads"] <= information["tasks"] else "the time of its threads"
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
     from ensembles.run.headline import find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
-    return find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times).to_json()
+    return find_headline(run, moved, found.times).to_json()
 
 
 def _failed_calls(run: Run, found: RunSums) -> list[dict[str, Any]] | None:
@@ -327,7 +326,7 @@ def _layers(layers: LayerTimes) -> dict[str, Any]:
     }
 
 
-def _calls(table: CallTable, layers: LayerTimes, thread_ns: int) -> dict[str, Any]:
+def _calls(table: CallTable, layers: LayerTimes, thread_s: float) -> dict[str, Any]:
     calls: dict[str, Any] = {}
     io_ns = sum(layers.exclusive_ns(call) for call in table.totals if not call.waits_for_tasks)
     for call, totals in table.totals.items():
@@ -342,7 +341,7 @@ def _calls(table: CallTable, layers: LayerTimes, thread_ns: int) -> dict[str, An
             "exclusive_time_s": layers.exclusive_ns(call) / _NS_PER_S,
             "is_io": is_io,
             "io_share": layers.exclusive_ns(call) / io_ns if is_io and io_ns else None,
-            "wait_share": None if is_io or not thread_ns else layers.exclusive_ns(call) / thread_ns,
+            "wait_share": None if is_io or not thread_s else layers.exclusive_ns(call) / _NS_PER_S / thread_s,
             "mean_s": totals.time_ns / totals.count / _NS_PER_S,
             "max_s": None if totals.max_ns < 0 else totals.max_ns / _NS_PER_S,
             "errors": totals.errors,

@@ -32,7 +32,7 @@ def run_facts_html(run: Run) -> str:
     calls = count_text(information["recorded_calls"], "call")
     facts = [
         ("recorded", f"{calls} on {count_text(information['files'], 'file')}"),
-        ("span", seconds_text(information["span_s"])),
+        ("run", seconds_text(information["run_s"])),
         ("time in I/O, all tasks", seconds_text(information["io_time_s"])),
     ]
     for label, op in (("read", "read"), ("written", "write")):

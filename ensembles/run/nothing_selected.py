@@ -14,7 +14,8 @@ from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.nearest_names import nearest_names, suggestion
 from ensembles.model.sanitize_text import sanitize_text
-from ensembles.model.units import count_text, seconds_text, size_text
+from ensembles.model.spans import find_spans, some_spans_text, spans_text
+from ensembles.model.units import count_text, number_text, seconds_text, size_text
 from ensembles.passes.summary import ANY_ORDER, Summary, ignoring_run
 from ensembles.run.selection import Selection
 from ensembles.summaries.failed_calls import FailedCalls
@@ -194,20 +195,18 @@ def _files(run: Run, wanted: Any, extent: _Extent) -> str:
 
 
 def _ranks(run: Run, wanted: Any, extent: _Extent) -> str:
-    ranks = sorted(extent.ranks)
-    having = (
-        f"ranks {ranks[0]} to {ranks[-1]}" if len(ranks) > 1 else f"rank {ranks[0]} alone" if ranks else ""
-    )
-    return f"--rank {_ranges(wanted)}: the run has calls of {having or 'no rank'}"
+    one = "rank" if len(extent.ranks) == 1 else "ranks"
+    having = f"{one} {some_spans_text(find_spans(sorted(extent.ranks)))}" if extent.ranks else "no rank"
+    return f"--rank {spans_text(wanted)}: the run has calls of {having}"
 
 
 def _phases(run: Run, wanted: Any, extent: _Extent) -> str:
     count = run.phases.count if run.reading.has_phases and run.phases is not None else 0
-    return f"--phase {_ranges(wanted)}: the run has {count_text(count, 'phase')}, numbered from 1"
+    return f"--phase {spans_text(wanted)}: the run has {count_text(count, 'phase')}, numbered from 1"
 
 
 def _ordinals(run: Run, wanted: Any, extent: _Extent) -> str:
-    return f"--ordinal {_ranges(wanted)}: no task makes so many calls of one operation on one file"
+    return f"--ordinal {spans_text(wanted)}: no task makes so many calls of one operation on one file"
 
 
 def _sizes(run: Run, wanted: Any, extent: _Extent) -> str:
@@ -217,7 +216,10 @@ def _sizes(run: Run, wanted: Any, extent: _Extent) -> str:
 
 def _times(run: Run, wanted: Any, extent: _Extent) -> str:
     low, high = extent.start_ns or (0, 0)
-    return f"--time: the calls of the run start from {low * _NS:.6g} to {high * _NS:.6g} s"
+    return (
+        f"--time: the calls of the run start from {number_text(low * _NS, 6)} to "
+        f"{number_text(high * _NS, 6)} s"
+    )
 
 
 def _durations(run: Run, wanted: Any, extent: _Extent) -> str:
@@ -271,10 +273,6 @@ def _quantity(run: Run, wanted: Any, extent: _Extent) -> str:
 
 def _outermost(run: Run, wanted: Any, extent: _Extent) -> str:
     return "the outermost calls"
-
-
-def _ranges(ranges: Any) -> str:
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
 _WORDS: dict[str, Callable[[Run, Any, _Extent], str]] = {

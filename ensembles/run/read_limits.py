@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.passes.reading import ANYTHING, Contents, Ranges, ascending_ranges, ranges_of_numbers, set_of
+from ensembles.model.spans import find_spans
+from ensembles.passes.reading import ANYTHING, Contents, Ranges, ascending_ranges, set_of
 
 if TYPE_CHECKING:
     from ensembles.model.regions import Spans
@@ -117,7 +118,7 @@ def _files_of(run: Run, globs: tuple[str, ...] | None) -> int | None:
 
 def _of_spans(spans: Spans) -> tuple[Ranges, Ranges]:
     rank, start, end = spans.joined()
-    return ranges_of_numbers(rank), _joined(
+    return find_spans(rank), _joined(
         ascending_ranges(list(zip(start.tolist(), (end - 1).tolist(), strict=True)))
     )
 

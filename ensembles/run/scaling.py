@@ -191,9 +191,7 @@ def run_rate(run: Run, direction: Direction = "write", **filters: Unpack[Filters
     selection = Selection.parse(**filters).for_run(run)
     sums = sums_of(run, selection)
     moved = {"read": sums.totals.bytes_read, "write": sums.totals.bytes_written}
-    transfer = find_headline(run, sums.table.span_ns * 1e-9, moved, sums.times).to_json()["transfers"][
-        direction
-    ]
+    transfer = find_headline(run, moved, sums.times).to_json()["transfers"][direction]
     per_s = transfer["open_bytes_per_s"] or transfer["active_bytes_per_s"]
     if not transfer["bytes"] or not per_s:
         other = "read" if direction == "write" else "write"

@@ -39,6 +39,30 @@ class RunWithTotals:
         summary = self._run.reading.source.summary()
         return self._run.summarize(_empty_summary) if summary is None else summary
 
+    @cached_property
+    def length_s(self) -> float:
+        """Length of the run, s: from the start of its first process to the end of its last.
+
+        Severities and shares of the run are parts of it. If a process did not end in order, or if the record
+        has no times of processes, the run is at least as long as the span of its calls.
+
+        Examples
+        --------
+        >>> en.open("ensio-ior").length_s
+        12.0
+        """
+        processes = self._run.info.processes
+        lives = [
+            (each.start_unix_ns, each.end_unix_ns)
+            for each in processes
+            if 0 < each.start_unix_ns < each.end_unix_ns
+        ]
+        life_ns = max(end for _, end in lives) - min(start for start, _ in lives) if lives else 0
+        cells = self.summary.cells if not lives or not all(each.ended for each in processes) else {}
+        if len(cells.get("end_ns", ())):
+            life_ns = max(life_ns, int(cells["end_ns"].max() - cells["start_ns"].min()))
+        return life_ns * 1e-9
+
     @with_filters
     def by_site(self, **filters: Unpack[Filters]) -> list[SiteTotals]:
         """Compute the totals of each place in the program that led to calls.

@@ -192,7 +192,7 @@ def binomial_tail(least: int, trials: int, p: float) -> float:
     return float(np.exp(log_p[least - 1 :]).sum())
 
 
-def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: float) -> LateEntry | None:
+def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run) -> LateEntry | None:
     """Find the task for which others wait in collective calls, and whether its own I/O makes it late.
 
     Parameters
@@ -200,15 +200,13 @@ def late_of_run(entries: CollectiveEntries, io: CriticalIo, run: Run, run_s: flo
     entries, io : CollectiveEntries, CriticalIo
         Of the whole run, filled.
     run : Run
-    run_s : float
-        Length of the run.
 
     Returns
     -------
     LateEntry or None
         As for `late_entry`.
     """
-    found = late_entry(entries, run.tasks, run_s, run.info.clock_error_ns)
+    found = late_entry(entries, run.tasks, run.length_s, run.info.clock_error_ns)
     if found is None:
         return None
     rows, meetings = io.to_arrays(), entries.table.columns()

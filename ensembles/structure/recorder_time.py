@@ -11,7 +11,7 @@ PYTHON_LINES_S = (6e-6, 15e-6)
 and the call, and with three of them (docs/user/settings.md)."""
 
 LEAST_SHARE = 0.01
-"""Part of the span, for a task, from which this is worth a sentence."""
+"""Part of the run, for a task, from which this is worth a sentence."""
 
 
 def reads_python_lines(environment: Mapping[str, str]) -> bool:
@@ -19,7 +19,7 @@ def reads_python_lines(environment: Mapping[str, str]) -> bool:
     return environment.get("ENSIO_PYTHON_LINES", "0") not in ("", "0")
 
 
-def python_lines_text(environment: Mapping[str, str], calls: int, tasks: int, span_s: float) -> str:
+def python_lines_text(environment: Mapping[str, str], calls: int, tasks: int, run_s: float) -> str:
     """Say what lines of Python cost; ``""`` if they were not read, or cost next to nothing.
 
     Parameters
@@ -28,7 +28,7 @@ def python_lines_text(environment: Mapping[str, str], calls: int, tasks: int, sp
         `ensembles.model.run_info.RunInfo.environment`.
     calls, tasks : int
         Recorded calls, and tasks that made them.
-    span_s : float
+    run_s : float
         Span of the run, s.
 
     Examples
@@ -41,7 +41,7 @@ which is in the times between calls and of calls around others, such as H5Dread'
     ''
     """
     low_s, high_s = (each_s * calls for each_s in PYTHON_LINES_S)
-    if not reads_python_lines(environment) or low_s < LEAST_SHARE * span_s * max(tasks, 1):
+    if not reads_python_lines(environment) or low_s < LEAST_SHARE * run_s * max(tasks, 1):
         return ""
     return (
         f"lines of Python: the recorder took about 6 to 15 µs for each of {calls:,} calls, "

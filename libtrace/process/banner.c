@@ -123,10 +123,30 @@ static int has_syncs(const struct ensio_totals *totals)
 static void add_flights(const struct ensio_totals *totals)
 {
     const uint64_t flight_ns = totals->sum.flight_ns;
-    char time[ENSIO_UNITS_ROOM];
+    char time[ENSIO_UNITS_ROOM], share[ENSIO_UNITS_ROOM];
     if (flight_ns)
-        add("# in flight : %s of non-blocking I/O, %.1f %% of it hidden\n", ensio_text_of_ns(time, flight_ns),
-            100.0 * (double)totals->sum.hidden_ns / (double)flight_ns);
+        add("# in flight : %s of non-blocking I/O, %s of it hidden\n", ensio_text_of_ns(time, flight_ns),
+            ensio_text_of_share(share, (double)totals->sum.hidden_ns / (double)flight_ns));
+}
+
+/* What `ensio info` calls the time in I/O, as shares of the wall time of the task that began first. */
+static void add_time_in_io(const struct ensio_totals *totals, const char *until)
+{
+    const struct ensio_sums *sum = &totals->sum;
+    const double wall_ns = totals->most.wall_ns ? (double)totals->most.wall_ns : 1.0;
+    const double mean_ns = (double)sum->io_ns / (double)(sum->io_tasks ? sum->io_tasks : 1);
+    char text_of[ENSIO_UNITS_ROOM];
+    add("# wall time : %s until %s\n", ensio_text_of_ns(text_of, totals->most.wall_ns), until);
+    add("# in I/O    : %s", ensio_text_of_share(text_of, mean_ns / wall_ns));
+    if (sum->tasks > 1)
+        add(" on average over %" PRIu64 " task%s with I/O", sum->io_tasks, sum->io_tasks == 1 ? "" : "s");
+    if (sum->threads > sum->tasks)
+        add(sum->tasks > 1 ? " (%" PRIu64 " threads)" : " of the time of %" PRIu64 " threads", sum->threads);
+    else if (sum->tasks == 1)
+        add(" of it");
+    if (sum->tasks > 1)
+        add(", %s in the slowest", ensio_text_of_share(text_of, (double)totals->most.io_ns / wall_ns));
+    add("\n");
 }
 
 static void add_slowest(const struct ensio_totals *totals)
@@ -179,10 +199,10 @@ static void add_call_table(const struct ensio_totals *totals)
     }
 }
 
-void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts)
+void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts, const char *until,
+                        const char *why_one)
 {
     uint64_t calls = 0;
-    char wall[ENSIO_UNITS_ROOM];
     int error = errno;
     static int printed;
     if (kind == ENSIO_BANNER_NONE || printed || !still_error_stream()) {
@@ -199,18 +219,10 @@ void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t ta
     if (hosts)
         add(" on %" PRIu64 " host%s", hosts, hosts == 1 ? "" : "s");
     if (totals->sum.tasks < tasks)
-        add("; the numbers below are those of rank %" PRId32 " only, because not all ranks are recorded",
-            ensio_settings.rank > 0 ? ensio_settings.rank : 0);
-    add("\n# wall time : %s\n", ensio_text_of_ns(wall, totals->most.wall_ns));
-    add("# in I/O    : %.1f %%",
-        totals->sum.thread_ns ? 100.0 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns : 0.0);
-    if (totals->sum.threads > totals->sum.tasks)
-        add(" on average over the %" PRIu64 " threads", totals->sum.threads);
-    else if (totals->sum.tasks > 1)
-        add(" on average over the tasks");
-    if (tasks > 1 && totals->sum.tasks == tasks)
-        add(", %.1f %% in the slowest task", (double)totals->most.io_ppm / 1e4);
+        add("; the numbers below are those of rank %" PRId32 " only, because %s",
+            ensio_settings.rank > 0 ? ensio_settings.rank : 0, why_one);
     add("\n");
+    add_time_in_io(totals, until);
     add("# calls     : %" PRIu64 ", dropped %" PRIu64 "\n", calls, totals->sum.dropped);
     add_transfer("read", "reads", totals->sum.bytes_read, totals->most.read_ns, &totals->sum);
     add_transfer("written", has_syncs(totals) ? "writes, syncs" : "writes", totals->sum.bytes_written,
@@ -231,5 +243,6 @@ void ensio_banner_at_exit(void)
     const int kind = ensio_banner_wanted(ENSIO_BANNER_NONE);
     if (kind == ENSIO_BANNER_NONE || ensio_settings.rank > 0 || ensio_totals(&totals) != 0)
         return;
-    ensio_banner_print(kind, &totals, ensio_settings.tasks ? ensio_settings.tasks : 1, 0);
+    ensio_banner_print(kind, &totals, ensio_settings.tasks ? ensio_settings.tasks : 1, 0, "exit",
+                       "it did not call MPI_Finalize");
 }

@@ -16,7 +16,8 @@ int ensio_banner_wanted(int unless);
 void ensio_banner_at_exit(void);
 
 /* Prints the banner once. `hosts`: 0 if unknown; `tasks`: number of tasks of the job, of which the totals hold all or
- * one. */
-void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts);
+ * one; `until`: the call at which the totals were taken; `why_one`: why they hold one. */
+void ensio_banner_print(int kind, const struct ensio_totals *totals, uint64_t tasks, uint64_t hosts, const char *until,
+                        const char *why_one);
 
 #endif

@@ -34,6 +34,19 @@ const char *ensio_text_of_ns(char text[ENSIO_UNITS_ROOM], uint64_t ns)
     return text;
 }
 
+const char *ensio_text_of_share(char text[ENSIO_UNITS_ROOM], double share)
+{
+    const int is_least = share > 0 && share < 0.0005, is_most = share >= 0.9995 && share < 1;
+    snprintf(text, ENSIO_UNITS_ROOM, "%s%.1f %%",
+             is_least  ? "< "
+             : is_most ? "> "
+                       : "",
+             is_least  ? 0.1
+             : is_most ? 99.9
+                       : 100 * share);
+    return text;
+}
+
 const char *ensio_text_of_bytes(char text[ENSIO_UNITS_ROOM], double bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

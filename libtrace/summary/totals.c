@@ -34,8 +34,10 @@ static void add_cell(const struct ensio_cell *cell, void *state)
     sum->calls[index].time_ns += cell->time_ns;
     sum->calls[index].errors += cell->errors;
     const int is_io = !ensio_call_waits_for_tasks[cell->call];
-    if (is_io)
+    if (is_io) {
+        sum->io_tasks = 1;
         sum->io_ns += cell->time_ns - cell->inner_ns;
+    }
     if (moves) {
         const int reads = op == ENSIO_OP_READ;
         *(reads ? &sum->bytes_read : &sum->bytes_written) += cell->moved - cell->carried_moved;
@@ -78,9 +80,8 @@ int ensio_totals(struct ensio_totals *totals)
     totals->sum.tasks = 1;
     totals->most.wall_ns = now.monotonic_ns - first.monotonic_ns;
     totals->sum.threads = ensio_spool->threads ? ensio_spool->threads : 1;
-    totals->sum.thread_ns = totals->sum.threads * totals->most.wall_ns;
-    if (totals->sum.thread_ns)
-        totals->most.io_ppm = (uint64_t)(1e6 * (double)totals->sum.io_ns / (double)totals->sum.thread_ns + 0.5);
+    totals->sum.io_ns /= totals->sum.threads;
+    totals->most.io_ns = totals->sum.io_ns;
     totals->sum.dropped = ensio_spool->dropped_events;
     totals->sum.flight_ns =
         to_ns(&pass, ensio_flights->read.flight + ensio_flights->write.flight + ensio_flights->other.flight);

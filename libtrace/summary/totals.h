@@ -9,10 +9,9 @@
 /* Sums. All members are uint64_t, so that MPI can reduce them as an array. */
 struct ensio_sums {
     uint64_t tasks;
-    uint64_t threads; /* threads that made calls, at least one for each task */
-    /* from the beginning of each task's recording, times its threads; io_ns is a part of it */
-    uint64_t thread_ns;
-    uint64_t io_ns;         /* of all threads, without nested calls and without waiting for other tasks */
+    uint64_t threads;       /* threads that made calls, at least one for each task */
+    uint64_t io_tasks;      /* tasks with I/O calls */
+    uint64_t io_ns;         /* mean of a task's threads, without nested calls and without waiting for other tasks */
     uint64_t bytes_read;    /* by calls that are not nested */
     uint64_t bytes_written; /* likewise */
     uint64_t dropped;
@@ -28,7 +27,7 @@ struct ensio_sums {
 struct ensio_most {
     uint64_t wall_ns;           /* since the beginning of a task's recording */
     uint64_t read_ns, write_ns; /* of all threads of a task in reads, and in writes and syncs, without nested calls */
-    uint64_t io_ppm;            /* io_ns of a task in millionths of its thread_ns */
+    uint64_t io_ns;             /* of a task, as in the sums */
     uint64_t call_ns[ENSIO_CALL_INDICES]; /* the longest call of each function */
 };
 #define ENSIO_MOST_VALUES (sizeof(struct ensio_most) / sizeof(uint64_t))

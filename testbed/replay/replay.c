@@ -253,6 +253,12 @@ static void run(struct replay *replay)
 int main(int argc, char **argv)
 {
     struct replay replay = {0};
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        puts("usage: mpiexec -n TASKS ensio-replay [--progress] PLAN\n\n"
+             "Make the calls of a plan, on real files, with real MPI. `ensio replay` writes the plan of a pattern\n"
+             "and starts this program; --progress: task 0 prints a line after each step.");
+        return EXIT_SUCCESS;
+    }
     MPI_Init(&argc, &argv);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (argc == 3 && strcmp(argv[1], "--progress") == 0) {

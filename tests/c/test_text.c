@@ -89,7 +89,16 @@ static void numbers_have_three_digits_and_a_unit(void)
         {0, "0 B"},         {512, "512 B"}, {1023, "1023 B"}, {1024, "1.00 KiB"}, {1.5 * 1048576, "1.50 MiB"},
         {1e19, "8.67 EiB"},
     };
+    static const struct {
+        double share;
+        const char *text;
+    } shares[] = {
+        {0, "0.0 %"},      {1e-9, "< 0.1 %"}, {0.00049, "< 0.1 %"},     {0.00123, "0.1 %"},
+        {0.256, "25.6 %"}, {0.999, "99.9 %"}, {0.99999999, "> 99.9 %"}, {1, "100.0 %"},
+    };
     char text[ENSIO_UNITS_ROOM];
+    for (size_t at = 0; at < sizeof shares / sizeof *shares; at++)
+        CHECK(strcmp(ensio_text_of_share(text, shares[at].share), shares[at].text) == 0);
     for (size_t at = 0; at < sizeof times / sizeof *times; at++)
         CHECK(strcmp(ensio_text_of_ns(text, times[at].ns), times[at].text) == 0);
     for (size_t at = 0; at < sizeof amounts / sizeof *amounts; at++)

@@ -202,6 +202,28 @@ def one_call_of_split_is_the_answer_of_tail(
 
 
 @invariant
+def a_run_has_one_length(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
+    """All commands have the length of ``info``, of which its shares are, and no call is outside of it."""
+    if isinstance(run, Several) or answer.exit != 0 or not isinstance(answer.out, dict):
+        return
+    info = ANSWERS.answer(f"info {run.name} --json")
+    if info.exit != 0:
+        return
+    length_s = info.out["run_s"]
+    if answer is info:
+        if length_s < (1 - 1e-6) * answer.out["span_s"]:
+            yield f"the run takes {length_s} s, and its calls {answer.out['span_s']} s"
+        for name in ("critical_path", "some_task"):
+            time_s, share = (answer.out["time_in_io"].get(f"{name}_{what}") for what in ("s", "share"))
+            if time_s and not math.isclose(share, time_s / length_s, rel_tol=1e-9):
+                yield f"{name}: {time_s} s of {length_s} s is not {share}"
+    for place, entry in _objects(answer.out):
+        other_s = entry.get("run_s")
+        if isinstance(other_s, float) and not math.isclose(other_s, length_s, rel_tol=1e-9):
+            yield f"{place}.run_s is {other_s}, and in info {length_s}"
+
+
+@invariant
 def json_is_an_object(run: Declared | Several, line: str, answer: Answer) -> Iterator[str]:
     """``--json`` prints one object."""
     if "--json" in line.split() and answer.exit in (0, 1) and not isinstance(answer.out, dict):

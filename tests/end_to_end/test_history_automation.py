@@ -112,3 +112,20 @@ def test_the_dashboard_asks_for_metrics_that_exist() -> None:
             name = re.match(r"\w+", target["expr"])
             assert name is not None
             assert f'"{name[0]}"' in source
+
+
+def test_a_night_with_a_regression_stays_in_the_history_of_github_actions() -> None:
+    """The check fails then, and steps after it only run if they say so: the history is saved before it."""
+    text = (EXAMPLES / "github.yml").read_text()
+    steps = re.split(r"^      - ", text.partition("    steps:\n")[2], flags=re.MULTILINE)[1:]
+    (saved,) = (number for number, step in enumerate(steps) if "actions/cache/save@" in step)
+    (checked,) = (number for number, step in enumerate(steps) if "ensio history check" in step)
+    (added,) = (number for number, step in enumerate(steps) if "ensio history add" in step)
+    assert added < saved < checked
+    assert "if: always()" in steps[saved]
+    assert not re.search(r"actions/cache@", text)
+    restored = next(step for step in steps if "actions/cache/restore@" in step)
+    keys = [re.search(r"^ +key: (.*)$", step, re.MULTILINE) for step in (restored, steps[saved])]
+    assert keys[0] is not None
+    assert keys[1] is not None
+    assert keys[0][1] == keys[1][1]

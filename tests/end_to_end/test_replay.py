@@ -247,6 +247,12 @@ def test_wrong_usage_is_refused_with_one_sentence(replay, tmp_path, arguments, p
     assert not any(tmp_path.iterdir())
 
 
+def test_the_program_says_how_it_is_started_without_mpi():
+    done = subprocess.run([BUILD / "bin" / "ensio-replay", "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: mpiexec -n TASKS ensio-replay [--progress] PLAN")
+
+
 def test_tasks_that_do_not_meet_are_noticed(replay, tmp_path):
     """So it is when the launcher belongs to another MPI than the program."""
     launcher = script(tmp_path, 'exec mpiexec -n 1 "$3" "$4"')

@@ -1,4 +1,4 @@
-"""The tutorial's commands print what it shows, but for numbers and for what belongs to the machine."""
+"""The tutorial's commands print what it shows, but for what is measured and what belongs to the machine."""
 
 import importlib.util
 import os
@@ -46,6 +46,17 @@ def test_another_word_is_noticed_and_another_number_is_not():
     busy = ["node I/O   up to 3 MiB dirty pages · some task on the node", "           waited for I/O"]
     assert masked([*busy, *shown]) == masked(shown)
     assert masked([*shown, busy[1]]) != masked(shown)
+
+
+def test_numbers_of_simulated_runs_are_compared_digit_by_digit():
+    module = transcripts()
+    commands = ["ensio info run", "ensio simulate ior --fs franklin -o made", "ensio split made --op write"]
+    assert module.are_simulated(commands) == [False, True, True]
+    assert module.are_simulated(["ensio split made --op write", "ls made"]) == [False, False]
+    row = "    4  31.9 s  30.2 s – 33.7 s  31.9 s     1.35     1.76    0.15"
+    other = row.replace("31.9", "32.6")
+    assert module.masked([row]) == module.masked([other])
+    assert module.masked([row], with_numbers=True) != module.masked([other], with_numbers=True)
 
 
 def test_writing_a_page_keeps_all_but_the_output():

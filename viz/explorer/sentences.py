@@ -111,7 +111,7 @@ def _time_of(shown: Shown, calls: Calls, view: View) -> str:
         text = f" {who} take {seconds_text(io_ns * 1e-9)}"
         if view.is_marked:
             share = io_ns / max(_io_ns(shown.calls(view)), io_ns)
-            text += f", {'less than 1 %' if share < 0.01 else share_text(share)} of the time in I/O calls"
+            text += f", {share_text(share)} of the time in I/O calls"
         text += "."
     if waiting:
         text += f" {count_text(waiting, 'call')} {'waits' if waiting == 1 else 'wait'} for other tasks."

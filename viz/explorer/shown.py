@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ensembles.diagnosis.diagnose import diagnose
-from ensembles.diagnosis.finding import Diagnosis, Finding, find_spans, spans_text
+from ensembles.diagnosis.finding import Diagnosis, Finding
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Events
 from ensembles.model.filters import within_rates
+from ensembles.model.spans import find_spans, spans_text
 from ensembles.run.ordinals import RunOrdinals
 from ensembles.run.run import Run
 from ensembles.run.selection import Selection

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import (
-    MOST_FILES,
-    Check,
-    Finding,
-    Where,
-    find_spans,
-    rate_confidence,
-)
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.rule import NotApplicable
+from ensembles.model.spans import find_spans
 
 if TYPE_CHECKING:
     from ensembles.model.counters import ModuleCounters
@@ -78,10 +72,6 @@ class CountedCase:
         after = before - np.bincount(rank, saved_s[own], self.run.tasks)
         gain = float(before.max(initial=0.0) - after.max(initial=0.0)) + float(saved_s[~own].sum())
         return min(gain, self.run_s)
-
-    def mean_of_tasks_s(self, column: str) -> float:
-        """Return the mean over the tasks of a sum of seconds."""
-        return float(self.module.total(column)) / max(self.run.tasks, 1)
 
 
 def counted_case(run: Run, name: str = "POSIX") -> CountedCase:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensembles.diagnosis.counted.case import counted_case, counted_finding
-from ensembles.diagnosis.finding import Check, Finding, find_spans, spans_text
+from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
-from ensembles.model.units import count_text
+from ensembles.model.spans import find_spans, some_spans_text
+from ensembles.model.units import count_text, number_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -53,16 +54,21 @@ def find_counted(run: Run, advice: str) -> Finding | None:
         Check(
             "more-bytes",
             True,
-            f"{count_text(number, 'task')} ({spans_text(spans)}) {move} up to {most:.3g} times the mean",
+            f"{count_text(number, 'task')} ({some_spans_text(spans)}) {move} up to "
+            f"{number_text(most)} times the mean",
         ),
-        Check("same-time-per-byte", True, f"their time per byte is {alike:.2g} times that of the others"),
+        Check(
+            "same-time-per-byte",
+            True,
+            f"their time per byte is {number_text(alike, 2)} times that of the others",
+        ),
         Check("others-wait", None, "counters do not show whether the others wait for them"),
     )
     chosen = np.isin(case.files["slowest_rank"], np.flatnonzero(heavy)) & (case.files["is_shared"] == 0)
     return counted_finding(
         case,
         "imbalance",
-        f"{number:,} of {run.tasks:,} tasks {move} up to {most:.3g} times the mean",
+        f"{number:,} of {run.tasks:,} tasks {move} up to {number_text(most)} times the mean",
         advice,
         checks,
         {"most_to_mean": most, "tasks_heavy": number},

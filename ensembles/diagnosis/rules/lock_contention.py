@@ -12,7 +12,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.stripe_writes import REQUEST, StripeWrites, alternation
-from ensembles.model.units import seconds_text
+from ensembles.model.units import number_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -83,7 +83,7 @@ def _find(case: Case, summary: StripeWrites) -> Remedy | None:
     return Remedy(
         share > 0,
         saved,
-        f"writes to a stripe that another node wrote before take {factor:.3g} times as long",
+        f"writes to a stripe that another node wrote before take {number_text(factor)} times as long",
         ADVICE,
         checks,
         {"slowdown": factor, "p": p, "stripes_sampled_share": summary.share, "writes": int(taken.sum())},

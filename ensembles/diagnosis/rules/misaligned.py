@@ -12,7 +12,7 @@ from ensembles.diagnosis.ragged_ends import slopes, whole_in_stripes
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.writes_and_reads import SERVERS, against_reads
-from ensembles.model.units import seconds_text
+from ensembles.model.units import number_text, seconds_text
 
 _ONE_KIND = (
     "records of one size have ends of one kind; record the same program with records that are multiples of "
@@ -58,19 +58,16 @@ def _find(case: Case) -> Remedy | None:
     for each in (slope - 1.645 * error, slope, slope + 1.645 * error):
         lost = float((ends["time_ns"] * -np.expm1(-max(each, 0) * ends["ragged"])).sum())
         bounds.append(np.where(rows, case.rows["time_ns"] * lost / whole_ns, 0.0))
+    phases = f"in {len(each_phase)} phases in which writes of one size end inside and at the end of stripes"
+    times_as_long = f"{number_text(np.exp(slope))} times as long"
     checks = (
-        Check(
-            "each-end-costs",
-            True,
-            f"each end inside a stripe makes a write {np.exp(slope):.3g} times as long, in {len(each_phase)} "
-            "phases in which writes of one size end inside and at the end of stripes",
-        ),
+        Check("each-end-costs", True, f"each end inside a stripe makes a write {times_as_long}, {phases}"),
         Check("bytes-stay", None, "bytes that writes no longer wait for have to leave the cache later"),
     )
     return Remedy(
         rows,
         bounds[1],
-        f"writes to shared files take {np.exp(slope):.3g} times as long for each end inside a stripe",
+        f"writes to shared files take {times_as_long} for each end inside a stripe",
         ADVICE,
         checks,
         {"slowdown_per_end": float(np.exp(slope)), "phases_compared": len(each_phase)},
@@ -88,7 +85,7 @@ def _against_reads(case: Case, ends: dict[str, np.ndarray], rows: np.ndarray) ->
         np.where(rows, case.rows["time_ns"] * max(1 - part / each, 0), 0.0)
         for part, each in ((SERVERS, found.low), (1, found.ratio), (1, found.high))
     )
-    text = f"{found.ratio:.3g} times as long for each byte as reads of their size by the same tasks"
+    text = f"{number_text(found.ratio)} times as long for each byte as reads of their size by the same tasks"
     checks = (
         Check("slower-than-reads", True, f"{text}, in {found.phases} phases"),
         Check("not-the-servers", None, "whether servers write more slowly anyway, this run does not show"),

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from ensembles.diagnosis.case import Case
 from ensembles.diagnosis.counted.not_io import find_counted
 from ensembles.diagnosis.evidence_rule import EvidenceRule
-from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
+from ensembles.diagnosis.finding import SURE, Check, Finding, Where
 from ensembles.diagnosis.loop_around import loop_text
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.not_io import find_summed
+from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class NotIo(EvidenceRule):
             blocks = f"some {who} is in I/O for at most"
             title = f"some {who} is in I/O for at most {share_text(share, 1)} of this run"
         check = Check("little-io", True, f"{blocks} {seconds_text(io_s)} of {seconds_text(lasts_s)}")
-        where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks))
+        where = Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS))
         return [
             Finding(
                 "not-io",

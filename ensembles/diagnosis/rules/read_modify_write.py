@@ -12,7 +12,7 @@ from ensembles.diagnosis.hdf5_work import other_data_calls
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.model.units import bytes_text
+from ensembles.model.units import bytes_text, number_text
 
 LEAST_READS = 4
 _MEMORY_BYTES_PER_NS = 1.0
@@ -63,7 +63,10 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
         ),
     )
     evidence = {"reads": count, "read_bytes": read, "asked_bytes": asked, "written_bytes": written}
-    title = f"writes with holes read {bytes_text(round(read))} and write {written / max(asked, 1):.3g} times"
+    title = (
+        f"writes with holes read {bytes_text(round(read))} and write "
+        f"{number_text(written / max(asked, 1))} times"
+    )
     title += " the bytes that MPI-IO was asked for (data sieving)"
     advice = COLLECTIVE_ADVICE if 2 * asked_at_once > asked else ADVICE
     if written <= asked:

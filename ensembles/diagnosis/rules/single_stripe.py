@@ -11,7 +11,7 @@ from ensembles.diagnosis.file_uses import FileUses, share_of_rows
 from ensembles.diagnosis.finding import Check
 from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import count_text, number_text, share_text
 
 _MOST_SMALL = 0.5
 _UNSURE = 0.5  # of the gain, where it is between nothing and all
@@ -48,7 +48,11 @@ def _find(case: Case, summary: FileUses) -> Remedy | None:
     of_small = float(time_ns[small].sum() / max(time_ns.sum(), 1))
     checks = [
         Check("one-target", True, f"{files_text} with a stripe count of 1"),
-        Check("many-writers", True, f"{tasks} tasks use them, with work for {useful:.3g} targets at once"),
+        Check(
+            "many-writers",
+            True,
+            f"{tasks} tasks use them, with work for {number_text(useful)} targets at once",
+        ),
     ]
     if of_small > _MOST_SMALL:
         text = (

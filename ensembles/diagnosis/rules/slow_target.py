@@ -12,7 +12,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.slow_files import SlowFiles, find_slow_files
 from ensembles.diagnosis.target_residuals import find_slow_target, share_on_target
-from ensembles.model.units import share_text
+from ensembles.model.units import number_text, share_text
 
 ADVICE = (
     "tell the administrator which target it is (its disks rebuild, or it is nearly full); "
@@ -36,7 +36,8 @@ def _of_files(case: Case, uses: FileUses, found: SlowFiles) -> Remedy:
     return Remedy(
         share > 0,
         saved,
-        f"files on target {found.target} take {found.factor:.3g} times as long as files on the other "
+        f"files on target {found.target} take {number_text(found.factor)} times as long as files on "
+        "the other "
         f"{found.targets - 1} targets",
         ADVICE,
         (Check("not-by-chance", True, text),),
@@ -69,13 +70,13 @@ def _of_calls(case: Case) -> Remedy | None:
         Check(
             "not-the-queue",
             True,
-            f"also the shortest call of a task takes {found.shortest:.3g} times as long there",
+            f"also the shortest call of a task takes {number_text(found.shortest)} times as long there",
         ),
     )
     return Remedy(
         rows,
         saved,
-        f"calls on target {found.target} take {found.factor:.3g} times as long as the same calls on "
+        f"calls on target {found.target} take {number_text(found.factor)} times as long as the same calls on "
         f"the other {found.targets - 1} targets",
         ADVICE,
         checks,

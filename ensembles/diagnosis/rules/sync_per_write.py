@@ -69,7 +69,7 @@ def _find(case: Case, uses: FileUses) -> Remedy | None:
     ratio, each = (float(values[often].sum() / count[often].sum()) for values in (written, moved))
     often_text = how_often(ratio, each)
     checks = (
-        Check("after-few-writes", True, f"{often_text} of a task, {total:,} in all"),
+        Check("after-few-writes", True, often_text),  # the title says it, and how many
         Check(
             "bytes-stay",
             None,

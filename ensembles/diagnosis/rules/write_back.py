@@ -13,7 +13,7 @@ from ensembles.diagnosis.remedy import Remedy
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.rule_with_summary import RuleWithSummary
 from ensembles.diagnosis.writes_by_sample import WritesBySample, memory_of_nodes
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import count_text, number_text, share_text
 from ensembles.passes.group import SummaryRequest
 
 if TYPE_CHECKING:
@@ -78,11 +78,12 @@ def _find(case: Case, summary: WritesBySample) -> Remedy | None:
         Check(
             "not-by-chance",
             True,
-            f"in {int(near.sum())} of {len(level)} intervals between samples, writes take {factor:.3g} "
+            f"in {int(near.sum())} of {len(level)} intervals between samples, writes take "
+            f"{number_text(factor)} "
             f"times as long per byte: permutation of intervals, p = {p:.2g}",
         ),
     )
-    title = f"writes take {factor:.3g} times as long while dirty pages are near their limit"
+    title = f"writes take {number_text(factor)} times as long while dirty pages are near their limit"
     evidence = {"dirty_share": float(level.max()), "slowdown": factor, "p": p, "intervals": len(level)}
     # The bytes have to reach the disk: what is gained is at most what computation can hide.
     return Remedy(rows, saved, title, ADVICE, checks, evidence, np.zeros(len(case)), saved)

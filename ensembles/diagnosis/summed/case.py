@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import Check, Finding, Where, find_spans, rate_confidence
+from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.fixed_cost import OUTLIER
 from ensembles.diagnosis.remedy import LEAST_SHARE, severity_of
-from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import is_io_of_calls
+from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.summaries.bins import bin_low_ns
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class SummedCase:
     span_s : float
         From the first call of I/O to the end of the last.
     run_s : float
-        Length of the run (`run_length_s`).
+        Length of the run (`Run.length_s`).
     """
 
     def __init__(self, run: Run) -> None:
@@ -84,7 +84,7 @@ class SummedCase:
         )
         first = int(cells["start_ns"][io].min()) if size else 0
         self.span_s = (int(cells["end_ns"][io].max()) - first) * 1e-9 if size else 0.0
-        self.run_s = run_length_s(run, self.span_s)
+        self.run_s = run.length_s
         number = {call: at for at, call in enumerate(summary.calls)}
         theirs = np.array([number.get(call, -1) for call in table.calls] or [-1])[table.call]
         mine = np.flatnonzero((theirs >= 0) & is_io_of_calls(table.calls)[table.call])
@@ -228,7 +228,7 @@ def summed_finding(
         files=files,
         file_count=len(files),
         tasks=len(makers),
-        ranks=find_spans(makers),
+        ranks=find_spans(makers, MOST_SPANS),
     )
     return Finding(
         cause,

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ensembles.diagnosis.finding import Check, Finding, numbers_text
+from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding, without_order
-from ensembles.model.units import count_text
+from ensembles.model.spans import find_spans, some_spans_text
+from ensembles.model.units import count_text, number_text
 from ensembles.structure.phases.waiting import tasks_meet
 
 if TYPE_CHECKING:
@@ -47,16 +48,20 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     saved = np.where(heavy, time_s * (1 - mean / np.maximum(moved, 1)), 0.0)
     tasks, most = case.ranks[heavy], float(moved.max() / mean)
     move = "moves" if len(tasks) == 1 else "move"
-    who = f"{count_text(len(tasks), 'task')} ({numbers_text(tasks)})"
+    who = f"{count_text(len(tasks), 'task')} ({some_spans_text(find_spans(tasks))})"
     checks = (
-        Check("more-bytes", True, f"{who} {move} up to {most:.3g} times the mean"),
-        Check("same-time-per-byte", True, f"their time per byte is {alike:.2g} times that of the others"),
+        Check("more-bytes", True, f"{who} {move} up to {number_text(most)} times the mean"),
+        Check(
+            "same-time-per-byte",
+            True,
+            f"their time per byte is {number_text(alike, 2)} times that of the others",
+        ),
         without_order("whether the others wait for them"),
     )
     return summed_finding(
         case,
         "imbalance",
-        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {most:.3g} times the mean",
+        f"{len(tasks):,} of {len(case.ranks):,} tasks {move} up to {number_text(most)} times the mean",
         advice,
         checks,
         {"most_to_mean": most, "tasks_heavy": len(tasks)},

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ensembles.diagnosis.finding import SURE, Check, Finding, Where, find_spans
+from ensembles.diagnosis.finding import SURE, Check, Finding, Where
 from ensembles.diagnosis.summed.case import SummedCase
+from ensembles.model.spans import MOST_SPANS, find_spans
 from ensembles.model.units import seconds_text, share_text
 from ensembles.structure.phases.waiting import tasks_meet
 
@@ -40,7 +41,7 @@ def find_summed(run: Run, most_share: float) -> Finding | None:
         "not-io",
         "note",
         SURE,
-        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks)),
+        Where(tasks=len(case.ranks), ranks=find_spans(case.ranks, MOST_SPANS)),
         {"io_share": io_s / case.run_s, "io_s": io_s, "run_s": case.run_s},
         (check,),
         "look at computation and communication first: no remedy for I/O can gain more than this share",

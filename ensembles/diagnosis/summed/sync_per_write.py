@@ -8,7 +8,7 @@ import numpy as np
 
 from ensembles.diagnosis.finding import Check, Finding
 from ensembles.diagnosis.summed.case import SummedCase, summed_finding
-from ensembles.model.units import bytes_text, seconds_text
+from ensembles.model.units import bytes_text, number_text, seconds_text
 
 if TYPE_CHECKING:
     from ensembles.run.run import Run
@@ -35,7 +35,7 @@ def find_summed(run: Run, advice: str) -> Finding | None:
     each_s = float(time_s[often].sum()) / total
     often_text = how_often(ratio)
     checks = (
-        Check("after-few-writes", True, f"{often_text} of a task, {total:,} in all"),
+        Check("after-few-writes", True, often_text),  # the title says it, and how many
         Check("bytes-stay", None, "the bytes still have to be written by the last sync"),
     )
     return summed_finding(
@@ -60,8 +60,8 @@ def how_often(writes_per_sync: float, bytes_per_sync: float | None = None) -> st
     ('a sync after every 3 writes', '2 syncs after every write of 256 KiB')
     """
     if writes_per_sync >= 1:
-        after = "write" if writes_per_sync == 1 else f"{writes_per_sync:.3g} writes"
+        after = "write" if writes_per_sync == 1 else f"{number_text(writes_per_sync)} writes"
         size = "" if bytes_per_sync is None else f" ({bytes_text(round(bytes_per_sync))})"
         return f"a sync after every {after}{size}"
     size = "" if bytes_per_sync is None else f" of {bytes_text(round(bytes_per_sync / writes_per_sync))}"
-    return f"{1 / writes_per_sync:.3g} syncs after every write{size}"
+    return f"{number_text(1 / writes_per_sync)} syncs after every write{size}"

@@ -6,11 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
+from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import few
-from ensembles.passes.reading import ranges_of_numbers
 from ensembles.readers.native.clock_alignment import Alignment
 from ensembles.readers.native.losses import by_reason
 from ensembles.readers.native.rank_assignment import Member
@@ -80,9 +78,7 @@ def _add_flagged_ranks(metadata: RunMetadata, members: Sequence[Member]) -> None
                     opened.setdefault(name, set()).add(member.rank)
     for name, ranks in opened.items():
         if ranks != used[name]:
-            spans = ranges_of_numbers(np.array(sorted(ranks)))
-            text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-            metadata.file_facts[os.fsdecode(name)][OPEN_RANKS] = text
+            metadata.file_facts[os.fsdecode(name)][OPEN_RANKS] = spans_text(find_spans(sorted(ranks)))
 
 
 def _pairs(text: bytes) -> Iterable[tuple[str, str]]:

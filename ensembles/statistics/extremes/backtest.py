@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.notebook_html import Printed
-from ensembles.model.units import count_text, share_text
+from ensembles.model.units import count_text, number_text, share_text
 from ensembles.statistics.extremes.exchangeability import CallAttributes, check_exchangeability
 from ensembles.statistics.extremes.next_phase import FEWEST_PHASES as FEWEST_IN_TIME
 from ensembles.statistics.extremes.next_phase import NextPhase, predict_next
@@ -95,12 +95,12 @@ class Backtest(Printed):
     def __str__(self) -> str:
         lines = [f"coverage of {100 * self.level:g} % prediction intervals"]
         for kind in self.kinds:
-            if kind.coverage is None:
+            if kind.coverage is None or kind.width is None:
                 lines.append(f"  {kind.kind}: no trial, {kind.reason}")
                 continue
             lines.append(
                 f"  {kind.kind}: {share_text(kind.coverage)} of "
-                f"{count_text(kind.trials, 'trial')}, median ratio of the ends {kind.width:.3g}"
+                f"{count_text(kind.trials, 'trial')}, median ratio of the ends {number_text(kind.width)}"
                 + (f"; {kind.refused:,} refused" if kind.refused else "")
             )
         return "\n".join(lines)

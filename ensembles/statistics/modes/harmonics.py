@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.errors import EnsioError
-from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 
 ORDERS = (2, 4, 8)
 """Orders that are searched for, in addition to 1."""
@@ -98,7 +98,7 @@ class FairShare:
         return {**vars(self), "speed": list(self.speed)}
 
     def __str__(self) -> str:
-        modes = ", ".join(f"{speed:.3g}" for speed in self.speed)
+        modes = ", ".join(f"{number_text(speed)}" for speed in self.speed)
         return (
             f"fair share: {bytes_text(self.rate_bytes_per_s)}/s per task, {seconds_text(self.duration_s)} "
             f"for a call of {bytes_text(self.bytes_per_call)}; the modes had {modes} times that rate"

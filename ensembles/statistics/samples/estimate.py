@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ensembles.model.notebook_html import Printed
-from ensembles.model.units import seconds_text
+from ensembles.model.units import number_text, seconds_text
 
 MOST_WIDTH = 30.0
 """Largest ratio of the ends of an interval of durations: a wider one is refused."""
@@ -39,7 +40,7 @@ class Estimate(Printed):
         return {name: finite(getattr(self, name)) for name in ("value", "low", "high")}
 
     def __str__(self) -> str:
-        text = "{:.4g}".format
+        text = partial(number_text, digits=4)
         if not math.isfinite(self.value):
             return "not determined"
         return f"{text(self.value)} ({interval_text(self.low, self.high, text)})"
@@ -83,7 +84,7 @@ def estimates_lines(estimates: Mapping[str, Estimate]) -> list[str]:
     """Format each estimate as a line with its name; names that end in ``_s`` are in seconds."""
     lines = []
     for name, found in estimates.items():
-        text: Callable[[float], str] = seconds_text if name.endswith("_s") else "{:.4g}".format
+        text: Callable[[float], str] = seconds_text if name.endswith("_s") else partial(number_text, digits=4)
         plain = name.removesuffix("_s").replace("l_", "L-").replace("_", " ")
         value = text(found.value) if math.isfinite(found.value) else "not determined"
         ends = interval_text(found.low, found.high, text)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.notebook_html import Printed
-from ensembles.model.units import share_text
+from ensembles.model.units import number_text, share_text
 from ensembles.structure.ordinals.ramp_test import ramp_p
 
 LEAST_RISE = 1.1
@@ -141,7 +141,7 @@ def fit_trend(
     from_, to = int(low[before]), int(high[behind])
     p_by_rank, rising = _by_rank(by_rank, before, behind)
     share = "" if rising is None else f", in {share_text(rising)} of the tasks"
-    how_much = f"{rise:.3g} times as long at the end{share}"
+    how_much = f"{number_text(rise)} times as long at the end{share}"
     where = f"from ordinal {from_:,} to {to:,}" if to > from_ else f"at ordinal {to:,}"
     sentence = f"gets slower {where}: {how_much} (p = {p:.2g})"
     return Trend(True, from_, to, rise, p, p_by_rank, rising, sentence)

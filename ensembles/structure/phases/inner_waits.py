@@ -189,7 +189,6 @@ def waiting_inside(
     totals: Sequence[PhaseTotals],
     waits: InnerWaits,
     io: CriticalIo,
-    run_s: float,
 ) -> WaitingInside | None:
     """Tell how long tasks waited inside phases, and for which task most.
 
@@ -201,8 +200,6 @@ def waiting_inside(
         Of all phases.
     waits, io : InnerWaits, CriticalIo
         Of the whole run.
-    run_s : float
-        Length of the run, s.
 
     Returns
     -------
@@ -216,7 +213,7 @@ def waiting_inside(
     time_s = float(waited_ns.sum()) / _NS_PER_S
     if not whole_s or time_s < LEAST_SHARE * whole_s:
         return None
-    share = time_s / (run.tasks * run_s) if run_s > 0 else None
+    share = time_s / (run.tasks * run.length_s) if run.length_s > 0 else None
     return WaitingInside(time_s, share, _most(run, phases, waits, rows, waited_ns))
 
 

@@ -12,8 +12,9 @@ from ensembles.model.events import Events
 from ensembles.model.filters import within_ranges
 from ensembles.model.notebook_html import facts_html, table_html
 from ensembles.model.regions import KINDS, RegionTable
+from ensembles.model.spans import find_spans
 from ensembles.model.units import seconds_text, share_text
-from ensembles.passes.reading import Ranges, ascending_ranges, ranges_of_numbers
+from ensembles.passes.reading import Ranges, ascending_ranges
 
 _FIRST_NS, _LAST_NS = -(1 << 62), (1 << 63) - 2
 """No call starts before the first, or after the last of these moments."""
@@ -101,7 +102,7 @@ class AnnotatedPhases:
         """Return the ranks and times of some phases, as `Phases.limits`."""
         these = within_ranges(self._number, wanted)
         times = zip(self._start[these].tolist(), (self._end[these] - 1).tolist(), strict=True)
-        return ranges_of_numbers(self._rank[these]), ascending_ranges(list(times))
+        return find_spans(self._rank[these]), ascending_ranges(list(times))
 
 
 RULES = ("named", "barriers", "steps", "gaps", "none")

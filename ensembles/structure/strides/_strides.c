@@ -6,7 +6,7 @@
 enum { RANK, THREAD, CALL, DEPTH, CARRIED, FILE_NUMBER, OFFSET, MOVED, START, DURATION, COLUMNS };
 enum { KIND = COLUMNS, LAYER, SUMS, ORDER, ARRAYS };
 enum { OTHER, READ, WRITE, WAIT };
-enum { READS, WITH_OFFSET, IO_TIME, READ_TIME, FIRST, LAST, SUM_COUNT };
+enum { READS, WITH_OFFSET, IO_TIME, READ_TIME, SUM_COUNT };
 enum { CARRIED_READ = 1, CARRIED_WRITE = 2 };
 
 static const char *const names[ARRAYS] = {"rank",  "thread", "call",     "depth", "carried", "file", "offset",
@@ -28,16 +28,11 @@ typedef struct {
 /* Sum the times of calls of one function. Such calls are mostly consecutive, and the loop can be vectorised. */
 static inline void sum_times(const job *job, const int64_t *order, Py_ssize_t low, Py_ssize_t high, progress *done)
 {
-    int64_t first = done->sums[FIRST], last = done->sums[LAST];
     uint64_t time = 0;
     for (Py_ssize_t k = low; k < high; k++) {
         const Py_ssize_t i = at(order, k);
-        const int64_t start = job->start[i], end = (int64_t)((uint64_t)start + (uint64_t)job->duration[i]);
-        first = start < first ? start : first;
-        last = end > last ? end : last;
         time += job->depth[i] ? 0 : (uint64_t)job->duration[i];
     }
-    done->sums[FIRST] = first, done->sums[LAST] = last;
     if (job->kind[job->call[at(order, low)]] != WAIT)
         add_up(&done->sums[IO_TIME], (int64_t)time);
 }
@@ -142,7 +137,6 @@ static inline Py_ssize_t end_of_function(const job *job, const int64_t *order, P
 static inline int look_at_calls(job *job, const int64_t *order, Py_ssize_t low, Py_ssize_t high)
 {
     progress done = {.group = -1, .stream = -1};
-    done.sums[FIRST] = job->sums[FIRST], done.sums[LAST] = job->sums[LAST];
     for (Py_ssize_t k = low, end; k < high; k = end) {
         const uint8_t kind = job->kind[job->call[at(order, k)]];
         end = end_of_function(job, order, k, high);
@@ -152,8 +146,7 @@ static inline int look_at_calls(job *job, const int64_t *order, Py_ssize_t low, 
         else if (kind == READ && add_reads(job, order, k, end, &done) != 0)
             return -1;
     }
-    job->sums[FIRST] = done.sums[FIRST], job->sums[LAST] = done.sums[LAST];
-    for (int i = 0; i < FIRST; i++)
+    for (int i = 0; i < SUM_COUNT; i++)
         add_up(&job->sums[i], done.sums[i]);
     return 0;
 }

@@ -55,7 +55,6 @@ BYTES = np.dtype([("bytes", "i8"), ("file", "u4"), ("layer", "u4")])
 
 _WRITTEN_SHARE = 1 / 16
 _KINDS = {"read": 1, "write": 2, "wait": 3}
-_LIMITS = np.iinfo(np.int64)
 
 
 class StrideRuns(NamedTuple):
@@ -67,7 +66,7 @@ class StrideRuns(NamedTuple):
         Reads of strided runs, sorted by rank, layer, file, run and position.
     bytes : ndarray of BYTES
         Bytes read; a file may have several entries.
-    reads, reads_with_offset, io_time_ns, read_time_ns, first_ns, last_ns : int
+    reads, reads_with_offset, io_time_ns, read_time_ns : int
         As in `ensembles.structure.strides.summary.StridedReads`.
     """
 
@@ -77,8 +76,6 @@ class StrideRuns(NamedTuple):
     reads_with_offset: int
     io_time_ns: int
     read_time_ns: int
-    first_ns: int
-    last_ns: int
 
 
 def find_strides(events: Events) -> StrideRuns:
@@ -112,7 +109,7 @@ def find_strides(events: Events) -> StrideRuns:
     >>> found.rows["position"], found.rows["stride_bytes"]
     (array([1, 2, 3, 4, 5], dtype=uint16), array([10, 10, 10, 10, 10]))
     """
-    sums = np.array([0, 0, 0, 0, _LIMITS.max, _LIMITS.min], np.int64)
+    sums = np.zeros(4, np.int64)
     columns = [np.ascontiguousarray(getattr(events, name)) for name in COLUMNS]
     tables = (_kind_of_calls(events.calls), _layer_of_calls(events.calls))
     arrays = (*columns, *tables, sums, order_by_start(events))

@@ -40,8 +40,6 @@ class StridedReads(Summary):
         `ensembles.structure.strides.detect.LAYERS`).
     io_time_ns, read_time_ns : int
         Time in outermost calls without waiting, and in the reads among them.
-    first_ns, last_ns : int or None
-        Start of the first call and end of the last.
     share : float
         Share of the tasks whose rows are held.
     """
@@ -49,15 +47,13 @@ class StridedReads(Summary):
     columns = COLUMNS
     requires = BY_RANK
     results = (
-        *("reads", "reads_with_offset", "io_time_ns", "read_time_ns", "first_ns"),
-        *("last_ns", "bytes_by_layer", "share", "_columns"),
+        *("reads", "reads_with_offset", "io_time_ns", "read_time_ns"),
+        *("bytes_by_layer", "share", "_columns"),
     )
 
     def __init__(self, _: Any = None, most_rows: int = MOST_ROWS) -> None:
         self.reads = self.reads_with_offset = 0
         self.io_time_ns = self.read_time_ns = 0
-        self.first_ns: int | None = None
-        self.last_ns: int | None = None
         self.bytes_by_layer: dict[tuple[int, int], int] = {}
         self.share = 1.0
         self._most_rows = most_rows
@@ -69,9 +65,6 @@ class StridedReads(Summary):
         if not len(events):
             return
         found = find_strides(events)
-        first, last = found.first_ns, found.last_ns
-        self.first_ns = first if self.first_ns is None else min(self.first_ns, first)
-        self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
         self.reads += found.reads
         self.reads_with_offset += found.reads_with_offset
         self.io_time_ns += found.io_time_ns
@@ -87,9 +80,6 @@ class StridedReads(Summary):
         self.reads_with_offset += other.reads_with_offset
         self.io_time_ns += other.io_time_ns
         self.read_time_ns += other.read_time_ns
-        for name, choose in (("first_ns", min), ("last_ns", max)):
-            both = [value for value in (getattr(self, name), getattr(other, name)) if value is not None]
-            setattr(self, name, choose(both) if both else None)
         for key, count in other.bytes_by_layer.items():
             self.bytes_by_layer[key] = self.bytes_by_layer.get(key, 0) + count
         self.share = min(self.share, other.share)

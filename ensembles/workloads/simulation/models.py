@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.install_paths import TO_INSTALL, install_prefixes
 from ensembles.workloads.patterns.toml_tables import Lines
 from ensembles.workloads.simulation.program import Setting, known_settings
 
@@ -189,10 +189,7 @@ def find_model(name: str) -> Path:
             return folder / f"{name}.toml"
     names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
     if not names:
-        raise EnsioError(
-            f"{name}: no models are installed: run ./dev setup, put the bin folder of an installation on "
-            "PATH, or name a TOML file"
-        )
+        raise EnsioError(f"{name}: no models are installed: name a TOML file, or {TO_INSTALL}")
     raise EnsioError(f"{name}: no such model: choose from {', '.join(names)}, or name a TOML file")
 
 

@@ -50,7 +50,7 @@ MOST_TARGETS = 64
 
 _HEAD = "ensio-simulation 1"
 
-OTHER_VERSION = "ensio-simulate and ensio have different versions: build both again with ./dev setup"
+OTHER_VERSION = "ensio-simulate and ensio have different versions: install both again from the same sources"
 
 
 @dataclass(frozen=True)

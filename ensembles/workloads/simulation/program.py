@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ensembles.model.errors import EnsioError
 from ensembles.passes.progress import advance, is_listened_to
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.install_paths import TO_INSTALL, install_prefixes
 
 PROGRAM = "ensio-simulate"
 
@@ -50,9 +50,7 @@ def program() -> Path:
     found = shutil.which(PROGRAM)
     if found:
         return Path(found)
-    raise EnsioError(
-        f"{PROGRAM} is not installed: run ./dev setup, or put the bin folder of an installation on PATH"
-    )
+    raise EnsioError(f"{PROGRAM} is not installed: {TO_INSTALL}")
 
 
 def known_settings() -> dict[str, Setting]:

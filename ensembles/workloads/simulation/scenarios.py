@@ -15,7 +15,7 @@ from typing import Any
 
 from ensembles.files.toml_files import read_toml
 from ensembles.model.errors import EnsioError
-from ensembles.recorder.install_paths import install_prefixes
+from ensembles.recorder.install_paths import TO_INSTALL, install_prefixes
 from ensembles.workloads.patterns import expand, read_pattern
 from ensembles.workloads.patterns.toml_tables import Lines, Tables
 from ensembles.workloads.simulation.models import Model, read_model
@@ -125,9 +125,7 @@ def read_scenarios() -> list[Scenario]:
     for folder in scenario_folders():
         if paths := sorted(folder.glob("*.toml")):
             return [read_scenario(path) for path in paths]
-    raise EnsioError(
-        "no scenarios are installed: run ./dev setup, or put the bin folder of an installation on PATH"
-    )
+    raise EnsioError(f"no scenarios are installed: {TO_INSTALL}")
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -24,7 +24,7 @@
 static struct {
     char folder[ENSIO_PATH_ROOM], call[ENSIO_PATH_ROOM];
     char number[24]; /* number of the call; "": none */
-    int rank, tasks;
+    int rank, tasks, spawned;
     uint32_t yes_for; /* the process for which the answer is "yes"; 0: none */
 } meeting;
 
@@ -221,6 +221,7 @@ int ensio_census_agree(int rank, int tasks, int spawned)
     find_folder();
     meeting.rank = rank;
     meeting.tasks = tasks;
+    meeting.spawned = spawned;
     if (tasks == 1 || (!spawned && ask()))
         meeting.yes_for = ensio_raw_pid();
     errno = error;
@@ -242,4 +243,9 @@ void ensio_census_cleanup(int last)
 int ensio_census_all_recorded(void)
 {
     return meeting.yes_for != 0 && meeting.yes_for == ensio_process->generation;
+}
+
+const char *ensio_census_why_not(void)
+{
+    return meeting.spawned ? "MPI_Comm_spawn started the tasks" : "not all ranks are recorded";
 }

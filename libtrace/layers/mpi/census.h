@@ -38,4 +38,7 @@ void ensio_census_cleanup(int last);
  * finalize.h have ended; the same in every rank. 0: otherwise. */
 int ensio_census_all_recorded(void);
 
+/* Why it is not so, as a part of a sentence. */
+const char *ensio_census_why_not(void);
+
 #endif

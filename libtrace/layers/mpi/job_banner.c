@@ -85,5 +85,6 @@ void ensio_job_banner(const struct ensio_mpi *mpi, int rank, int tasks)
     if (everyone)
         hosts = add_up(mpi, rank, tasks);
     if (rank == 0)
-        ensio_banner_print(ensio_banner_wanted(ENSIO_BANNER_SHORT), &totals, (uint64_t)tasks, hosts);
+        ensio_banner_print(ensio_banner_wanted(ENSIO_BANNER_SHORT), &totals, (uint64_t)tasks, hosts, "MPI_Finalize",
+                           ensio_census_why_not());
 }

@@ -213,3 +213,25 @@ def test_help_imports_nothing_heavy(heavy: str) -> None:
 def test_operations_in_events_are_those_of_the_dictionary(folder: Path, made: SyntheticRun) -> None:
     events = en.open(folder).events
     assert {OPS[number] for number in np.unique(events.op)} == {"open", "close", "read", "write"}
+
+
+@pytest.mark.parametrize("command", [[], ["info"], ["history", "check"]])
+def test_help_is_a_command_too(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from ensembles.cli.main import main
+
+    printed = []
+    for words in (["help", *command], [*command, "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        printed.append((ended.value.code, *capsys.readouterr()))
+    assert printed[0] == printed[1]
+    assert printed[0][0] == 0
+    assert f"usage: {' '.join(['ensio', *command])}" in printed[0][1]
+
+
+def test_the_version_has_a_short_option(capsys: pytest.CaptureFixture[str]) -> None:
+    from ensembles.cli.main import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["-V"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"ensio {en.__version__}\n")

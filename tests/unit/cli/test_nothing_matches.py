@@ -28,7 +28,7 @@ NOTHING = {
     "--op sync": "--op sync: the run has close, open, read, write",
     "--call fsync": "the run has close, open, pread, pwrite",
     "--file *shred.dat": "the run used 1 file, such as /scratch/synthetic/shared.dat",
-    "--rank 99": "the run has calls of ranks 0 to 3",
+    "--rank 99": "the run has calls of ranks 0-3",
     "--size 7": "the calls of the run request from 0 B to 1 MiB",
     "--time 1000..": "the calls of the run start from ",
     "--duration 1h..": "--duration: the calls of the run take from ",
@@ -83,7 +83,7 @@ def test_every_condition_has_words() -> None:
 
 def test_python_raises_the_same(run: Path) -> None:
     opened = en.open(run)
-    with pytest.raises(en.EnsioError, match="the run has calls of ranks 0 to 3"):
+    with pytest.raises(en.EnsioError, match="the run has calls of ranks 0-3"):
         opened.ensemble(rank=99)
     assert len(opened.select(rank=99)) == 0
     assert "the outermost calls" not in why_nothing(opened, Selection.parse(per_byte=True, op="open"))

@@ -29,6 +29,6 @@ def test_sums_and_critical_path_are_of_one_pass(
     found = sums_of_run(run).totals
     names = {"critical" if meet else "in-io", "table", "totals"}
     assert [set(each) - {"ranks"} for each in passes] == [names]
-    alone = find_time_in_io(en.open(tmp_path / name), found["span_s"])
+    alone = find_time_in_io(en.open(tmp_path / name))
     assert found.get("critical_path_s") == alone.critical_path_s
     assert ("critical_path_s" in found) == meet

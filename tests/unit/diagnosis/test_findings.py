@@ -13,17 +13,10 @@ from matrices import FileSystem, Matrices, run_matrices, write_run
 import ensembles as en
 import ensembles.diagnosis.rules
 from ensembles.diagnosis.diagnose import RULES, diagnose
-from ensembles.diagnosis.finding import (
-    Check,
-    Finding,
-    Where,
-    find_spans,
-    rate_confidence,
-    rate_severity,
-    spans_text,
-)
+from ensembles.diagnosis.finding import Check, Finding, Where, rate_confidence, rate_severity
 from ensembles.diagnosis.rule import NotApplicable
 from ensembles.model.events import Events
+from ensembles.model.spans import find_spans, spans_text
 from ensembles.passes import rank_buffer
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.rank_buffer import RankBuffer

@@ -251,7 +251,7 @@ def test_a_page_shows_what_has_been_read(trace: Path, held: Shown) -> None:
     explorer.look(View(filters={"rank": "5000"}))
     shown.wait()
     explorer.renew()
-    assert f"the run has calls of ranks 0 to {TASKS - 1}" in found.text
+    assert f"the run has calls of ranks 0-{TASKS - 1}" in found.text
     assert document.select_one({"name": "phases"}).source.data["calls"] == []
 
 

@@ -260,9 +260,9 @@ def test_a_row_is_chosen_only_while_it_is_the_same(shown: Shown) -> None:
 def test_filters_that_match_nothing_say_what_the_run_has(shown: Shown) -> None:
     document, _ = explore(shown, "op=write&rank=9")
     assert "No call is shown: no call of" in text_of(document, "found")
-    assert "the run has calls of ranks 0 to 1" in text_of(document, "found")
+    assert "the run has calls of ranks 0-1" in text_of(document, "found")
     # Also above the pictures, which are empty.
-    assert "the run has calls of ranks 0 to 1" in text_of(document, "message")
+    assert "the run has calls of ranks 0-1" in text_of(document, "message")
 
 
 @pytest.mark.parametrize("filters", [{}, {"op": "write"}, {"rank": "1"}, {"phase": "1", "op": "open"}])

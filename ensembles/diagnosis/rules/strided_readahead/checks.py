@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ensembles.diagnosis.rules.strided_readahead.profile import (
     p_of_ordinals,
     p_of_tasks,
 )
-from ensembles.model.units import share_text
+from ensembles.model.units import number_text, share_text
 
 LEVEL = 0.05
 """Significance level of the test by positions, whose only sample is the positions."""
@@ -65,7 +66,7 @@ class Verdict:
 
     groups: tuple[int, ...]
     checks: tuple[Check, ...]
-    numbers: dict[str, object] = field(default_factory=dict)
+    numbers: dict[str, Any] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -161,10 +162,11 @@ class _Onset:
         """Return the check of the finding."""
         where = f"in {self.tasks}, " if self.tasks else ""
         sentence = (
-            f"{where}from the {self.first}th read of a stride on, reads take {np.exp(self.ratio):.3g} times "
+            f"{where}from the {self.first}th read of a stride on, reads take "
+            f"{number_text(np.exp(self.ratio))} times "
             f"as long as the slowest of the {self.first - 1} before (which differ by "
             f"{share_text(np.expm1(self.differ))}); "
-            f"the {self.first}th itself takes {np.exp(self.step):.3g} times as long"
+            f"the {self.first}th itself takes {number_text(np.exp(self.step))} times as long"
         )
         return Check("begins-at-fourth", self.holds, sentence)
 
@@ -203,7 +205,9 @@ def _worsens(after: np.ndarray, runs: StridedRuns) -> Check:
     later = by_task(runs.rank, np.nanmean(times[:, 1:], axis=1) - times[:, 0])
     share = float(np.mean(later > 0)) if len(later) else 0.0
     holds = rise >= np.log(_GETS_WORSE) and tau > 0.2 and share > 0.5
-    sentence = f"reads become slower from read to read, up to {np.exp(rise):.3g} times the first slow one"
+    sentence = (
+        f"reads become slower from read to read, up to {number_text(np.exp(rise))} times the first slow one"
+    )
     return Check("worsens", bool(holds), f"{sentence}, in {share_text(share)} of the tasks")
 
 
@@ -236,8 +240,8 @@ def _reads_without_writes(mixed: StridedRuns, plain: StridedRuns) -> Check:
     here, there = float(np.nanmedian(mixed.rise)), float(np.nanmedian(plain.rise))
     holds = there <= 0.5 * here and here - there >= np.log(LEAST_STEP)
     sentence = (
-        f"reads with writes between them become {np.exp(here):.3g} times as long, reads without "
-        f"{np.exp(there):.3g} times"
+        f"reads with writes between them become {number_text(np.exp(here))} times as long, reads without "
+        f"{number_text(np.exp(there))} times"
     )
     return Check(name, bool(holds), sentence)
 
@@ -246,7 +250,7 @@ def _writes(mixed: StridedRuns, ratio: float) -> Check:
     rise = mixed.writing_rise()
     if rise is None:
         return Check("not-the-writes", None, "there are too few writes between the reads to compare with")
-    sentence = f"the writes between the reads become {np.exp(rise):.3g} times as long"
+    sentence = f"the writes between the reads become {number_text(np.exp(rise))} times as long"
     return Check("not-the-writes", bool(rise <= _WRITES * ratio), sentence)
 
 
@@ -255,7 +259,7 @@ def _stands_out(mixed: StridedRuns, plain: StridedRuns, ratio: float) -> Check:
     scatter = max(plain.scatter()[0] if len(plain) else 0.0, mixed.scatter()[1])
     sentence = (
         "the writes between the reads, and reads without writes between them, vary from one to the next by a "
-        f"factor of {np.exp(scatter):.3g} (standard deviation)"
+        f"factor of {number_text(np.exp(scatter))} (standard deviation)"
     )
     return Check("stands-out", bool(ratio >= _SCATTERS * scatter), sentence)
 

@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ensembles.diagnosis.finding import (
-    MOST_FILES,
-    Check,
-    Finding,
-    Where,
-    find_spans,
-    rate_confidence,
-)
+from ensembles.diagnosis.finding import MOST_FILES, Check, Finding, Where, rate_confidence
 from ensembles.diagnosis.remedy import severity_of
 from ensembles.diagnosis.rules.strided_readahead.checks import Verdict
 from ensembles.diagnosis.rules.strided_readahead.cost import estimate_loss
 from ensembles.diagnosis.rules.strided_readahead.profile import HEALTHY_READS, StridedRuns
-from ensembles.diagnosis.run_length import run_length_s
 from ensembles.model.events import Events
-from ensembles.model.units import bytes_text, seconds_text, share_text
+from ensembles.model.spans import MOST_SPANS, find_spans
+from ensembles.model.units import bytes_text, number_text, seconds_text, share_text
 from ensembles.structure.strides.detect import LAYERS
 from ensembles.structure.strides.summary import StridedReads
 
@@ -58,7 +51,6 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
     stride = int(strides[np.argmax(counts)])
     size = int(np.median(rows["bytes"][rows["position"] <= HEALTHY_READS]))
     positions = (HEALTHY_READS + 1, int(slow["reads"].max()))
-    run_s = run_length_s(run, ((reads.last_ns or 0) - (reads.first_ns or 0)) * 1e-9)
     checks = (*found.checks, _all_seen(reads))
     evidence = {
         "stride_bytes": stride,
@@ -72,11 +64,11 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         **_medians(runs),
         "time_lost_s": list(loss.lost_s),
         "time_lost_share_of_io": [lost / max(reads.io_time_ns * 1e-9, 1e-9) for lost in loss.lost_s],
-        "run_s": run_s,
+        "run_s": run.length_s,
     }
     return Finding(
         id=ID,
-        severity=severity_of(loss.gain_s, sum(loss.gain_s) / 2, run_s),
+        severity=severity_of(loss.gain_s, sum(loss.gain_s) / 2, run.length_s),
         confidence=rate_confidence(checks),
         where=_where(run, slow, slow_phase),
         evidence=evidence,
@@ -87,7 +79,8 @@ def describe(run: Run, reads: StridedReads, rows: np.ndarray, runs: StridedRuns,
         title=(
             f"reads of {bytes_text(size)} with holes of {bytes_text(stride - size)} between them, "
             f"interleaved with writes, are slow from the {found.numbers['first_slow_read']}th on: "
-            f"{found.numbers['slowdown']:.3g} times as long as the first {HEALTHY_READS}; all tasks together "
+            f"{number_text(found.numbers['slowdown'])} times as long as the first {HEALTHY_READS}; "
+            "all tasks together "
             f"lose {seconds_text(loss.lost_s[0])} to {seconds_text(loss.lost_s[1])}"
         ),
     )
@@ -131,11 +124,11 @@ def _where(run: Run, slow: np.ndarray, phase: np.ndarray | None) -> Where:
         files=tuple(run.files[number] for number in most.tolist()),
         file_count=len(files),
         tasks=len(np.unique(slow["rank"])),
-        ranks=find_spans(slow["rank"]),
+        ranks=find_spans(slow["rank"], MOST_SPANS),
         phases=numbers,
         phase_names=None
         if names is None or numbers is None
         else tuple(dict.fromkeys(names[n - 1] for n in numbers)),
-        ordinals=find_spans(slow["ordinal"]),
+        ordinals=find_spans(slow["ordinal"], MOST_SPANS),
         times_s=(float(slow["start_ns"].min()) * 1e-9, float(slow["end_ns"].max()) * 1e-9),
     )

@@ -19,8 +19,6 @@ OPS_OF_ROWS = ("read", "write", "sync", "open", "close", "seek", "meta", "meta")
 _NAMES_OF_ROWS = ("read", "write", "flush", "open", "close", "seek", "delete", "duplicate")
 _CALL_ROW = 8
 _IO_ROLES = (27, 38)
-_NO_PARADIGM = 255
-_NO_REGION = 0xFFFFFFFF
 _MOST_CALLS = 0xFFFF
 _STREAMS = re.compile(
     r"f(open|close|dopen|reopen|read|write|seek|tell|flush|gets?c?|puts?c?|printf|scanf).*|rewind|puts|getc|putc"
