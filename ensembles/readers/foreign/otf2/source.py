@@ -12,10 +12,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import IO
 
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
@@ -113,10 +115,9 @@ def _has_magic(beginning: bytes) -> bool:
 
 
 def _is_anchor(path: str) -> bool:
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
+    with suppress(OSError), open_regular(path) as file:
         return _has_magic(file.read(6))
+    return False
 
 
 def recognises(path: str, beginning: bytes | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 
 LONGEST_LINE_BYTES = 1 << 20
@@ -51,7 +52,7 @@ class TextLines:
 
     def _raw(self) -> Iterator[str]:
         try:
-            with open(self._path, "rb") as file:
+            with open_regular(self._path) as file:
                 held, skipping, hopeless = b"", False, 0
                 while text := file.read(_BLOCK_BYTES):
                     *lines, last = text.split(b"\n")
