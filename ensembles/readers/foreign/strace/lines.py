@@ -27,11 +27,14 @@ class TextLines:
     ----------
     too_long : int
         Number of lines longer than `LONGEST_LINE_BYTES`, which are left out.
+    torn : bool
+        Whether the last line has no end.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.too_long = 0
+        self.torn = False
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the lines.
@@ -77,6 +80,7 @@ class TextLines:
                     if len(held) > LONGEST_LINE_BYTES:
                         self.too_long += not skipping
                         held, skipping = b"", True
+                self.torn = skipping or bool(held)
                 if held and not skipping:
                     yield held.decode("latin-1")
         except OSError as error:

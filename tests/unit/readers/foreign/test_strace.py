@@ -155,6 +155,20 @@ def test_calls_files_offsets_and_errors_are_what_the_program_did(tmp_path, way):
     assert run.select(op="read").ensemble().sample.resolution_s in (0.0, 1e-6)
 
 
+def test_a_text_that_was_cut_says_that_its_end_is_missing(tmp_path):
+    log = traced([sys.executable, "-c", PROGRAM, tmp_path], tmp_path / "log", next(iter(WAYS.values())))
+    missing = "processes whose end is missing"
+    assert not any(missing in note for note in ensembles.open(log).notes)
+    text = log.read_bytes()
+    ends = [place for place, byte in enumerate(text) if byte == 10]
+    (cut := tmp_path / "cut").write_bytes(text[: ends[len(ends) // 2] + 1])  # behind a line
+    assert any(missing in note for note in ensembles.open(cut).notes)
+    cut.write_bytes(text[: ends[len(ends) // 2] + 9])  # inside of one
+    assert any(missing in note for note in ensembles.open(cut).notes)
+    cut.write_bytes(text[:-3])
+    assert any(missing in note for note in ensembles.open(cut).notes)
+
+
 PROGRAMS = {
     "cp": ["cp", "-r", "/etc/alternatives", "copied"],
     "dd": ["dd", "if=/dev/zero", "of=big", "bs=4k", "count=200", "conv=fsync"],
