@@ -90,10 +90,6 @@ def followed(path: str) -> Iterator[str]:
     ``/tmp``) is not followed unless it is of the folder's owner: so does the kernel where
     ``fs.protected_symlinks`` is set.
 
-    Parameters
-    ----------
-    path : str
-
     Yields
     ------
     str

@@ -18,11 +18,6 @@ def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> Bin
     folder : int or None
         Descriptor of a folder: `path` is a name in it, and no link.
 
-    Returns
-    -------
-    binary file
-        Unbuffered.
-
     Raises
     ------
     OSError
@@ -33,63 +28,26 @@ def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> Bin
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a regular file, name one", os.fspath(path))
-    return open(descriptor, "rb", buffering=0)
+    return open(descriptor, "rb")
 
 
 def read_whole(path: str | os.PathLike[str], most_bytes: int) -> bytes:
-    """Read a regular file.
-
-    Parameters
-    ----------
-    path : path-like
-    most_bytes : int
-        Nothing is read of a longer file.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    OSError
-        The file cannot be read, is not a regular file, or is longer.
-    """
+    """Read a regular file; OSError as `open_regular`, and if it is longer than `most_bytes`."""
     with open_regular(path) as file:
         length = os.fstat(file.fileno()).st_size
         if length > most_bytes:
-            raise OSError(
-                errno.EFBIG,
-                f"it is longer than {most_bytes >> 10:,} KiB, the limit for such files",
-                os.fspath(path),
-            )
+            reason = f"it is longer than {most_bytes >> 10:,} KiB, the limit for such files"
+            raise OSError(errno.EFBIG, reason, os.fspath(path))
         return file.read(length)
 
 
 def inflate(packed: bytes | memoryview, most_bytes: int) -> bytes:
-    """Decompress one zlib stream in bounded memory.
-
-    Parameters
-    ----------
-    packed : bytes-like
-    most_bytes : int
-        Length of the longest expected result.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    ValueError
-        The stream is damaged or cut off, has bytes behind it, or its result is longer.
-    """
+    """Decompress one zlib stream; ValueError: it is damaged, or its result longer than `most_bytes`."""
     decompressor = zlib.decompressobj()
     try:
         data = decompressor.decompress(packed, most_bytes + 1)
     except zlib.error as error:
         raise ValueError("a compressed part is damaged") from error
-    if len(data) > most_bytes:
-        raise ValueError(f"a compressed part holds more than {most_bytes:,} bytes")
-    if not decompressor.eof or decompressor.unused_data:
-        raise ValueError("a compressed part is cut off")
+    if len(data) > most_bytes or not decompressor.eof or decompressor.unused_data:
+        raise ValueError(f"a compressed part is cut off, or holds more than {most_bytes:,} bytes")
     return data

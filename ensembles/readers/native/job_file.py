@@ -26,7 +26,7 @@ from ensembles.model.c_layout import (
     WINDOW,
 )
 from ensembles.model.errors import EnsioError
-from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, SUM_BYTES, decode_text, without_sum
+from ensembles.readers.native.job_file_codec import BLOCK_EVENTS, decode_text
 from ensembles.readers.native.job_summary import MOST_BYTES, JobSummary
 from ensembles.readers.native.spool import HEADER_BYTES, Coded, Spool, add_window, checked_head, read_texts
 from ensembles.readers.native.spool_bytes import Piece
@@ -41,6 +41,7 @@ texts lie behind the name, and neither they nor the head have sums."""
 _SUMMED_HEAD_BYTES = JOB.field_offset("checksum")
 _CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
 _HEAD_FROM = JOB_PROCESS.field_offset("spool")
+_SUM_BYTES = 4
 _MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
 _OF_EVENTS = (CONSTANTS["ENSIO_WINDOW_EVENTS"],)
@@ -74,24 +75,15 @@ def read_job_file(path: str) -> list[Spool]:
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
             head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)
-            records = _read_all(file.fileno(), head.records, head.bytes - head.records)
+            file.seek(head.records)
+            records = file.read(head.bytes - head.records)
             if len(records) != head.bytes - head.records:
                 raise _damaged(path)
-            return _read_records(_JobFile(path, file.fileno(), status, head), records)
+            return _read_records(
+                _JobFile(path, file.fileno(), status, head, head.version == _SUMMED), records
+            )
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _read_all(descriptor: int, position: int, length: int) -> bytes:
-    pieces = []
-    while length > 0:
-        piece = os.pread(descriptor, min(length, 1 << 30), position)
-        if not piece:
-            break
-        pieces.append(piece)
-        position += len(piece)
-        length -= len(piece)
-    return b"".join(pieces)
 
 
 def _damaged(path: str) -> EnsioError:
@@ -149,11 +141,7 @@ class _JobFile(NamedTuple):
     descriptor: int
     status: os.stat_result
     head: Any
-
-    @property
-    def has_sums(self) -> bool:
-        """Whether texts have sums."""
-        return bool(self.head.version == _SUMMED)
+    has_sums: bool
 
 
 def _read_records(job: _JobFile, records: bytes) -> list[Spool]:
@@ -244,10 +232,9 @@ def _texts(job: _JobFile, coded: bytes, shared: bytes | None, length: int) -> by
     """Decode the texts of a record; None: they, or those that they lean on, are damaged."""
     if not job.has_sums:
         return decode_text(coded, shared or b"", length)
-    try:
-        return None if shared is None else decode_text(without_sum(coded) if coded else b"", shared, length)
-    except ValueError:
+    if shared is None or (coded and not _has_sum(coded)):
         return None
+    return decode_text(coded[_SUM_BYTES:], shared, length)
 
 
 def _find_data(job: _JobFile, spool: Spool, windows: np.ndarray, data: np.ndarray) -> None:
@@ -285,11 +272,11 @@ def _add_contents(
     if length > _MOST_WINDOW_BYTES or length > window.bytes:
         raise ValueError("a window holds more than fits into it")
     if job.has_sums:
-        if not all(_is_sound(job, position, coded) for position, coded, _ in pieces):
+        if not all(_has_sum(os.pread(job.descriptor, coded, position)) for position, coded, _ in pieces):
             what = _CONTENTS.get(window.kind, "records of another kind")
             spool.notes.append(f"{os.path.basename(job.path)} is damaged: {what} of {spool.name} are missing")
             return
-        pieces = [(position + SUM_BYTES, coded - SUM_BYTES, count) for position, coded, count in pieces]
+        pieces = [(position + _SUM_BYTES, coded - _SUM_BYTES, count) for position, coded, count in pieces]
     if not add_window(spool, window, first, length):
         spool.unknown += 1
     for position, coded, count in pieces:
@@ -297,12 +284,6 @@ def _add_contents(
         first += count
 
 
-def _is_sound(job: _JobFile, position: int, coded: int) -> bool:
-    """Test the sum of a piece of data."""
-    if coded > _MOST_WINDOW_BYTES:
-        return False
-    try:
-        without_sum(os.pread(job.descriptor, coded, position))
-    except ValueError:
-        return False
-    return True
+def _has_sum(coded: bytes) -> bool:
+    """Test the sum before a coded text."""
+    return coded[:_SUM_BYTES] == zlib.crc32(coded[_SUM_BYTES:]).to_bytes(_SUM_BYTES, "little")

@@ -15,9 +15,6 @@ from ensembles.model.c_layout import BLOCK, CONSTANTS
 
 BLOCK_EVENTS = CONSTANTS["ENSIO_BLOCK_EVENTS"]
 
-SUM_BYTES = 4
-"""A text with a sum is its CRC-32, and the coded text."""
-
 _CHECKED_FROM = BLOCK.field_offset("events")
 _MOST_NUMBER_BYTES = 10
 
@@ -121,29 +118,6 @@ def shuffle(items: np.ndarray, out: np.ndarray) -> bool:
     (True, array([1, 2, 0, 0, 1, 0], dtype=uint8))
     """
     return _compiled.shuffle(items, items.itemsize, out)
-
-
-def without_sum(coded: bytes) -> bytes:
-    """Check the sum before a coded text.
-
-    Parameters
-    ----------
-    coded : bytes
-
-    Returns
-    -------
-    bytes
-        The coded text without its sum.
-
-    Raises
-    ------
-    ValueError
-        The sum is wrong.
-    """
-    text = coded[SUM_BYTES:]
-    if coded[:SUM_BYTES] != zlib.crc32(text).to_bytes(SUM_BYTES, "little"):
-        raise ValueError("the checksum of a text is wrong")
-    return text
 
 
 def decode_text(coded: bytes, known: bytes, length: int) -> bytes:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.strace.call_arguments import RECORDED, split_result, unescaped
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -392,26 +391,6 @@ def test_a_result_is_found_behind_texts_that_look_like_one():
     assert (result.value, result.duration_ns) == (11, 5_000)
     _, opened = split_result('AT_FDCWD, "a = b", O_RDONLY) = 3</d/a = b> <0.000005>')
     assert (opened.value, opened.path) == (3, "/d/a = b")
-
-
-@settings(max_examples=60, derandomize=True)
-@given(st.data())
-def test_damaged_texts_are_read_or_refused_but_never_crash(tmp_path_factory, data):
-    damaged = bytearray(LINES.encode())
-    for _ in range(data.draw(st.integers(1, 6))):
-        place = data.draw(st.integers(0, len(damaged) - 1))
-        damaged[place] = data.draw(st.integers(0, 255))
-    for number in data.draw(st.lists(st.sampled_from([b"3", b"10", b"4096"]), max_size=2)):
-        damaged = damaged.replace(number, b"%d" % (1 << data.draw(st.integers(40, 90))), 1)
-    path = tmp_path_factory.mktemp("fuzz") / "log"
-    path.write_bytes(bytes(damaged[: data.draw(st.integers(200, len(damaged)))]))
-    try:
-        run = ensembles.open(path)
-    except EnsioError:
-        return
-    assert len(run.events) <= 8
-    assert np.all(run.events.duration >= 0)
-    assert np.all(run.events.file < len(run.files))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from made_job_files import as_before_sums, collect_spools
 from made_spools import RUNNING, made_events, spool
 
@@ -214,23 +212,6 @@ def test_damaged_regions_are_left_out_and_told(tmp_path, coder):
     assert not len(run.regions)
     assert len(run.events) == len(whole.events)
     assert any("phases and regions of" in note for note in run.notes)
-
-
-@pytest.mark.slow
-@given(at=st.integers(0), value=st.integers(1, 255), cut=st.booleans())
-@settings(max_examples=60)
-def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
-    folder = tmp_path_factory.mktemp("any")
-    content = bytearray((made / "job/job.ensio").read_bytes())
-    at %= len(content)
-    content[at] ^= value
-    (folder / "job.ensio").write_bytes(content[:at] if cut else content)
-    try:
-        run = ensembles.open(folder / "job.ensio")
-        found = len(run.events)
-    except EnsioError:
-        return
-    assert found == len(spools(made).events) or run.notes
 
 
 def test_trace_file_is_made_again_when_the_job_file_is_another(made, job):
