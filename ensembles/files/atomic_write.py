@@ -86,14 +86,14 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
 def followed(path: str) -> Iterator[str]:
     """Follow the links of a name that a user chose, but those that the kernel protects users from.
 
-    A link of another user in a folder where everybody can make files (sticky and writable by all, such as
+    A link of another user in a folder where all users can make files (sticky and writable by all, such as
     ``/tmp``) is not followed unless it is of the folder's owner: so does the kernel where
     ``fs.protected_symlinks`` is set.
 
     Yields
     ------
     str
-        The path itself, and where each link leads to; the last one is no link.
+        The path itself, and where each link leads to; the last one is not a link.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def followed(path: str) -> Iterator[str]:
         if is_anyones and os.lstat(path).st_uid not in (os.geteuid(), around.st_uid):
             raise Interfered(
                 f"{path} is a symbolic link that another user made, to {os.readlink(path)}, in a folder that "
-                "everybody can write to, and is not followed: name another file"
+                "all users can write to, and is not followed: name another file"
             )
         path = os.path.join(folder, os.readlink(path))
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

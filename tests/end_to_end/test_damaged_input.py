@@ -132,7 +132,7 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "darshan": made_darshan,
 }
 SLOW = {"darshan": 20, "otf2": 50}
-"""Formats that a process of its own reads: fewer mutations in the ordinary tests."""
+"""Formats that a separate process reads: fewer mutations in the ordinary tests."""
 
 
 def place_of(folder: Path) -> Path:

@@ -187,7 +187,7 @@ OUTPUTS = [
 def test_a_link_of_another_user_in_a_folder_of_everybody_is_not_followed(
     run: Path, victim: Path, anyones: Path, tmp_path: Path, words: list[str], steps: int
 ) -> None:
-    """As the kernel does where ``fs.protected_symlinks`` is set; also behind a link of one's own."""
+    """As the kernel does where ``fs.protected_symlinks`` is set; also behind a link of the user."""
     if os.geteuid() != 0:
         pytest.skip("only root can make a link of another user")
     planted = anyones / "planted"
