@@ -19,6 +19,7 @@ from ensembles.cli.options import (
     selection_from_args,
     warn_of,
 )
+from ensembles.files.untrusted import read_whole
 from ensembles.model.errors import EnsioError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ HELP = "show or compare which calls a run made, with their sizes, offsets and or
 _MOST_DIFFERENCES = 12
 _ROWS = 20
 _FORMAT = "ensio fingerprint 1"
+_MOST_BYTES = 1 << 26
 _WITHOUT_FILE = {"mpisync", "mpimsg"}
 """Layers whose calls have no file; they count if the user selects one of these layers."""
 
@@ -102,7 +104,7 @@ def _read(args: argparse.Namespace, path: str) -> dict[str, Any]:
     if not (path.endswith(".json") and Path(path).is_file()):
         return _fingerprint_of(args, path)
     try:
-        found = json.loads(Path(path).read_text())
+        found = json.loads(read_whole(path, _MOST_BYTES))
     except (OSError, ValueError) as error:
         raise EnsioError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != _FORMAT:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensembles.cli.options import parse_count
+from ensembles.files.atomic_write import followed
 from ensembles.model.sanitize_text import sanitize_text
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def open_history(args: argparse.Namespace, make: bool = False) -> History:
     """Open the history that the arguments name."""
     from ensembles.history.store import History
 
-    return History(args.db, make)
+    place = args.db if "://" in args.db else [*followed(args.db)][-1]
+    return History(place, make)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], left: Collection[int] = (0,)) -> str:

@@ -7,19 +7,23 @@ folder. If another file has taken its place, that file does not get the name, an
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from ensembles.files.readership import OWNER, Readership, umask
 from ensembles.model.errors import EnsioError
 
 _OWN_DESCRIPTORS = re.compile(r"/proc/(?:self|thread-self|(?P<pid>[0-9]+)(?:/task/[0-9]+)?)/fd")
+
+_MOST_LINKS = 40
+_ANYONES = stat.S_ISVTX | stat.S_IWOTH
 
 
 class Interfered(EnsioError):
@@ -31,9 +35,9 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     """Write a file under a name that a user chose: completely, or not at all.
 
     The file has a temporary name in the same folder until the ``with`` block ends without an error. Symbolic
-    links are followed. A device or a pipe cannot be replaced and is written directly. If `path` names an open
-    descriptor of this process (``/dev/stdout``), the complete file is copied to that descriptor at its
-    current position.
+    links are followed as `followed` says. A device or a pipe cannot be replaced and is written directly. If
+    `path` names an open descriptor of this process (``/dev/stdout``), the complete file is copied to that
+    descriptor at its current position.
 
     Parameters
     ----------
@@ -52,7 +56,7 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     OSError
         The folder cannot be written to, or the disk is full.
     Interfered
-        Another process replaced the file.
+        Another process replaced the file, or `path` is a link that is not followed.
 
     Examples
     --------
@@ -66,18 +70,52 @@ def atomic_write(path: str, readers: Readership = OWNER) -> Iterator[int]:
     ...     print(before, os.path.getsize(path))
     False 13
     """
-    if not os.path.exists(path):
-        with _renamed(os.path.realpath(path), readers) as descriptor:
-            yield descriptor
-    elif not stat.S_ISREG(os.stat(path).st_mode):
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         with _opened(path, os.O_WRONLY) as descriptor:
             yield descriptor
-    elif (destination := _own_descriptor(path)) is not None:
+        return
+    places = list(followed(path))
+    if os.path.exists(path) and (destination := _own_descriptor(places)) is not None:
         with _copied(destination) as descriptor:
             yield descriptor
     else:
-        with _renamed(os.path.realpath(path), readers) as descriptor:
+        with _renamed(places[-1], readers) as descriptor:
             yield descriptor
+
+
+def followed(path: str) -> Iterator[str]:
+    """Follow the links of a name that a user chose, but those that the kernel protects users from.
+
+    A link of another user in a folder where all users can make files (sticky and writable by all, such as
+    ``/tmp``) is not followed unless it is of the folder's owner: so does the kernel where
+    ``fs.protected_symlinks`` is set.
+
+    Yields
+    ------
+    str
+        The path itself, and where each link leads to; the last one is not a link.
+
+    Raises
+    ------
+    OSError
+        A folder does not exist, or links lead in a circle.
+    Interfered
+        There is such a link.
+    """
+    for _ in range(_MOST_LINKS):
+        yield path
+        if not os.path.islink(path):
+            return
+        folder = os.path.dirname(path)
+        around = os.stat(folder or ".")
+        is_anyones = around.st_mode & _ANYONES == _ANYONES
+        if is_anyones and os.lstat(path).st_uid not in (os.geteuid(), around.st_uid):
+            raise Interfered(
+                f"{path} is a symbolic link that another user made, to {os.readlink(path)}, in a folder that "
+                "all users can write to, and is not followed: name another file"
+            )
+        path = os.path.join(folder, os.readlink(path))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 @contextmanager
@@ -243,13 +281,10 @@ def _copied(destination: int) -> Iterator[int]:
             shutil.copyfileobj(whole, file, 1 << 20)
 
 
-def _own_descriptor(path: str) -> int | None:
-    """Return the descriptor of this process that an existing path leads to, or None."""
-    while os.path.islink(path):
-        folder, name = os.path.split(path)
-        folder = os.path.realpath(folder)
-        match = _OWN_DESCRIPTORS.fullmatch(folder)
+def _own_descriptor(places: Sequence[str]) -> int | None:
+    """Return the descriptor of this process that links lead over, or None."""
+    for folder, name in map(os.path.split, places):
+        match = _OWN_DESCRIPTORS.fullmatch(os.path.realpath(folder))
         if match and name.isdecimal() and match["pid"] in (None, str(os.getpid())):
             return int(name)
-        path = os.path.join(folder, os.readlink(path))
     return None

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from ensembles.files.untrusted import read_whole
 from ensembles.model.errors import EnsioError
 
 MOST_BYTES = 1 << 18
@@ -50,14 +51,9 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         The file cannot be read, is not valid TOML, is longer than `MOST_BYTES` or too deeply nested.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_whole(path, MOST_BYTES)
     except OSError as error:
         raise EnsioError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(data) > MOST_BYTES:
-        raise EnsioError(
-            f"{path}: is longer than {MOST_BYTES >> 10} KiB, the limit for files of this kind: name another"
-        )
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:

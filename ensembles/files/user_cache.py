@@ -11,6 +11,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from ensembles.files.untrusted import open_regular
+
 MOST_BYTES = 256 << 20
 """Size of all files; the oldest are removed above it."""
 
@@ -39,18 +41,14 @@ def read_cached(name: str, most_bytes: int) -> bytes | None:
     bytes or None
         None: there is no such file of this user.
     """
-    with suppress(OSError), _opened_folder(create=False) as folder:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                return None
-            if status.st_size > most_bytes:
-                return None
-            content = file.read(most_bytes + 1)
-            with suppress(OSError):
-                os.utime(descriptor)  # the least recently used files are removed first
-            return content
+    with suppress(OSError), _opened_folder(create=False) as folder, open_regular(name, folder) as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid != os.geteuid() or status.st_size > most_bytes:
+            return None
+        content = file.read(status.st_size)
+        with suppress(OSError):
+            os.utime(file.fileno())  # the least recently used files are removed first
+        return content
     return None
 
 

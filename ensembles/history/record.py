@@ -13,6 +13,7 @@ import numpy as np
 from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import ReadRun, read_run
 from ensembles.comparison.totals import ComparedSums
+from ensembles.files.untrusted import inflate
 from ensembles.model.errors import EnsioError
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 16
 """Largest size of an encoded record."""
+
+_MOST_PLAIN_BYTES = 64 * MOST_BYTES
 
 MOST_PHASES = 256
 """Phases of which a record holds the times; of more, it holds the longest."""
@@ -177,8 +180,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Encode the record in at most `MOST_BYTES`; bins are merged where it would be larger."""
         record = self
         for coarsened in range(self.coarsened, BIN_BITS + 8):
-            encoded = zlib.compress(msgspec.msgpack.encode(record), 6)
-            if len(encoded) <= MOST_BYTES:
+            plain = msgspec.msgpack.encode(record)
+            encoded = zlib.compress(plain, 6)
+            if len(encoded) <= MOST_BYTES and len(plain) <= _MOST_PLAIN_BYTES:
                 return encoded
             record = record._coarser(coarsened + 1)
         raise EnsioError(
@@ -195,8 +199,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             It is damaged, or a later version of ensio has written it.
         """
         try:
-            record = msgspec.msgpack.decode(zlib.decompress(encoded), type=cls)
-        except (zlib.error, msgspec.DecodeError):
+            record = msgspec.msgpack.decode(inflate(encoded, _MOST_PLAIN_BYTES), type=cls)
+        except (ValueError, msgspec.DecodeError):
             raise EnsioError("a record of the history is damaged: remove it, and add the run again") from None
         if record.version > VERSION:
             raise EnsioError("a record of the history is of a later ensio: use that")

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ensembles.files.untrusted import inflate
 from ensembles.model.events import Call, Events
 from ensembles.passes.group import SummaryRequest
 
@@ -225,14 +226,11 @@ def restore(summary: Any, packed: bytes, run: Dictionaries) -> None:
         The bytes are not those of such a summary.
     """
     try:
-        decompressor = zlib.decompressobj()
-        data = decompressor.decompress(packed, _MOST_DATA_BYTES)
-        if not decompressor.eof:
-            raise NotKept("it is damaged")
+        data = inflate(packed, _MOST_DATA_BYTES)
         (length,) = _HEAD.unpack_from(data)
         text = data[_HEAD.size : _HEAD.size + length]
         _Decoder(run, data[_HEAD.size + length :], summary).put(summary, json.loads(text))
-    except (*_DAMAGE, zlib.error, struct.error) as error:
+    except (*_DAMAGE, struct.error) as error:
         raise NotKept("it is damaged") from error
 
 

@@ -6,6 +6,8 @@ import os
 import struct
 from contextlib import suppress
 
+from ensembles.files.untrusted import open_regular
+
 _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
 _INTERPRETER = 3  # PT_INTERP
@@ -32,7 +34,7 @@ def read_interpreter(path: str) -> str | None:
         "": the program has no loader, because it is statically linked or is a loader itself. None: `path` is
         not an ELF program, or cannot be read.
     """
-    with suppress(OSError, ValueError, LookupError, OverflowError, struct.error), open(path, "rb") as file:
+    with suppress(OSError, ValueError, LookupError, OverflowError, struct.error), open_regular(path) as file:
         head = file.read(64)
         if head[:4] != _MAGIC:
             return None
@@ -71,7 +73,7 @@ def read_build_id(path: str) -> str:
     OSError
         The file cannot be read.
     """
-    with open(path, "rb") as file, suppress(ValueError, LookupError, OverflowError, struct.error):
+    with open_regular(path) as file, suppress(ValueError, LookupError, OverflowError, struct.error):
         head = file.read(64)
         if head[:4] != _MAGIC or head[4] != _CLASS_64:
             return ""

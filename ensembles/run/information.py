@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ensembles.model.units import count_text, seconds_text
 from ensembles.passes.group import SummaryRequest
 from ensembles.passes.summary import ignoring_run
 from ensembles.run.between_layers import between_layers, layer_requests
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 _NON_BLOCKING = ("MPI_File_iread", "MPI_File_iwrite", "aio_read", "aio_write")
 _NS_PER_S = 1e9
+_DAY_S = 86_400
+_MOST_BUSY = 1.01
+"""Time in I/O by the time that threads had: times are rounded to the steps of clocks."""
+_LONG_S, _SELDOM_S = 30 * _DAY_S, 600
+"""Batch systems end jobs after days: a longer span with fewer than a call in ten minutes is doubted."""
 
 
 def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     notes = (
         run.notes
         + unseen
-        + _whole_requests(run, table, totals.io_time_ns)
+        + _implausible(run, table, totals.io_time_ns)
         + _outside_of_calls(run, table.events, around)
     )
     return {
@@ -119,15 +125,30 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     }
 
 
-def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
-    """Say so where the durations of requests are those of their flights, and add up to more than there is."""
+def _implausible(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
+    """Say what cannot be so; in formats without checksums, a changed byte of a time is seen only here."""
+    span_s, threads = table.span_ns / _NS_PER_S, max(run.info.threads, 1)
+    count = sum(totals.count for totals in table.totals.values())
+    notes = []
     names = sorted({call.name for call in table.totals if call.name.startswith(_NON_BLOCKING)})
-    if run.info.flights or not names or io_time_ns <= table.span_ns * max(run.info.threads, 1):
-        return []
-    return [
-        f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, as an "
-        "older recorder or another tool stored them: times in I/O include what was hidden behind other work"
-    ]
+    if names and not run.info.flights and io_time_ns > table.span_ns * threads:
+        notes.append(
+            f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, "
+            "as an older recorder or another tool stored them: times in I/O include what was hidden behind "
+            "other work"
+        )
+    elif not names and io_time_ns > _MOST_BUSY * table.span_ns * threads:
+        notes.append(
+            f"implausible: {seconds_text(io_time_ns / _NS_PER_S)} in I/O calls of "
+            f"{count_text(threads, 'thread')} within {seconds_text(span_s)}: a time is probably damaged, or "
+            "the record lacks threads; copy it again, or record again"
+        )
+    if span_s > _LONG_S and count * _SELDOM_S < span_s:
+        notes.append(
+            f"implausible: {count_text(count, 'call')} in {span_s / _DAY_S:,.0f} days: a time is probably "
+            "damaged; copy the record again, or choose the calls by --time"
+        )
+    return notes
 
 
 def _unseen(run: Run, found: RunSums) -> list[str]:

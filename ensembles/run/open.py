@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import os
-import stat
 
 from ensembles.files.names import SPOOL_SUFFIX, split_launch
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.passes.executors import Executor, executor_for
 from ensembles.passes.memory import Budget
@@ -87,9 +86,7 @@ def _read(path: str, budget: Budget) -> Run:
         path = resolve_run_directory(path)
         return Run(path, open_directory(path))
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise EnsioError(f"{path} is neither a directory nor a file: give a run directory or a trace.h5")
-        with builtins.open(path, "rb") as file:
+        with open_regular(path) as file:
             beginning = file.read(_BEGINNING_BYTES)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error

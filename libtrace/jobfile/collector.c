@@ -268,8 +268,8 @@ static int take_bytes(struct ensio_job_window *window)
     const uint32_t bytes = left < BLOB_BYTES ? (uint32_t)left : BLOB_BYTES;
     if (!bytes)
         return 0;
-    const uint32_t coded = ensio_encode_text(&state->work->encoder, state->kept.bytes + next_kept, 0, bytes,
-                                             state->work->piece + piece_used, ENSIO_MOST_BLOCK_BYTES);
+    const uint32_t coded = ensio_encode_summed_text(&state->work->encoder, state->kept.bytes + next_kept, 0, bytes,
+                                                    state->work->piece + piece_used, ENSIO_MOST_BLOCK_BYTES);
     if (!coded || add_data(coded, bytes) != 0)
         return -1;
     next_kept += bytes;
@@ -353,7 +353,7 @@ static int code_texts(const uint8_t *shared, uint32_t shared_bytes, uint8_t *to,
         memcpy(joined + shared_bytes, all, own);
         all = joined;
     }
-    const uint32_t coded = ensio_encode_text(&state->work->encoder, all, shared_bytes, own, to, room);
+    const uint32_t coded = ensio_encode_summed_text(&state->work->encoder, all, shared_bytes, own, to, room);
     ensio_array_free(&both);
     return coded ? (int)coded : -1;
 }
@@ -379,18 +379,19 @@ const uint8_t *ensio_collect_record(const uint8_t *shared, uint32_t shared_bytes
     };
     state->record.used = sizeof process;
     append(name, name_bytes);
+    append(state->windows.bytes, state->windows.used);
+    append(state->data.bytes, state->data.used);
+    append(state->calls.bytes, state->calls.used);
+    const uint64_t summed = state->record.used;
     const int coded = code_texts(shared, shared_bytes, state->record.bytes + state->record.used, (uint32_t)text_room);
     if (coded < 0)
         return NULL;
     state->record.used += (uint64_t)coded;
-    append(state->windows.bytes, state->windows.used);
-    append(state->data.bytes, state->data.used);
-    append(state->calls.bytes, state->calls.used);
     process.coded_bytes = (uint32_t)coded;
     process.bytes = *length = (uint32_t)state->record.used;
     memcpy(state->record.bytes, &process, sizeof process);
     const uint64_t before = offsetof(struct ensio_job_process, name_bytes);
-    process.checksum = ensio_checksum(state->record.bytes + before, state->record.used - before);
+    process.checksum = ensio_checksum(state->record.bytes + before, summed - before);
     memcpy(state->record.bytes, &process, sizeof process);
     return state->record.bytes;
 }

@@ -222,3 +222,12 @@ uint32_t ensio_checksum(const void *bytes, uint64_t length)
         rest = rest >> 8 ^ table[0][(rest ^ *at) & 0xff];
     return ~rest;
 }
+
+uint32_t ensio_encode_summed_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
+                                  uint8_t *to, uint32_t room)
+{
+    const uint32_t coded = ensio_encode_text(encoder, all, known, length, to + sizeof coded, room - sizeof coded);
+    const uint32_t sum = ensio_checksum(to + sizeof sum, coded);
+    memcpy(to, &sum, sizeof sum);
+    return coded ? coded + (uint32_t)sizeof sum : 0;
+}

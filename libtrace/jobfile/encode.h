@@ -41,6 +41,10 @@ uint32_t ensio_encode_events(struct ensio_encoder *encoder, const struct ensio_e
 uint32_t ensio_encode_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
                            uint8_t *to, uint32_t room);
 
+/* The same with a sum: the CRC-32 of the coded text goes before it, and the length includes that. */
+uint32_t ensio_encode_summed_text(struct ensio_encoder *encoder, const uint8_t *all, uint32_t known, uint32_t length,
+                                  uint8_t *to, uint32_t room);
+
 /* CRC-32 as in zlib. */
 uint32_t ensio_checksum(const void *bytes, uint64_t length);
 

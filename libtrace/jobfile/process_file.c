@@ -12,6 +12,7 @@
 #include <threads/thread.h>
 #include <time/clock.h>
 
+#include <stddef.h>
 #include <string.h>
 
 /* A program that ends waits for the coding. What is not coded by then stays in the spool. */
@@ -128,6 +129,7 @@ static int write_contents(void)
     head.rest_in_spool = file.rest_in_spool;
     error = append(record, length);
     head.bytes = file.end;
+    head.checksum = ensio_checksum(&head, offsetof(struct ensio_job, checksum));
     return error ? error : write_at(&head, sizeof head, 0);
 }
 

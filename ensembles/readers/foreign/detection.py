@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
+from ensembles.files.untrusted import open_regular
 from ensembles.readers.foreign.common.import_table import ForeignTrace
 from ensembles.readers.foreign.darshan import header
 from ensembles.readers.foreign.dftracer.files import dftracer_files, is_dftracer
@@ -24,7 +26,7 @@ def has_dftracer(path: str, beginning: bytes | None) -> bool:
         return is_dftracer(beginning)
     try:
         for file in dftracer_files(path):
-            with open(file, "rb") as opened:
+            with open_regular(file) as opened:
                 if is_dftracer(opened.read(4096)):
                     return True
     except OSError:
@@ -67,13 +69,9 @@ def read_dftracer(path: str) -> ForeignTrace:
 
 
 def _beginning_of(path: str, length: int) -> bytes:
-    """Read the first bytes of a file; none of a pipe, which might block, or an unreadable file."""
-    try:
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                return file.read(length)
-    except OSError:
-        pass
+    """Read the first bytes of a file; none of an unreadable one."""
+    with suppress(OSError), open_regular(path) as file:
+        return file.read(length)
     return b""
 
 

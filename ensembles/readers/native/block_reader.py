@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ensembles.files.names import process_file_of
+from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import MISSING
@@ -104,13 +105,10 @@ class BlockReader:
                         thread = min(decoding.first_thread + block.thread, 0xFFFF)
                         yield from self._filled_by_block(descriptor, decoding, block, thread)
             if decoding.windows:
-                descriptor = _open(decoding.path)
-                try:
+                with _opened(decoding.path) as descriptor:
                     for window in decoding.windows:
                         thread = min(decoding.first_thread + window.thread, 0xFFFF)
                         yield from self._filled_by_window(descriptor, decoding, window, thread)
-                finally:
-                    os.close(descriptor)
                 if decoding.uncoded:
                     uncoded.append(decoding.path)
         for path in _coded_since(uncoded):
@@ -195,20 +193,14 @@ class BlockReader:
             self._flights.fill(thread, columns, low, low + count)
 
 
-def _open(path: str) -> int:
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-
-
 @contextmanager
 def _opened(path: str) -> Iterator[int]:
-    descriptor = _open(path)
     try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        file = open_regular(path)
+    except OSError as error:
+        raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
+    with file:
+        yield file.fileno()
 
 
 def _coded_since(paths: Sequence[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import EVENT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS, Call, Events
@@ -114,7 +115,7 @@ class Follower:
             process.parts, process.is_whole = [], True
             return self._read(decoding, process, source)
         windows = []
-        with open(decoding.path, "rb", buffering=0) as file:
+        with open_regular(decoding.path) as file:
             for window in decoding.windows:
                 first = process.places.get(window.position, 0)
                 until = _complete_until(file.fileno(), window, first)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import zlib
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import (
     CONSTANTS,
     EVENT,
@@ -32,14 +33,23 @@ from ensembles.readers.native.spool_bytes import Piece
 
 MAGIC = CONSTANTS["ENSIO_JOB_MAGIC"].to_bytes(8, "little")
 
-VERSIONS = ((2, 3), (CONSTANTS["ENSIO_JOB_VERSION"], CONSTANTS["ENSIO_SPOOL_VERSION"]))
-"""Versions that are read: of the job file, and of the spools in it. Version 2 has no sites."""
+_SUMMED = CONSTANTS["ENSIO_JOB_VERSION"]
+VERSIONS = ((2, 3), (3, 4), (_SUMMED, CONSTANTS["ENSIO_SPOOL_VERSION"]))
+"""Versions that are read: of the job file, and of the spools in it. Version 2 has no sites. Before version 4,
+texts lie behind the name, and neither they nor the head have sums."""
 
+_SUMMED_HEAD_BYTES = JOB.field_offset("checksum")
 _CHECKED_FROM = JOB_PROCESS.field_offset("name_bytes")
 _HEAD_FROM = JOB_PROCESS.field_offset("spool")
+_SUM_BYTES = 4
 _MOST_PROCESSES = 1 << 24
 _MOST_WINDOW_BYTES = 1 << 28
 _OF_EVENTS = (CONSTANTS["ENSIO_WINDOW_EVENTS"],)
+_CONTENTS = {
+    CONSTANTS["ENSIO_WINDOW_MARKS"]: "phases and regions",
+    CONSTANTS["ENSIO_WINDOW_FLIGHTS"]: "flights of requests",
+    CONSTANTS["ENSIO_WINDOW_SURROUNDINGS"]: "counters of the kernel",
+}
 _LEAST_EVENT_BYTES = 3
 """An event takes one byte for its template, and at least one byte for each of its two times."""
 
@@ -62,30 +72,18 @@ def read_job_file(path: str) -> list[Spool]:
         The file cannot be read, is not a job file, or is damaged as a whole.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            status = os.fstat(descriptor)
-            head = _checked_job(path, os.pread(descriptor, JOB.size, 0), status.st_size)
-            records = _read_all(descriptor, head.records, head.bytes - head.records)
-        finally:
-            os.close(descriptor)
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            head = _checked_job(path, os.pread(file.fileno(), JOB.size, 0), status.st_size)
+            file.seek(head.records)
+            records = file.read(head.bytes - head.records)
+            if len(records) != head.bytes - head.records:
+                raise _damaged(path)
+            return _read_records(
+                _JobFile(path, file.fileno(), status, head, head.version == _SUMMED), records
+            )
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
-    if len(records) != head.bytes - head.records:
-        raise _damaged(path)
-    return _read_records(path, status, head, records)
-
-
-def _read_all(descriptor: int, position: int, length: int) -> bytes:
-    pieces = []
-    while length > 0:
-        piece = os.pread(descriptor, min(length, 1 << 30), position)
-        if not piece:
-            break
-        pieces.append(piece)
-        position += len(piece)
-        length -= len(piece)
-    return b"".join(pieces)
 
 
 def _damaged(path: str) -> EnsioError:
@@ -106,9 +104,9 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
         raise EnsioError(
             f"{path} is not a job file of ensio (bad magic number): name a run directory or trace"
         )
-    if len(beginning) < JOB.size:
+    if len(beginning) < _SUMMED_HEAD_BYTES:
         raise EnsioError(f"{path} is cut short: it ends within its head, nothing can be read from it")
-    head = JOB.unpack(beginning)
+    head = JOB.unpack(beginning.ljust(JOB.size, b"\0"))
     if (head.version, head.spool_version) not in VERSIONS or head.event_bytes != EVENT.size:
         raise EnsioError(
             f"{path} has layout version {head.version}.{head.spool_version}, not "
@@ -118,10 +116,13 @@ def _checked_job(path: str, beginning: bytes, size: int) -> Any:
         raise EnsioError(
             f"{path} is cut short: it has {size} of {head.bytes} bytes, nothing can be read from it"
         )
-    if not (JOB.size <= head.records <= head.bytes and 0 < head.processes <= _MOST_PROCESSES):
+    if head.version == _SUMMED and head.checksum != zlib.crc32(beginning[:_SUMMED_HEAD_BYTES]):
+        raise _damaged(path)
+    if not (_SUMMED_HEAD_BYTES <= head.records <= head.bytes and 0 < head.processes <= _MOST_PROCESSES):
         raise _damaged(path)
     if head.summary and not (
-        JOB.size <= head.summary <= head.records - head.summary_coded and head.summary_bytes <= MOST_BYTES
+        _SUMMED_HEAD_BYTES <= head.summary <= head.records - head.summary_coded
+        and head.summary_bytes <= MOST_BYTES
     ):
         raise _damaged(path)
     return head
@@ -133,10 +134,22 @@ def _summary_of(path: str, head: Any) -> JobSummary | None:
     return JobSummary(path, head.summary, head.summary_coded, head.summary_checksum, head.summary_bytes)
 
 
-def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) -> list[Spool]:
+class _JobFile(NamedTuple):
+    """An open job file."""
+
+    path: str
+    descriptor: int
+    status: os.stat_result
+    head: Any
+    has_sums: bool
+
+
+def _read_records(job: _JobFile, records: bytes) -> list[Spool]:
+    path, head = job.path, job.head
     spools: list[Spool] = []
     notes: list[str] = []
-    shared, position, summary = b"", 0, _summary_of(path, head)
+    position, summary = 0, _summary_of(path, head)
+    shared: bytes | None = b""
     for number in range(head.processes):
         if position + JOB_PROCESS.size > len(records):
             raise _damaged(path)
@@ -147,9 +160,12 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
         if process.magic != CONSTANTS["ENSIO_JOB_PROCESS_MAGIC"] or not whole:
             raise _damaged(path)
         try:
-            spool, text = _read_record(path, status, process, record, shared, head.records)
+            spool, text = _read_record(job, process, record, shared)
             if process.summarised:
-                _put_into(summary, spool, record, process.calls)
+                if summary is None:
+                    raise ValueError("the record refers to a missing summary")
+                spool.job_summary = summary
+                spool.has_events |= process.calls > 0
         except ValueError:
             if number == 0:  # the texts of all others refer to its texts
                 raise _damaged(path) from None
@@ -158,7 +174,7 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
         spool.rest_in_spool = head.rest_in_spool != 0
         spools.append(spool)
         if number == 0:
-            shared = text[: head.shared_bytes]
+            shared = None if text is None else text[: head.shared_bytes]
     if position != len(records):
         raise _damaged(path)
     spools[0].notes.extend(notes)
@@ -166,57 +182,68 @@ def _read_records(path: str, status: os.stat_result, head: Any, records: bytes) 
 
 
 def _read_record(
-    path: str, status: os.stat_result, process: Any, record: bytes, shared: bytes, data_end: int
-) -> tuple[Spool, bytes]:
-    """Decode a record into a spool and its texts.
+    job: _JobFile, process: Any, record: bytes, shared: bytes | None
+) -> tuple[Spool, bytes | None]:
+    """Decode a record into a spool and its texts; None: these are damaged.
 
     Raises
     ------
     ValueError
         The record is damaged.
     """
-    lengths = (
-        JOB_PROCESS.size,
-        process.name_bytes,
-        process.coded_bytes,
-        process.windows * JOB_WINDOW.size,
-        process.data * JOB_DATA.size,
-        process.calls * JOB_CALL.size,
-    )
-    ends = list(accumulate(lengths))
-    if ends[-1] != len(record) or process.checksum != zlib.crc32(record[_CHECKED_FROM:]):
+    lengths = {
+        "name": process.name_bytes,
+        "windows": process.windows * JOB_WINDOW.size,
+        "data": process.data * JOB_DATA.size,
+        "calls": process.calls * JOB_CALL.size,
+    }
+    texts = {"texts": process.coded_bytes}
+    lengths = lengths | texts if job.has_sums else {"name": process.name_bytes} | texts | lengths
+    *begins, end = accumulate(lengths.values(), initial=JOB_PROCESS.size)
+    at = {part: slice(begin, begin + lengths[part]) for part, begin in zip(lengths, begins, strict=True)}
+    summed = record[_CHECKED_FROM : at["texts"].start if job.has_sums else end]
+    if end != len(record) or process.checksum != zlib.crc32(summed):
         raise ValueError("the record's checksum is wrong")
-    name = os.fsdecode(record[ends[0] : ends[1]])
+    name = os.fsdecode(record[at["name"]])
     if "/" in name or not name:
         raise ValueError("the record's name is not a file name")
     try:
         head = checked_head(name, record[_HEAD_FROM : _HEAD_FROM + SPOOL.size])
     except EnsioError as error:
         raise ValueError(str(error)) from error
-    spool = Spool(os.path.join(os.path.dirname(path), name), head, status, job_path=path)
+    spool = Spool(os.path.join(os.path.dirname(job.path), name), head, job.status, job_path=job.path)
     spool.head_bytes = record[_HEAD_FROM : _HEAD_FROM + SPOOL.size]
-    text = decode_text(record[ends[1] : ends[2]], shared, process.text_bytes)
-    read_texts(spool, text)
-    windows = np.frombuffer(record, JOB_WINDOW.dtype, process.windows, ends[2])
-    data = np.frombuffer(record, JOB_DATA.dtype, process.data, ends[3])
-    _find_data(spool, windows, data, data_end)
+    text = _texts(job, record[at["texts"]], shared, process.text_bytes)
+    if text is None:
+        spool.notes.append(
+            f"{os.path.basename(job.path)} is damaged: the texts of {name} cannot be read, so its functions, "
+            "files and properties have no names"
+        )
+    read_texts(spool, text or b"")
+    windows = np.frombuffer(record, JOB_WINDOW.dtype, process.windows, at["windows"].start)
+    data = np.frombuffer(record, JOB_DATA.dtype, process.data, at["data"].start)
+    _find_data(job, spool, windows, data)
+    if process.summarised:
+        spool.call_rows = np.frombuffer(record, JOB_CALL.dtype, process.calls, at["calls"].start)
     return spool, text
 
 
-def _put_into(summary: JobSummary | None, spool: Spool, record: bytes, calls: int) -> None:
-    """Mark a process as part of the summary, and keep the sums of its calls by function."""
-    if summary is None:
-        raise ValueError("the record refers to a missing summary")
-    spool.job_summary = summary
-    spool.call_rows = np.frombuffer(record, JOB_CALL.dtype, calls, len(record) - calls * JOB_CALL.size)
-    spool.has_events |= calls > 0
+def _texts(job: _JobFile, coded: bytes, shared: bytes | None, length: int) -> bytes | None:
+    """Decode the texts of a record; None: they, or those that they lean on, are damaged."""
+    if not job.has_sums:
+        return decode_text(coded, shared or b"", length)
+    if shared is None or (coded and not _has_sum(coded)):
+        return None
+    return decode_text(coded[_SUM_BYTES:], shared, length)
 
 
-def _find_data(spool: Spool, windows: np.ndarray, data: np.ndarray, data_end: int) -> None:
+def _find_data(job: _JobFile, spool: Spool, windows: np.ndarray, data: np.ndarray) -> None:
     """Locate the blocks of events and the contents of the other windows of the spool."""
     pieces = data.tolist()
     counts = windows["data"].tolist()
-    if sum(counts) != len(pieces) or any(position + length > data_end for position, length, _ in pieces):
+    if sum(counts) != len(pieces) or any(
+        position + length > job.head.records for position, length, _ in pieces
+    ):
         raise ValueError("the pieces of data do not match the windows")
     at = 0
     for number, count in enumerate(counts):
@@ -227,7 +254,7 @@ def _find_data(spool: Spool, windows: np.ndarray, data: np.ndarray, data_end: in
             spool.taken[int(windows["position"][number]) + HEADER_BYTES] = int(windows["taken"][number])
             _add_events(spool, window, own)
         else:
-            _add_contents(spool, window, int(windows["position"][number]) + HEADER_BYTES, own)
+            _add_contents(job, spool, window, int(windows["position"][number]) + HEADER_BYTES, own)
 
 
 def _add_events(spool: Spool, window: Any, pieces: list[tuple[int, int, int]]) -> None:
@@ -238,12 +265,25 @@ def _add_events(spool: Spool, window: Any, pieces: list[tuple[int, int, int]]) -
         spool.has_events |= events > 0
 
 
-def _add_contents(spool: Spool, window: Any, first: int, pieces: list[tuple[int, int, int]]) -> None:
+def _add_contents(
+    job: _JobFile, spool: Spool, window: Any, first: int, pieces: list[tuple[int, int, int]]
+) -> None:
     length = sum(count for _, _, count in pieces)
     if length > _MOST_WINDOW_BYTES or length > window.bytes:
         raise ValueError("a window holds more than fits into it")
+    if job.has_sums:
+        if not all(_has_sum(os.pread(job.descriptor, coded, position)) for position, coded, _ in pieces):
+            what = _CONTENTS.get(window.kind, "records of another kind")
+            spool.notes.append(f"{os.path.basename(job.path)} is damaged: {what} of {spool.name} are missing")
+            return
+        pieces = [(position + _SUM_BYTES, coded - _SUM_BYTES, count) for position, coded, count in pieces]
     if not add_window(spool, window, first, length):
         spool.unknown += 1
     for position, coded, count in pieces:
         spool.pieces.append(Piece(first, count, position, coded))
         first += count
+
+
+def _has_sum(coded: bytes) -> bool:
+    """Test the sum before a coded text."""
+    return coded[:_SUM_BYTES] == zlib.crc32(coded[_SUM_BYTES:]).to_bytes(_SUM_BYTES, "little")

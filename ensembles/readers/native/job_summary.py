@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import CONSTANTS, JOB_CELL, JOB_SUMMARY, TEXT
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call, Events
@@ -119,11 +120,8 @@ def read_job_summary(
 
 
 def _uncoded(place: JobSummary) -> bytes:
-    descriptor = os.open(place.path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        coded = os.pread(descriptor, place.coded, place.position)
-    finally:
-        os.close(descriptor)
+    with open_regular(place.path) as file:
+        coded = os.pread(file.fileno(), place.coded, place.position)
     if len(coded) != place.coded or zlib.crc32(coded) != place.checksum:
         raise ValueError("the checksum of its summary is wrong")
     return decode_text(coded, b"", place.length)

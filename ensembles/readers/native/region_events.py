@@ -148,7 +148,7 @@ def _marks(spool: MarkedSpool) -> tuple[np.ndarray, int]:
     marks = np.concatenate(found or [np.empty(0, _MARK)])
     marks = marks[np.argsort(marks["start"], kind="stable")]
     last = int((marks["start"] + marks["duration"]).max(initial=0))
-    return marks, max(end, last, spool.last_ticks - decoding.first_ticks)
+    return marks, max(end, last, min(spool.last_ticks - decoding.first_ticks, decoding.most_ticks))
 
 
 def _events(contents: Contents, windows: Sequence[Window]) -> Iterator[np.ndarray]:

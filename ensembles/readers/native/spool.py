@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.c_layout import CELL, CONSTANTS, EVENT, FLIGHT, SPOOL, SURROUNDINGS, WINDOW
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.flights import sums_in_job_file, sums_of_spool
@@ -310,12 +311,8 @@ def read_spool(path: str, known: KnownTexts | None = None) -> Spool:
         The file cannot be read, is not a spool, or its head is implausible.
     """
     try:
-        # O_NONBLOCK: a pipe in place of a spool must not block.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            return _read(path, descriptor, known)
-        finally:
-            os.close(descriptor)
+        with open_regular(path) as file:
+            return _read(path, file.fileno(), known)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
 

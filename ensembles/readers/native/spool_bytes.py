@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.job_file_codec import decode_text
 
@@ -42,23 +43,24 @@ class Contents:
         Parts in the job file.
     """
 
+    _file: BinaryIO
+
     def __init__(self, path: str, job_path: str = "", pieces: Sequence[Piece] = ()) -> None:
         self.path = path
         self._job_path = job_path
         self._pieces = pieces
-        self._descriptor = -1
         self._last: tuple[Piece | None, bytes] = (None, b"")
 
     def __enter__(self) -> Contents:
         path = self._job_path or self.path
         try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = open_regular(path)
         except OSError as error:
             raise EnsioError(f"{path} cannot be read: {error.strerror}") from error
         return self
 
     def __exit__(self, *exception: object) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def read(self, length: int, position: int) -> bytes:
         """Read bytes of the spool.
@@ -80,7 +82,7 @@ class Contents:
         """
         try:
             if not self._job_path:
-                return os.pread(self._descriptor, length, position)
+                return os.pread(self._file.fileno(), length, position)
             found = b"".join(self._part(piece, position, position + length) for piece in self._pieces)
         except OSError as error:
             raise EnsioError(f"{self._job_path or self.path} cannot be read: {error.strerror}") from error
@@ -95,6 +97,6 @@ class Contents:
         if low >= high:
             return b""
         if self._last[0] != piece:
-            coded = os.pread(self._descriptor, piece.coded, piece.place)
+            coded = os.pread(self._file.fileno(), piece.coded, piece.place)
             self._last = piece, decode_text(coded, b"", piece.length)
         return self._last[1][low - piece.position : high - piece.position]

@@ -19,6 +19,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import COLUMNS
 
@@ -45,7 +46,7 @@ def check_superblock(path: str) -> None:
     OSError
         The file cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         first = file.read(_SUPERBLOCK.size)
         if len(first) < _SUPERBLOCK.size:
             raise ValueError("it is cut short")

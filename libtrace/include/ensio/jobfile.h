@@ -12,12 +12,13 @@
  *
  *     struct ensio_job_process
  *     the name of its spool, without a closing NUL
- *     its text entries, coded as a text
  *     struct ensio_job_window, one for each window of its spool except those of text and of the summary
  *     struct ensio_job_data, one for each piece of data, in the order of the windows
  *     struct ensio_job_call, one for each function that it called, if it is in the summary
+ *     its text entries, coded as a text with a sum
  *
- * without gaps. The summary, before coding, consists of
+ * without gaps. The contents of other windows are coded as texts with sums, too: the CRC-32 (uint32_t) of the coded
+ * text, and that. The summary, before coding, consists of
  *
  *     struct ensio_job_summary
  *     struct ensio_job_cell, one for each kind of calls
@@ -34,7 +35,7 @@
 #include <stdint.h>
 
 #define ENSIO_JOB_MAGIC 0x424f4a4f49534e45ULL /* the bytes "ENSIOJOB" on a little-endian machine */
-#define ENSIO_JOB_VERSION 3
+#define ENSIO_JOB_VERSION 4
 #define ENSIO_JOB_PROCESS_MAGIC 0x434f5250U /* the bytes "PROC" */
 #define ENSIO_BLOCK_MAGIC 0x4b434f42U       /* the bytes "BOCK" */
 
@@ -71,16 +72,18 @@ struct ensio_job {
     uint32_t summary_bytes; /* its length, uncoded */
     /* 1: of windows that a spool still holds, events from slot `taken` on are there only */
     uint32_t rest_in_spool;
+    uint32_t checksum; /* CRC-32 of the members before */
+    uint32_t reserved;
 };
 
 /* The head of a record. */
 struct ensio_job_process {
     uint32_t magic;
     uint32_t bytes;    /* length of the record, this head included */
-    uint32_t checksum; /* CRC-32 of the record from the next member on */
+    uint32_t checksum; /* CRC-32 of the record from the next member on, without the texts */
     uint32_t name_bytes;
     uint32_t text_bytes;  /* uncoded */
-    uint32_t coded_bytes; /* of the texts */
+    uint32_t coded_bytes; /* of the texts, with their sum */
     uint32_t windows;
     uint32_t data;
     uint32_t calls;

@@ -8,11 +8,13 @@
 #include <core/lock.h>
 #include <core/rawsys.h>
 #include <jobfile/collector.h>
+#include <jobfile/encode.h>
 #include <spool/run_directory.h>
 #include <spool/spool.h>
 #include <time/clock.h>
 
 #include <ensio/jobfile.h>
+#include <stddef.h>
 #include <string.h>
 
 #define TEMPORARY "job.ensio.tmp-"
@@ -103,6 +105,7 @@ static int write_records(struct ensio_node_gather *all, struct ensio_job *head)
         head->bytes = all->end;
         head->records = records;
         head->shared_bytes = shared_bytes;
+        head->checksum = ensio_checksum(head, offsetof(struct ensio_job, checksum));
         all->error = ensio_node_gather_write(all, head, sizeof *head, 0, 0);
     }
     if (shared)

@@ -161,3 +161,66 @@ def test_root_puts_nothing_by_itself_into_a_run_of_another_user(run: Path, tmp_p
     assert [path.name for path in run.iterdir()] == ["a.spool"]
     assert command(tmp_path, "collect", str(run))[0] == 0
     assert (run / "trace.h5").exists()
+
+
+@pytest.fixture
+def anyones(tmp_path: Path) -> Path:
+    """A folder like /tmp."""
+    folder = tmp_path / "anyones"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+OUTPUTS = [
+    ["collect", "RUN", "-o", "OUT"],
+    ["report", "RUN", "-o", "OUT"],
+    ["events", "RUN", "-o", "OUT"],
+    ["export", "RUN", "--to", "csv", "OUT"],
+    ["history", "add", "RUN", "--db", "OUT", "--experiment", "x"],
+    ["history", "site", "OUT.folder", "--db", "OUT"],
+]
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=lambda words: " ".join(words[:2]))
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_link_of_another_user_in_a_folder_of_everybody_is_not_followed(
+    run: Path, victim: Path, anyones: Path, tmp_path: Path, words: list[str], steps: int
+) -> None:
+    """As the kernel does where ``fs.protected_symlinks`` is set; also behind a link of the user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a link of another user")
+    planted = anyones / "planted"
+    planted.symlink_to(victim)
+    os.chown(planted, NOBODY, NOBODY, follow_symlinks=False)
+    out = planted
+    if steps == 2:
+        out = tmp_path / "mine"
+        out.symlink_to(planted)
+    given = {"RUN": str(run), "OUT": str(out), "OUT.folder": str(tmp_path / "site")}
+    code, told = command(tmp_path, *(given.get(word, word) for word in words))
+    assert (code, told.count("\n")) == (2, 1)
+    assert f"{planted} is a symbolic link that another user made, to {victim}" in told
+    assert is_unchanged(victim)
+
+
+def test_links_of_the_user_and_of_the_owner_of_the_folder_are_followed(
+    run: Path, victim: Path, anyones: Path, tmp_path: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a link of another user")
+    (anyones / "mine").symlink_to(victim)
+    assert command(tmp_path, "export", str(run), "--to", "csv", str(anyones / "mine"))[0] == 0
+    assert victim.read_text().count("\n") == 51
+    (anyones / "theirs").symlink_to(victim)
+    for path in (anyones, anyones / "theirs"):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    assert command(tmp_path, "export", str(run), "--to", "csv", str(anyones / "theirs"))[0] == 0
+
+
+def test_links_in_a_circle_are_one_sentence(run: Path, anyones: Path, tmp_path: Path) -> None:
+    (anyones / "one").symlink_to("two")
+    (anyones / "two").symlink_to("one")
+    for words in (["export", str(run), "--to", "csv"], ["history", "list", "--db"]):
+        code, told = command(tmp_path, *words, str(anyones / "one"))
+        assert (code, told.count("\n")) == (2, 1)

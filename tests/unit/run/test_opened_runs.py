@@ -10,6 +10,7 @@ import pytest
 
 import ensembles as en
 from ensembles.model.c_layout import CONSTANTS
+from ensembles.run.information import collect_information
 from ensembles.workloads.synthetic import synthetic_events, synthetic_run
 from ensembles.writers.native.spool import SpoolContent, write_spool
 
@@ -103,3 +104,28 @@ def test_a_run_that_has_no_spools_is_collected_already(tmp_path: Path, capsys) -
     (tmp_path / "empty").mkdir()
     assert main(["collect", str(tmp_path / "empty")]) == 2
     assert "is not a run directory" in capsys.readouterr().err
+
+
+STRACE = """\
+7 1700000000.000000 openat(AT_FDCWD, "/data/f", O_RDWR) = 3 <0.000010>
+7 1700000000.100000 write(3, "x", 1) = 1 <0.000010>
+7 1700000000.200000 write(3, "x", 1) = 1 <0.000010>
+7 1700000000.300000 close(3) = 0 <0.000010>
+7 1700000000.400000 +++ exited with 0 +++
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (("", ""), ""),
+        (("1 <0.000010>", "1 <3.000010>"), "6.00 s in I/O calls of 1 thread within 3.20 s"),
+        (("7 1700000000.3", "7 1713000000.3"), "4 calls in 150 days"),
+    ],
+)
+def test_what_is_implausible_is_noted(tmp_path: Path, change: tuple[str, str], note: str) -> None:
+    """One thread cannot spend 6 s in calls within 3.2 s, and few programs last for months."""
+    (tmp_path / "log").write_text(STRACE.replace(*change))
+    notes = [each for each in collect_information(en.open(tmp_path / "log"))["notes"] if "impl" in each]
+    assert len(notes) == bool(note)
+    assert all(note in each for each in notes)

@@ -14,6 +14,7 @@ import struct
 import sys
 from array import array
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.frames import ROWS, write_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, check_job, read_header
@@ -47,7 +48,7 @@ def _ended(path: str) -> str:
 def _read(path: str) -> None:
     out = io.BytesIO()
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             size_bytes = os.fstat(file.fileno()).st_size
             header = read_header(path, file.read(LONGEST), size_bytes)
             file.seek(header.job[0])

@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.readers.foreign.darshan.frames import ROWS, SEGMENT_BYTES, write_frame
 from ensembles.readers.foreign.darshan.header import LONGEST, MOST_JOB_BYTES, Header, check_job, read_header
@@ -38,7 +39,7 @@ def main(path: str, descriptor: int, room: int) -> int:
     """Read the log and write its contents as frames."""
     out = sys.stdout.buffer
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             header = read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
             file.seek(header.job[0])
             check_job(path, header, file.read(min(header.job[1], MOST_JOB_BYTES)))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.counters import Counters
 from ensembles.model.errors import EnsioError
 from ensembles.model.events import Call
@@ -53,7 +54,7 @@ def read(path: str) -> DarshanImport:
         The library does not read this log, or is not installed.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             read_header(path, file.read(LONGEST), os.fstat(file.fileno()).st_size)
     except OSError as error:
         raise EnsioError(f"{path} cannot be read: {error.strerror}") from error

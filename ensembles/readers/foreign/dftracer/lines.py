@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, get_type_hints
 
 import msgspec
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 
 BLOCK_BYTES = 1 << 22
@@ -129,7 +130,7 @@ class TextFile:
 
     def _texts(self) -> Iterator[bytes]:
         try:
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 packed = file.read(2) == _GZIP
                 file.seek(0)
                 if packed:

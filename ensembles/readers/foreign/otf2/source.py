@@ -12,10 +12,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import IO
 
 import numpy as np
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import RunMetadata
 from ensembles.model.regions import RegionTable
@@ -113,10 +115,9 @@ def _has_magic(beginning: bytes) -> bool:
 
 
 def _is_anchor(path: str) -> bool:
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
+    with suppress(OSError), open_regular(path) as file:
         return _has_magic(file.read(6))
+    return False
 
 
 def recognises(path: str, beginning: bytes | None) -> bool:
@@ -162,6 +163,7 @@ class Otf2Import:
 
     def __init__(self, anchor: str) -> None:
         self._anchor = anchor
+        self._check_files()
         self._program = link.program()
         self._definitions = Definitions(anchor)
         self._calls: CallResolver | None = None
@@ -169,6 +171,18 @@ class Otf2Import:
         self._impossible = 0
         self._samples: list[np.ndarray] = []
         self.metadata = RunMetadata(0, 0, 0, (), [""], [], [])
+
+    def _check_files(self) -> None:
+        """Check that the library, which would wait for a pipe, finds regular files only."""
+        stem = self._anchor.removesuffix(".otf2")
+        try:
+            for path in (self._anchor, stem + ".def", *(entry.path for entry in os.scandir(stem))):
+                if not os.path.isdir(path):
+                    open_regular(path).close()
+        except FileNotFoundError:
+            return  # the library says what is missing
+        except OSError as error:
+            raise EnsioError(f"{error.filename} cannot be read: {error.strerror}") from error
 
     def blocks(self, max_events: int) -> Iterator[Mapping[str, np.ndarray]]:
         """Yield blocks of calls, as `ForeignTrace.blocks`. Blocks of different ranks may alternate.

@@ -5,35 +5,32 @@ from __future__ import annotations
 import os
 import re
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ensembles.files.untrusted import inflate, open_regular, read_whole
 from ensembles.model.errors import EnsioError
 from ensembles.model.metadata import Process, RunMetadata
 from ensembles.model.regions import RegionTable
 from ensembles.model.units import count_text
 from ensembles.readers.common.call_dictionary import UNKNOWN_CALL
 from ensembles.readers.foreign.common.id_tables import CallIds, FileIds
-from ensembles.readers.foreign.recorder.grammar import GrammarError, Rules, expand, parse_grammar
-from ensembles.readers.foreign.recorder.signatures import (
-    Interpreter,
-    Signature,
-    SignatureError,
-    parse_signatures,
-)
+from ensembles.readers.foreign.recorder.grammar import Rules, expand, parse_grammar
+from ensembles.readers.foreign.recorder.signatures import Interpreter, Signature, parse_signatures
 from ensembles.summaries.cells import CellSummary
 from ensembles.summaries.ranktable import RankTable
 
 _METADATA = "recorder.mt"
 _MOST_METADATA = 1 << 20
-_MOST_FILE = 1 << 31
+_MOST_TABLE = 1 << 28
+_MOST_TIMES = 1 << 31
 _MOST_TASKS = 1 << 22
 _MOST_TIMES_PACKED = 1100
 _FUNCTIONS = re.compile(rb"creat\n(?:[ -~]+\n)+")
 _CARRIES = {"read": 1, "write": 2}
 _LATEST_S = 1 << 33
+_NO_NUMBERS = np.empty(0, "<i4")
 _LONGEST_NS = 1 << 62
 
 
@@ -66,7 +63,7 @@ class RecorderImport:
         except (_Damaged, struct.error) as error:
             raise self._refusal(error) from error
         except OSError as error:
-            raise EnsioError(f"{path}/{_METADATA} cannot be read: {error.strerror}") from error
+            raise EnsioError(f"{error.filename} cannot be read: {error.strerror}") from error
         self.metadata = RunMetadata(
             self._tasks, self._tasks, round(self._start_s * 1e9), (UNKNOWN_CALL,), [""], [], []
         )
@@ -80,7 +77,7 @@ class RecorderImport:
         )
 
     def _read_metadata(self) -> None:
-        data = _content(os.path.join(self.path, _METADATA), _MOST_METADATA)
+        data = read_whole(os.path.join(self.path, _METADATA), _MOST_METADATA)
         listed = _FUNCTIONS.search(data)
         if listed is None:
             raise _Damaged("the list of functions is missing")
@@ -112,7 +109,7 @@ class RecorderImport:
             for rank in range(self._tasks):
                 signatures, rules = self._of_rank(rank) if merged is None else merged[rank]
                 yield from self._rank_blocks(rank, signatures, rules, max_events)
-        except (_Damaged, GrammarError, SignatureError, struct.error, zlib.error) as error:
+        except (ValueError, struct.error) as error:
             raise self._refusal(ValueError(f"rank {rank}: {error}")) from error
         except OSError as error:
             raise EnsioError(f"{error.filename} cannot be read: {error.strerror}") from error
@@ -126,11 +123,12 @@ class RecorderImport:
         """Return what all ranks share: one table, and a grammar for each kind of rank."""
         newer = self._version >= (3,)
         signatures = self._interpreted(self._part("recorder.cst" if newer else "0.cst"))
-        numbers = np.frombuffer(_content(os.path.join(self.path, "ug.mt"), 4 * self._tasks + 4), "<i4")
-        if len(numbers) != self._tasks + 1 or numbers[:-1].min() < 0 or numbers[:-1].max() >= numbers[-1]:
+        data = read_whole(os.path.join(self.path, "ug.mt"), 4 * _MOST_TASKS + 4)
+        numbers = np.frombuffer(data, "<i4") if len(data) == 4 * self._tasks + 4 else _NO_NUMBERS
+        if not len(numbers) or numbers[:-1].min() < 0 or numbers[:-1].max() >= numbers[-1]:
             raise _Damaged("its numbers of grammars are impossible")
         if newer:
-            packed = _content(os.path.join(self.path, "ug.cfg"), _MOST_FILE)
+            packed = read_whole(os.path.join(self.path, "ug.cfg"), _MOST_TABLE)
             grammars, at = [], 0
             for _ in range(int(numbers[-1])):
                 data, at = _unpacked(packed, at)
@@ -140,7 +138,7 @@ class RecorderImport:
         return [(signatures, grammars[number]) for number in numbers[:-1].tolist()]
 
     def _part(self, name: str) -> bytes:
-        data = _content(os.path.join(self.path, name), _MOST_FILE)
+        data = read_whole(os.path.join(self.path, name), _MOST_TABLE)
         return _unpacked(data, 0)[0] if self._version >= (3,) else data
 
     def _interpreted(self, table: bytes) -> list[Signature]:
@@ -152,12 +150,15 @@ class RecorderImport:
     def _times(self, rank: int) -> np.ndarray:
         """Read the pairs of time stamps of a rank: ticks since the start of the call before."""
         if self._version < (3,):
-            data = _content(os.path.join(self.path, f"{rank}.ts"), _MOST_FILE)
+            data = read_whole(os.path.join(self.path, f"{rank}.ts"), _MOST_TIMES)
         else:
-            with open(os.path.join(self.path, "recorder.ts"), "rb") as file:
-                sizes = np.frombuffer(file.read(8 * self._tasks), "<u8")
-                if len(sizes) != self._tasks or sizes.max() > _MOST_FILE:
+            with open_regular(os.path.join(self.path, "recorder.ts")) as file:
+                table = file.read(8 * self._tasks)
+                sizes = np.frombuffer(table, "<u8", len(table) // 8)
+                if len(sizes) != self._tasks or sizes.max() > _MOST_TIMES:
                     raise _Damaged("its table of times is impossible")
+                if 8 * self._tasks + sum(sizes.tolist()) > os.fstat(file.fileno()).st_size:
+                    raise _Damaged("its times are cut off")
                 file.seek(8 * self._tasks + int(sizes[:rank].sum()))
                 data = file.read(int(sizes[rank]))
             if self._times_packed and data:
@@ -246,7 +247,7 @@ class RecorderImport:
 
 
 def _version_of(path: str) -> tuple[int, ...]:
-    with open(os.path.join(path, "VERSION"), "rb") as file:
+    with open_regular(os.path.join(path, "VERSION")) as file:
         match = re.match(rb"(\d+)\.(\d+)(?:\.(\d+))?", file.read(32))
     if match is None:
         raise _Damaged("the file VERSION is not a version")
@@ -259,20 +260,12 @@ def _version_of(path: str) -> tuple[int, ...]:
     return version
 
 
-def _content(path: str, most: int) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise _Damaged(f"{os.path.basename(path)} is longer than {most:,} bytes")
-    return data
-
-
 def _unpacked(data: bytes, at: int) -> tuple[bytes, int]:
     """Decompress a part (its two sizes and a zlib stream), and find where the next one begins."""
     packed, length = struct.unpack_from("<QQ", data, at)
     if packed > len(data) - at - 16 or length > _MOST_TIMES_PACKED * packed + 64:
         raise _Damaged("a compressed part is cut off")
-    found = zlib.decompressobj().decompress(data[at + 16 : at + 16 + packed], length + 1)
+    found = inflate(data[at + 16 : at + 16 + packed], length)
     if len(found) != length:
         raise _Damaged("a compressed part has another length than it says")
     return found, at + 16 + packed

@@ -112,11 +112,11 @@ def unescaped(text: str) -> str:
     return os.fsdecode(_ESCAPE.sub(plain, raw) if b"\\" in raw else raw)
 
 
-def bounded_number(text: str, base: int = 10) -> int:
-    """Parse an integer; numbers of many digits, which `int` may refuse, become ±2**200."""
+def bounded_number(text: str) -> int:
+    """Parse an integer, ``0x`` or decimal; numbers of many digits, which `int` may refuse, become ±2**200."""
     if len(text) > _MOST_DIGITS:
         return -_BEYOND if text.startswith("-") else _BEYOND
-    return int(text, base)
+    return int(text, 16 if "x" in text else 10)
 
 
 class SyscallResult:
@@ -138,7 +138,7 @@ class SyscallResult:
 
     def __init__(self, match: re.Match[str]) -> None:
         value, path, error, seconds, fraction = match.groups()
-        self.value = None if value == "?" else max(min(bounded_number(value, 0), _LARGEST), -1 - _LARGEST)
+        self.value = None if value == "?" else max(min(bounded_number(value), _LARGEST), -1 - _LARGEST)
         self.path = path
         self.errno = 0
         if self.value is not None and self.value < 0:
@@ -260,6 +260,6 @@ def number_at(arguments: str, place: int) -> int:
 
 def _number(word: str, otherwise: int = 0) -> int:
     try:
-        return max(min(bounded_number(word, 0), _LARGEST), -1)
+        return max(min(bounded_number(word), _LARGEST), -1)
     except ValueError:
         return otherwise

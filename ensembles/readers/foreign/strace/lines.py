@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ensembles.files.untrusted import open_regular
 from ensembles.model.errors import EnsioError
 
 LONGEST_LINE_BYTES = 1 << 20
@@ -26,11 +27,14 @@ class TextLines:
     ----------
     too_long : int
         Number of lines longer than `LONGEST_LINE_BYTES`, which are left out.
+    torn : bool
+        Whether the last line has no end.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.too_long = 0
+        self.torn = False
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the lines.
@@ -51,7 +55,7 @@ class TextLines:
 
     def _raw(self) -> Iterator[str]:
         try:
-            with open(self._path, "rb") as file:
+            with open_regular(self._path) as file:
                 held, skipping, hopeless = b"", False, 0
                 while text := file.read(_BLOCK_BYTES):
                     *lines, last = text.split(b"\n")
@@ -76,6 +80,7 @@ class TextLines:
                     if len(held) > LONGEST_LINE_BYTES:
                         self.too_long += not skipping
                         held, skipping = b"", True
+                self.torn = skipping or bool(held)
                 if held and not skipping:
                     yield held.decode("latin-1")
         except OSError as error:

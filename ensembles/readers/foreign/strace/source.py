@@ -120,6 +120,8 @@ class StraceImport:
                 yield self._block()
         yield self._block()
         self._counts["lines"] += lines.too_long
+        alive = {id(thread.process) for thread in self._threads.values()}
+        self._counts["endless"] = max(len(alive), int(lines.torn))
         self._finish()
 
     def _line(self, match: re.Match[str]) -> None:
@@ -296,6 +298,7 @@ class StraceImport:
             "unknown file": "calls on unknown files (use strace -y): {:,}",
             "relative": "calls with a path relative to an unknown folder (use strace -y): {:,}",
             "killed": "processes killed: {:,}",
+            "endless": "processes whose end is missing (strace killed, file cut, or strace -p or -qq): {:,}",
         }
         for what, sentence in sentences.items():
             if counts[what]:

@@ -248,7 +248,7 @@ def _mapping(thread: Thread, arguments: str, failed: bool) -> Declared | Literal
     if path == NO_FILE:
         return "no file"
     try:
-        offset = max(min(bounded_number(words[-1], 0), _LARGEST), -1)
+        offset = max(min(bounded_number(words[-1]), _LARGEST), -1)
     except ValueError:
         offset = -1
     return path, offset, number_at(arguments, 1), -1 if failed else 0

@@ -6,14 +6,10 @@ import random
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import ensembles
 from ensembles.cli.main import main
-from ensembles.model.errors import EnsioError
 from ensembles.model.events import OPS
 
 TRACES = Path(__file__).parent / "traces"
@@ -215,30 +211,6 @@ def test_a_trace_without_a_call_is_refused_in_one_sentence(tmp_path, capsys):
     assert main(["info", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert re.match(r"ensio: .*t\.pfw has no call of DFTracer", line)
-
-
-@settings(max_examples=60, derandomize=True)
-@given(st.data())
-def test_damaged_files_are_read_or_refused_but_never_crash(tmp_path_factory, data):
-    text = data.draw(st.sampled_from([OLD, MIDDLE, NEW])).encode()
-    packed = data.draw(st.booleans())
-    damaged = bytearray(gzip.compress(text, mtime=0) if packed else text)
-    for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(damaged) - 1))
-        damaged[place] ^= 1 << data.draw(st.integers(0, 7))
-    end = data.draw(st.integers(len(damaged) // 2, len(damaged)))
-    path = tmp_path_factory.mktemp("fuzz") / "t.pfw"
-    path.write_bytes(bytes(damaged[:end]))
-    try:
-        run = ensembles.open(path)
-        events = run.events
-        assert len(events) <= 5
-        assert np.all(events.duration >= 0)
-        assert np.all(events.file < len(run.files))
-        assert np.all(events.rank < run.tasks)
-        assert run.regions is not None
-    except EnsioError:
-        pass
 
 
 def test_json_of_info_is_whole(tmp_path, capsys):

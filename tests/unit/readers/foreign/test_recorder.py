@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,37 +100,6 @@ def test_other_versions_are_refused_with_a_remedy(tmp_path: Path, version: str) 
         en.EnsioError, match=f"Recorder {version}; versions 2.3 to 3 are read: .*recorder2text"
     ):
         en.open(path)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS, ids=IDS)
-def test_damaged_traces_are_refused_or_read_but_never_crash(
-    tmp_path: Path, layout: dict[str, object]
-) -> None:
-    """Files are cut, lost, or have a byte changed."""
-    trace = MadeTrace(**layout, ranks=[calls_of(rank) for rank in range(3)])  # type: ignore[arg-type]
-    path = trace.write(tmp_path / "trace")
-    rng = random.Random(7)
-    refused = 0
-    for file in sorted(path.iterdir()):
-        if file.name == "recorder.mt":
-            continue
-        whole = file.read_bytes()
-        for attempt in range(12):
-            data = bytearray(whole)
-            if attempt < 4:
-                del data[len(data) * attempt // 4 :]
-            else:
-                data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-            file.write_bytes(bytes(data))
-            with suppress(en.EnsioError):
-                assert len(en.open(path).events) <= 54
-                continue
-            refused += 1
-        file.unlink()
-        with pytest.raises(en.EnsioError):
-            en.open(path)
-        file.write_bytes(whole)
-    assert refused > 10
 
 
 def test_infinite_and_incomplete_grammars_are_refused() -> None:

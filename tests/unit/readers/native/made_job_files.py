@@ -38,7 +38,7 @@ def collect_spools(
     summary: bytes = b"",
     calls: Mapping[str, np.ndarray] | None = None,
 ) -> Path:
-    """Put these spools (of events and texts alone) into one job file.
+    """Put these spools (of events, marks and texts alone) into one job file.
 
     With a summary, all of them are in that; `calls` has the rows of each, by the name of the spool.
     """
@@ -47,7 +47,8 @@ def collect_spools(
         raw = path.read_bytes()
         head = SPOOL.unpack(raw)
         windows, pieces = [], []
-        for window in read_spool(str(path)).windows:
+        spool = read_spool(str(path))
+        for window in spool.windows:
             events = np.frombuffer(raw, EVENT.dtype, window.slots, window.position)
             events = events[: len(events) if events["call"].all() else int(np.argmin(events["call"] != 0))]
             blocks = coder.blocks(events)
@@ -58,6 +59,14 @@ def collect_spools(
             begin = window.position - HEADER_BYTES
             header = {f"window_{key}": value for key, value in WINDOW.unpack(raw, begin)._asdict().items()}
             windows.append(JOB_WINDOW.pack(position=begin, taken=len(events), data=len(blocks), **header))
+        for window in spool.marks:
+            contents = raw[window.position : window.position + window.slots * EVENT.size]
+            piece = with_sum(coder.text(b"", contents))
+            pieces.append(JOB_DATA.pack(position=position + len(data), bytes=len(piece), count=len(contents)))
+            data += piece
+            begin = window.position - HEADER_BYTES
+            header = {f"window_{key}": value for key, value in WINDOW.unpack(raw, begin)._asdict().items()}
+            windows.append(JOB_WINDOW.pack(position=begin, taken=len(contents), data=1, **header))
         text = raw[TEXT_BYTES : TEXT_BYTES + head.text_bytes]
         rows = (calls or {}).get(path.name, np.empty(0, JOB_CALL.dtype))
         parts.append((path.name, raw[: SPOOL.size], text, windows, pieces, rows, bool(summary)))
@@ -68,27 +77,38 @@ def collect_spools(
     coded = coder.text(b"", summary)
     summary_at = position + len(data)
     data += coded
-    job = JOB.pack(
-        magic=CONSTANTS["ENSIO_JOB_MAGIC"],
-        version=CONSTANTS["ENSIO_JOB_VERSION"],
-        event_bytes=EVENT.size,
-        spool_version=CONSTANTS["ENSIO_SPOOL_VERSION"],
-        processes=len(parts),
-        bytes=position + len(data) + len(records),
-        records=position + len(data),
-        shared_bytes=len(shared),
-        summary=summary_at if summary else 0,
-        summary_coded=len(coded),
-        summary_checksum=zlib.crc32(coded),
-        summary_bytes=len(summary),
-    )
-    to.write_bytes(job + data + records)
+    head = {
+        "magic": CONSTANTS["ENSIO_JOB_MAGIC"],
+        "version": CONSTANTS["ENSIO_JOB_VERSION"],
+        "event_bytes": EVENT.size,
+        "spool_version": CONSTANTS["ENSIO_SPOOL_VERSION"],
+        "processes": len(parts),
+        "bytes": position + len(data) + len(records),
+        "records": position + len(data),
+        "shared_bytes": len(shared),
+        "summary": summary_at if summary else 0,
+        "summary_coded": len(coded),
+        "summary_checksum": zlib.crc32(coded),
+        "summary_bytes": len(summary),
+    }
+    to.write_bytes(with_head(head) + data + records)
     return to
 
 
+def with_sum(coded: bytes) -> bytes:
+    return zlib.crc32(coded).to_bytes(4, "little") + coded
+
+
+def with_head(head) -> bytes:
+    """The head of a job file with its sum."""
+    raw = JOB.pack(**head)
+    return JOB.pack(**head | {"checksum": zlib.crc32(raw[: JOB.dtype.fields["checksum"][1]])})
+
+
 def _record(coder, shared, name, head, text, windows, pieces, rows, summarised) -> bytes:
-    coded = coder.text(shared, text) if text else b""
-    tail = name.encode() + coded + b"".join(windows) + b"".join(pieces) + rows.tobytes()
+    coded = with_sum(coder.text(shared, text)) if text else b""
+    body = name.encode() + b"".join(windows) + b"".join(pieces) + rows.tobytes()
+    tail = body + coded
     members = {
         "magic": CONSTANTS["ENSIO_JOB_PROCESS_MAGIC"],
         "bytes": JOB_PROCESS.size + len(tail),
@@ -103,7 +123,7 @@ def _record(coder, shared, name, head, text, windows, pieces, rows, summarised) 
     start = JOB_PROCESS.size - SPOOL.size
     record = JOB_PROCESS.pack(**members)[:start] + head + tail
     checked = JOB_PROCESS.dtype.fields["name_bytes"][1]
-    members["checksum"] = zlib.crc32(record[checked:])
+    members["checksum"] = zlib.crc32(record[checked : len(record) - len(coded)])
     return JOB_PROCESS.pack(**members)[:start] + head + tail
 
 
@@ -156,3 +176,16 @@ def packed_summary(summary: CellSummary, call_numbers: Mapping[int, int], origin
     counts = b"".join(block.tobytes() for block in blocks)
     head = JOB_SUMMARY.pack(processes=1, cells=len(cells), blocks=len(blocks), text_bytes=len(texts))
     return head + cells.tobytes() + counts + texts
+
+
+def as_before_sums(content: bytes) -> bytes:
+    """A job file of one process as version 3 had it, but for its head: texts behind the name, without sum."""
+    at = JOB.unpack(content).records
+    process = JOB_PROCESS.unpack(content, at)
+    start, end = at + JOB_PROCESS.size + process.name_bytes, len(content) - process.coded_bytes
+    texts = content[end + 4 :]
+    members = {**process._asdict(), "bytes": process.bytes - 4, "coded_bytes": len(texts)}
+    record = JOB_PROCESS.pack(**members) + content[at + JOB_PROCESS.size : start] + texts + content[start:end]
+    checked = JOB_PROCESS.dtype.fields["name_bytes"][1]
+    members["checksum"] = zlib.crc32(record[checked:])
+    return content[:at] + JOB_PROCESS.pack(**members) + record[JOB_PROCESS.size :]

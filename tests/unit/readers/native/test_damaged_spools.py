@@ -19,9 +19,6 @@ import ensembles as en
 from ensembles.model.c_layout import CONSTANTS, SPOOL
 from ensembles.writers.native.spool import HEAD_BYTES
 
-INTERESTING = ((0, 250), (4096, 4500), (65536, 65800), (0, 400_000))
-"""Ranges of bytes: the head, texts, the head of the second window, everything."""
-
 FOREIGN = {
     "empty": b"",
     "text": b"the quick brown fox\n" * 100,
@@ -90,7 +87,7 @@ def test_a_spool_of_the_other_byte_order_says_so(tmp_path: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.spool")
-    with pytest.raises(en.EnsioError, match=r"pipe\.spool is neither a directory nor a file"):
+    with pytest.raises(en.EnsioError, match=r"pipe\.spool cannot be read: it is not a regular file"):
         en.open(tmp_path / "pipe.spool")
     with pytest.raises(en.EnsioError, match=r"pipe\.spool cannot be read"):
         en.open(tmp_path)
@@ -139,36 +136,6 @@ def test_truncation_anywhere_never_crashes(
         sentence = " ".join(run.notes) or "whole"
     shutil.rmtree(path.parent)
     assert str(path) in sentence or "s is cut short" in sentence or size >= len(whole)
-
-
-@given(
-    flips=st.lists(
-        st.tuples(
-            st.one_of(*(st.integers(*range_) for range_ in INTERESTING)),
-            st.integers(0, 255),
-        ),
-        min_size=1,
-        max_size=20,
-    )
-)
-def test_bytes_changed_anywhere_never_crash(
-    tmp_path_factory: pytest.TempPathFactory, whole: bytes, flips: list[tuple[int, int]]
-) -> None:
-    data = bytearray(whole)
-    for position, value in flips:
-        data[position % len(data)] = value
-    folder = tmp_path_factory.mktemp("flipped")
-    path = folder / "s"
-    path.write_bytes(data)
-    try:
-        run = read_all(path)
-    except en.EnsioError as error:
-        outcome = str(error)
-    else:
-        assert len(run.events) <= len(whole) // 48
-        outcome = repr(run)
-    shutil.rmtree(folder)
-    assert str(path) in outcome
 
 
 def test_a_spool_that_claims_terabytes_needs_no_memory(tmp_path: Path) -> None:

@@ -2,23 +2,23 @@
 
 import os
 import shutil
+import tarfile
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from made_job_files import collect_spools
+from made_job_files import as_before_sums, collect_spools
 from made_spools import RUNNING, made_events, spool
 
 import ensembles
-from ensembles.model.c_layout import BLOCK, JOB
+from ensembles.model.c_layout import BLOCK, JOB, JOB_PROCESS
 from ensembles.model.errors import EnsioError
 from ensembles.readers.native.records import open_run_directory
 from ensembles.run.collect import collect
 from ensembles.run.run import Run
 
+CORPUS = Path(__file__).parents[3] / "corpus/runs"
 EVENTS = 40_000
 
 
@@ -141,31 +141,77 @@ def test_head_that_knows_fewer_processes_is_damage(job):
         ensembles.open(job)
 
 
-def test_damaged_record_costs_one_process_and_is_told(made, job):
-    path = job / "job.ensio"
+def changed(path: Path, at: int) -> None:
     content = bytearray(path.read_bytes())
-    content[-20] ^= 0xFF
+    content[at] ^= 0xFF
     path.write_bytes(content)
+
+
+def last_record(path: Path) -> tuple[int, tuple]:
+    """Where the record of the last process begins, and its head."""
+    content, found = path.read_bytes(), []
+    at = JOB.unpack(content).records
+    while at < len(content):
+        found.append((at, JOB_PROCESS.unpack(content, at)))
+        at += found[-1][1].bytes
+    return found[-1]
+
+
+def test_damaged_record_costs_one_process_and_is_told(made, job):
+    at, process = last_record(job / "job.ensio")
+    changed(job / "job.ensio", at + process.bytes - process.coded_bytes - 1)
     run = ensembles.open(job)
     assert np.bincount(run.events.rank).tolist() == [EVENTS + 100, EVENTS + 1100]
     assert any("the record of one process cannot be read" in note for note in run.notes)
 
 
-@pytest.mark.slow
-@given(at=st.integers(0), value=st.integers(1, 255), cut=st.booleans())
-@settings(max_examples=60)
-def test_any_damage_is_an_error_or_told(made, tmp_path_factory, at, value, cut):
-    folder = tmp_path_factory.mktemp("any")
-    content = bytearray((made / "job/job.ensio").read_bytes())
-    at %= len(content)
-    content[at] ^= value
-    (folder / "job.ensio").write_bytes(content[:at] if cut else content)
-    try:
-        run = ensembles.open(folder / "job.ensio")
-        found = len(run.events)
-    except EnsioError:
-        return
-    assert found == len(spools(made).events) or run.notes
+def test_damaged_texts_cost_the_names_of_their_process_and_are_told(made, job):
+    at, process = last_record(job / "job.ensio")
+    changed(job / "job.ensio", at + process.bytes - 1)
+    run, whole = ensembles.open(job), spools(made)
+    last = run.events.rank == 2
+    for name in ("start", "duration", "requested", "moved"):
+        np.testing.assert_array_equal(run.events.columns[name], whole.events.columns[name])
+    assert not run.events.call[last].any()
+    assert not run.events.file[last].any()
+    assert run.events.call[~last].all()
+    assert any("the texts of alpha-2.spool cannot be read" in note for note in run.notes)
+
+
+def test_damaged_texts_of_the_first_process_are_those_of_all(made, job):
+    path = job / "job.ensio"
+    process = JOB_PROCESS.unpack(path.read_bytes(), at := JOB.unpack(path.read_bytes()).records)
+    changed(path, at + process.bytes - 1)
+    run = ensembles.open(job)
+    assert not run.events.call.any()
+    np.testing.assert_array_equal(run.events.start, spools(made).events.start)
+    assert sum("the texts of alpha-" in note for note in run.notes) == 3
+
+
+def test_a_changed_byte_of_the_head_is_refused(job):
+    for at in range(8, JOB.size - 4):
+        content = (job / "job.ensio").read_bytes()
+        changed(job / "job.ensio", at)
+        with pytest.raises(EnsioError, match=r"job\.ensio"):
+            ensembles.open(job / "job.ensio")
+        (job / "job.ensio").write_bytes(content)
+
+
+def test_damaged_regions_are_left_out_and_told(tmp_path, coder):
+    with tarfile.open(CORPUS / "regions.tar.xz") as packed:
+        packed.extractall(tmp_path)
+    (spool_path,) = tmp_path.glob("**/*.spool")
+    whole = ensembles.open(spool_path)
+    assert len(whole.regions)
+    path = collect_spools(coder, [spool_path], tmp_path / "job.ensio")
+    for name, column in whole.regions.columns.items():
+        np.testing.assert_array_equal(ensembles.open(path).regions.columns[name], column)
+    head = JOB.unpack(path.read_bytes())
+    changed(path, head.records - 1)
+    run = ensembles.open(path)
+    assert not len(run.regions)
+    assert len(run.events) == len(whole.events)
+    assert any("phases and regions of" in note for note in run.notes)
 
 
 def test_trace_file_is_made_again_when_the_job_file_is_another(made, job):
@@ -185,12 +231,13 @@ def test_temporary_job_file_is_no_record(job):
 
 
 def test_a_job_file_of_version_2_is_read_as_the_spools_of_version_3_in_it(tmp_path, coder) -> None:
-    """The bytes are the same but for the versions: a number of a site is the upper half of one of a file."""
+    """A number of a site is the upper half of one of a file."""
     path = spool(tmp_path / "spools/0.spool", [made_events(500, 3)], files={1: "/a"}, rank=0, version=3)
     (tmp_path / "job").mkdir()
     job = collect_spools(coder, [path], tmp_path / "job/job.ensio")
-    old = JOB.unpack(job.read_bytes())._replace(version=2, spool_version=3)
-    job.write_bytes(JOB.pack(**old._asdict()) + job.read_bytes()[JOB.size :])
+    content = as_before_sums(job.read_bytes())
+    old = JOB.unpack(content)._replace(version=2, spool_version=3, bytes=len(content))
+    job.write_bytes(JOB.pack(**old._asdict()) + content[JOB.size :])
     run = ensembles.open(job.parent)
     assert_equal(run, ensembles.open(tmp_path / "spools"))
     assert not run.events.site.any()

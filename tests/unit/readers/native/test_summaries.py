@@ -124,8 +124,9 @@ def test_two_job_files_in_a_directory_add_up(made, tmp_path):
         at = position + JOB_PROCESS.size
         renamed[at : at + 5] = b"gamma"
         begin, end = position + 12, position + process.bytes
+        end -= process.coded_bytes
         renamed[position + 8 : begin] = zlib.crc32(renamed[begin:end]).to_bytes(4, "little")
-        position = end
+        position += process.bytes
     (tmp_path / "job-2.ensio").write_bytes(renamed)
     run = ensembles.open(tmp_path)
     assert run.summary.count == 2 * RANKS * EVENTS == run.reading.ranks.count.sum()

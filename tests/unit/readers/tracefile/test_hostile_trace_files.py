@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import random
-import resource
 import shutil
-import signal
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
 import pytest
-from bounded import MOST_MORE_BYTES, MOST_S, command
+from bounded import command
 from made_spools import made_events, spool
 
-from ensembles.model.errors import EnsioError
 from ensembles.readers.tracefile.checked_parts import read_texts
-from ensembles.readers.tracefile.tracefile import TraceFileSource
 from ensembles.run.collect import collect
-from ensembles.run.run import Run
 from ensembles.writers.tracefile.columns import put_texts
 
 pytestmark = pytest.mark.slow
@@ -224,61 +218,6 @@ def damaged(data: bytes, dice: random.Random) -> bytes:
         else:
             changed[at : at + length] = dice.choice((b"\xff", b"\0", b"\x7f", b"\x01")) * length
     return bytes(changed)
-
-
-def all_of(path: Path) -> bytes:
-    """Everything that is read in a trace.h5, as bytes."""
-    source = TraceFileSource(str(path))
-    events, regions = Run(str(path), source).events, source.regions()
-    summary, ranks = source.summary(), source.ranks()
-    columns = [*events.columns.values(), *regions.columns.values()]
-    columns += summary.to_arrays().values() if summary else []
-    columns += ranks.to_arrays().values() if ranks else []
-    texts = repr((source.metadata, source.is_complete, source.spool_identities, events.calls, regions.names))
-    return b"".join(column.tobytes() for column in columns) + texts.replace(str(path), "PATH").encode()
-
-
-def read_seeds(path: Path, data: bytes, seeds: range) -> tuple[int, str]:
-    """Read damaged files, in a child of bounded memory: exit code (below 0: the signal that ended it;
-    SIGALRM: it hung), and the seed that it was at, or how many it refused."""
-    told = path.with_name("told")
-    child = os.fork()
-    if child == 0:
-        code = 99
-        try:
-            path.write_bytes(data)
-            whole = all_of(path)
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            limit = pages * resource.getpagesize() + MOST_MORE_BYTES
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            refused = accepted = 0
-            for seed in seeds:
-                told.write_text(f"seed {seed}")
-                path.write_bytes(damaged(data, random.Random(seed)))
-                signal.alarm(MOST_S)
-                try:
-                    accepted += all_of(path) == whole
-                except EnsioError as error:
-                    refused += "\n" not in str(error)
-                if refused + accepted != 1 + seed - seeds.start:
-                    raise AssertionError("it is read, and is another, or is refused in more than a sentence")
-            told.write_text(str(refused))
-            code = 0
-        except BaseException as error:
-            told.write_text(f"{told.read_text()}: {error!r}")
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), told.read_text()
-
-
-@pytest.mark.parametrize("first", range(0, 300, 100))
-def test_what_is_damaged_is_refused_or_read_unchanged(tmp_path: Path, whole: Path, first: int) -> None:
-    """HDF5's library is not ours, and must not end the process, hang or take all memory either."""
-    code, told = read_seeds(tmp_path / "trace.h5", whole.read_bytes(), range(first, first + 100))
-    assert code == 0, told
-    assert int(told) > 50  # most were refused; those that were read are unchanged
 
 
 def test_commands_tell_damage_in_a_sentence(tmp_path: Path, whole: Path) -> None:

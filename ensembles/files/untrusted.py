@@ -1,0 +1,53 @@
+"""Read untrusted files: regular ones only, and no more bytes than expected, packed or not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import zlib
+from typing import BinaryIO
+
+
+def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> BinaryIO:
+    """Open a regular file to read it; never wait for a pipe, and never read a device.
+
+    Parameters
+    ----------
+    path : path-like
+    folder : int or None
+        Descriptor of a folder: `path` is a name in it, and no link.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened, or is not a regular file.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if folder is None else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file, name one", os.fspath(path))
+    return open(descriptor, "rb")
+
+
+def read_whole(path: str | os.PathLike[str], most_bytes: int) -> bytes:
+    """Read a regular file; OSError as `open_regular`, and if it is longer than `most_bytes`."""
+    with open_regular(path) as file:
+        length = os.fstat(file.fileno()).st_size
+        if length > most_bytes:
+            reason = f"it is longer than {most_bytes >> 10:,} KiB, the limit for such files"
+            raise OSError(errno.EFBIG, reason, os.fspath(path))
+        return file.read(length)
+
+
+def inflate(packed: bytes | memoryview, most_bytes: int) -> bytes:
+    """Decompress one zlib stream; ValueError: it is damaged, or its result longer than `most_bytes`."""
+    decompressor = zlib.decompressobj()
+    try:
+        data = decompressor.decompress(packed, most_bytes + 1)
+    except zlib.error as error:
+        raise ValueError("a compressed part is damaged") from error
+    if len(data) > most_bytes or not decompressor.eof or decompressor.unused_data:
+        raise ValueError(f"a compressed part is cut off, or holds more than {most_bytes:,} bytes")
+    return data
