@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from ensembles.comparison.call_groups import ComparedCalls
 from ensembles.comparison.compare import ReadRun, read_run
 from ensembles.comparison.totals import ComparedSums
 from ensembles.model.errors import EnsioError
+from ensembles.model.sanitize_text import storable_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT
 
@@ -177,7 +178,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Encode the record in at most `MOST_BYTES`; bins are merged where it would be larger."""
         record = self
         for coarsened in range(self.coarsened, BIN_BITS + 8):
-            encoded = zlib.compress(msgspec.msgpack.encode(record), 6)
+            encoded = zlib.compress(_packed(record), 6)
             if len(encoded) <= MOST_BYTES:
                 return encoded
             record = record._coarser(coarsened + 1)
@@ -223,6 +224,22 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             if kind.op in ("read", "write")
         }
         return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.notes)
+
+
+def _packed(record: RunRecord) -> bytes:
+    try:
+        return msgspec.msgpack.encode(record)
+    except UnicodeEncodeError:
+        return msgspec.msgpack.encode(_storable(msgspec.to_builtins(record)))
+
+
+def _storable(value: Any) -> Any:
+    """Return a value whose texts can be stored."""
+    if isinstance(value, dict):
+        return {_storable(key): _storable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_storable(entry) for entry in value]
+    return storable_text(value) if isinstance(value, str) else value
 
 
 _COARSENED = "bins of its histograms are"

@@ -32,7 +32,7 @@ ALLOWED = {
     "run": "model files summaries passes readers writers structure ensemble",
     "comparison": "model passes summaries statistics run ensemble",
     "diagnosis": "_compiled model summaries passes statistics run structure ensemble",
-    "history": "model passes summaries statistics structure readers run comparison diagnosis",
+    "history": "model files passes summaries statistics structure readers run comparison diagnosis",
     "workloads": "model files recorder passes summaries readers writers run",
     "api": "model recorder run ensemble comparison diagnosis",
     "viz": "model files summaries passes statistics run structure ensemble comparison diagnosis history api",

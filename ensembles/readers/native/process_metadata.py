@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.units import few
 from ensembles.passes.reading import ranges_of_numbers
@@ -99,7 +100,7 @@ def distinct_properties(spools: Iterable[Spool]) -> list[dict[bytes, bytes]]:
 
 def _environment(properties: dict[bytes, bytes]) -> dict[str, str]:
     return {
-        os.fsdecode(key[len(_VARIABLE) :]): os.fsdecode(value)
+        os.fsdecode(key[len(_VARIABLE) :]): "\x1f".join(mask_command(os.fsdecode(value).split("\x1f")))
         for key, value in sorted(properties.items())
         if key.startswith(_VARIABLE)
     }
