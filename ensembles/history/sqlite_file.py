@@ -13,19 +13,13 @@ from contextlib import suppress
 from urllib.parse import quote
 
 from ensembles.files.readership import Readership, umask
-from ensembles.model.errors import EnsioError
 
 BUSY_S = 120
 """How long a writer waits for others of the same database."""
 
 
 class SqliteFile:
-    """A file of SQLite, which need not exist.
-
-    Parameters
-    ----------
-    path : str
-    """
+    """A file of SQLite, which need not exist."""
 
     def __init__(self, path: str) -> None:
         self._path = os.path.realpath(path)
@@ -37,20 +31,11 @@ class SqliteFile:
         return all(os.access(place, os.W_OK, effective_ids=True) for place in places)
 
     def make(self, readers: Readership) -> None:
-        """Make the file, empty, unless it exists. SQLite gives its journal the same permissions.
-
-        Raises
-        ------
-        EnsioError
-        """
+        """Make the file, empty, unless it exists. SQLite gives its journal the same permissions."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        with suppress(FileExistsError):
-            try:
-                descriptor = os.open(self._path, flags, 0o600)
-            except PermissionError as error:
-                raise EnsioError(f"{self._path} cannot be made: {error.strerror}: name another") from None
-            with open(descriptor, "rb"):
-                os.fchmod(descriptor, 0o600 | readers.mode(os.fstat(descriptor).st_gid) & ~umask())
+        with suppress(FileExistsError), open(os.open(self._path, flags, 0o600), "rb") as file:
+            descriptor = file.fileno()
+            os.fchmod(descriptor, 0o600 | readers.mode(os.fstat(descriptor).st_gid) & ~umask())
 
     def connect_to_write(self) -> sqlite3.Connection:
         """Open the file; every addition is on disk when it is done."""

@@ -283,8 +283,7 @@ class History:
         EnsioError
             The database cannot be written. It is as before.
         """
-        with self._sentences(), self._writing() as connection:
-            return self._add(connection, record, experiment, labels or {})
+        return self.add_many([(record, experiment, labels or {})])[0]
 
     def add_many(self, rows: Sequence[tuple[RunRecord, str, Mapping[str, str]]]) -> list[bool]:
         """Add records to experiments, with labels, in one transaction; all or none.
@@ -406,6 +405,7 @@ class History:
         labels: Mapping[str, str] | None = None,
         last: int | None = None,
         until: StoredRun | None = None,
+        number: int | None = None,
     ) -> list[StoredRun]:
         """List runs in the order of their starts.
 
@@ -419,35 +419,16 @@ class History:
             Only the latest ones, so many.
         until : StoredRun, optional
             Only this run and earlier ones.
+        number : int, optional
+            Only the run with this number.
         """
-        until_ns = None if until is None else self._start_ns(until.id)
-        return self._listed(experiment, labels or {}, last, until_ns=until_ns)
-
-    def _listed(
-        self,
-        experiment: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        last: int | None = None,
-        number: int | None = None,
-        until_ns: int | None = None,
-    ) -> list[StoredRun]:
-        query = self._chosen(
-            select(
-                RUNS.c.id,
-                EXPERIMENTS.c.name,
-                RUNS.c.start_unix_ns,
-                RUNS.c.path,
-                RUNS.c.tasks,
-                RUNS.c.span_s,
-                RUNS.c.io_time_s,
-            ),
-            experiment,
-            labels or {},
-        )
+        names = "start_unix_ns", "path", "tasks", "span_s", "io_time_s"
+        columns = select(RUNS.c.id, EXPERIMENTS.c.name, *(RUNS.c[name] for name in names))
+        query = self._chosen(columns, experiment, labels or {})
         if number is not None:
             query = query.where(RUNS.c.id == number)
-        if until_ns is not None:
-            query = query.where(RUNS.c.start_unix_ns <= until_ns)
+        if until is not None:
+            query = query.where(RUNS.c.start_unix_ns <= self._start_ns(until.id))
         query = query.order_by(RUNS.c.start_unix_ns.desc(), RUNS.c.id.desc()).limit(last)
 
         def answer(connection: Connection) -> tuple[Sequence[Any], dict[int, dict[str, str]]]:
@@ -456,22 +437,13 @@ class History:
 
         rows, labels_of = self._read(answer)
         return [
-            StoredRun(
-                row.id,
-                row.name,
-                _time(row.start_unix_ns),
-                row.path,
-                row.tasks,
-                row.span_s,
-                row.io_time_s,
-                labels_of.get(row.id, {}),
-            )
-            for row in reversed(rows)
+            StoredRun(number, name, _time(start), *others, labels_of.get(number, {}))
+            for number, name, start, *others in reversed(rows)
         ]
 
     def run(self, number: int) -> StoredRun | None:
         """Return the run with a number; None: there is none."""
-        return next(iter(self._listed(number=number)), None)
+        return next(iter(self.runs(number=number)), None)
 
     def state(self) -> tuple[int, ...]:
         """Return numbers that change when a run is added or removed, or a change is acknowledged."""

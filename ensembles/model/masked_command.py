@@ -35,15 +35,6 @@ def mask_command(words: Iterable[str]) -> tuple[str, ...]:
     follows ``Authorization:``. Short options such as ``-pSECRET`` are not: the letter means something else in
     most programs.
 
-    Parameters
-    ----------
-    words : iterable of str
-
-    Returns
-    -------
-    tuple of str
-        As many words.
-
     Examples
     --------
     >>> from ensembles.model.masked_command import mask_command
