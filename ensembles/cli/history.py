@@ -104,7 +104,7 @@ def _add(args: argparse.Namespace) -> int:
     if args.experiment is None:
         raise EnsioError("which experiment do these runs repeat? Name it with --experiment NAME")
     runs = [open_run(args, path, len(args.runs)) for path in args.runs]
-    history = open_history(args, make=True)
+    history = open_history(args, first=args.runs[0])
     for path, run in zip(args.runs, runs, strict=True):
         record = RunRecord.of_run(run)
         is_new = history.add(record, args.experiment, labels)
@@ -115,11 +115,12 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _add_darshan(args: argparse.Namespace, labels: dict[str, str]) -> int:
-    from ensembles.history.darshan import Added, add_logs
+    from ensembles.history.darshan import Added, add_logs, find_logs
 
     done = Added()
     said = 0
-    for done in add_logs(open_history(args, make=True), args.darshan, args.experiment, labels):
+    history = open_history(args, first=next(find_logs(args.darshan), ""))
+    for done in add_logs(history, args.darshan, args.experiment, labels):
         for sentence in done.damaged[said:]:
             warn(sentence)
         said = len(done.damaged)
@@ -252,7 +253,7 @@ def _merge(args: argparse.Namespace) -> int:
     from ensembles.history.store import History
 
     other = History(args.other)
-    added, known = open_history(args, make=True).merge(other)
+    added, known = open_history(args, first=args.other).merge(other)
     print(f"{added} runs added, {known} were there already")
     return 0
 

@@ -60,12 +60,14 @@ def parse_label(text: str) -> tuple[str, str]:
     return name, value
 
 
-def open_history(args: argparse.Namespace, make: bool = False) -> History:
-    """Open the history that the arguments name."""
+def open_history(args: argparse.Namespace, first: str | None = None) -> History:
+    """Open the history that the arguments name; make it for the readers of a first run, if one is given."""
+    from ensembles.files.readership import OWNER, find_readership
     from ensembles.history.store import History
 
+    readers = OWNER if first is None else find_readership(first)
     place = args.db if "://" in args.db else [*followed(args.db)][-1]
-    return History(place, make)
+    return History(place, make=first is not None, readers=readers)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], left: Collection[int] = (0,)) -> str:

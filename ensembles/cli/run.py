@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ensembles.cli.options import add_new_run_directory, warn
 from ensembles.model.errors import EnsioError
+from ensembles.model.masked_command import mask_command
 from ensembles.recorder.elf import read_interpreter
 from ensembles.recorder.install_paths import install_prefixes
 from ensembles.recorder.run_directory import new_run_directory, shown
@@ -117,7 +118,7 @@ def execute(args: argparse.Namespace) -> int:
     directory = new_run_directory(args.output, program_name(command), extend=args.extend)
     try:
         environment = traced_environment(library, directory, args.layers, args.mode)
-        environment[b"ENSIO_COMMAND"] = command_text(command)
+        environment[b"ENSIO_COMMAND"] = command_text(mask_command(command))
         if checks_addresses(command):
             let_address_sanitizer_start(environment)
         status = run_command(command, environment)

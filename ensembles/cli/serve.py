@@ -12,6 +12,7 @@ from ensembles.cli.options import add_scale_arguments, open_run, parse_count, pa
 if TYPE_CHECKING:
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.history.server import HistoryServer
+    from ensembles.viz.serving import Door
 
 NAME = "serve"
 HELP = "explore runs in the browser: linked trace diagram, histogram, rates and tables; or a history of runs"
@@ -20,7 +21,7 @@ DESCRIPTION = (
     "calls and when; draw a rectangle in the trace diagram to see its calls. The page has the filters of the "
     "other commands. Given a history instead (see ensio history), the page shows its experiments, and what "
     "changed. With --follow, the page shows a run in progress. "
-    "The link carries a token, without which the server refuses every request."
+    "The link carries a token; the server refuses every browser that has not opened it."
 )
 
 
@@ -58,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         action="append",
         default=[],
-        help="further address under which browsers reach the page, such as that of a proxy; may be repeated",
+        help="further address under which browsers reach the page, such as that of a proxy, or that shows it "
+        "in a frame; may be repeated",
     )
     add_scale_arguments(parser)
 
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Serve until the user interrupts."""
     from ensembles.model.errors import EnsioError
-    from ensembles.viz.serving import LOOPBACK
+    from ensembles.viz.serving import LOOPBACK, Door
 
     if not (args.runs or args.follow):
         raise EnsioError(
@@ -88,8 +90,12 @@ def execute(args: argparse.Namespace) -> int:
         print(link, flush=True)
         warn("open the link in a browser; Ctrl+C ends the server")
 
-    server = _of_history(args) if any(map(_is_history, args.runs)) else _of_runs(args, announce)
-    announce(server.link)
+    of_history = any(map(_is_history, args.runs))
+    if of_history and len(args.runs) + len(args.follow) > 1:
+        raise EnsioError("a history is served alone: name one history, or runs")
+    door = Door(args.address, args.port, args.allow_origin)
+    server = _of_history(args, door) if of_history else _of_runs(args, door, announce)
+    announce(door.link)
     server.run()
     return 0
 
@@ -104,29 +110,24 @@ def _is_history(place: str) -> bool:
     return is_history(place)
 
 
-def _of_history(args: argparse.Namespace) -> HistoryServer:
+def _of_history(args: argparse.Namespace, door: Door) -> HistoryServer:
     from ensembles.history.store import History
-    from ensembles.model.errors import EnsioError
     from ensembles.viz.history.server import HistoryServer
 
-    if len(args.runs) + len(args.follow) > 1:
-        raise EnsioError("a history is served alone: name one history, or runs")
-    return HistoryServer(History(args.runs[0], keep_connection=True), args.address, args.port)
+    return HistoryServer(History(args.runs[0], keep_connection=True), door)
 
 
-def _of_runs(args: argparse.Namespace, announce: Callable[[str], None]) -> ExplorerServer:
+def _of_runs(args: argparse.Namespace, door: Door, announce: Callable[[str], None]) -> ExplorerServer:
     from ensembles.viz.explorer.follow import wait_for_run
     from ensembles.viz.explorer.runs import shown_run
     from ensembles.viz.explorer.server import ExplorerServer
     from ensembles.viz.explorer.waiting import wait_at
-    from ensembles.viz.serving import Door
 
     runs = [shown_run(open_run(args, path, runs=len(args.runs))) for path in args.runs]
-    door = Door(args.address, args.port)
     if args.follow:
         wait_at(door, args.follow, warn, announce)
     runs += [wait_for_run(path, warn) for path in args.follow]
-    server = ExplorerServer(runs, origins=args.allow_origin, door=door)
+    server = ExplorerServer(runs, door)
     for shown in runs:
         warn_of((*shown.notes, *shown.run.notes))
     return server

@@ -197,10 +197,9 @@ def check(
     windows: tuple[int, ...] = WINDOWS if last is None else (last,)
     runs = history.runs(experiment, last=most + max(windows))
     if not runs:
-        known = ", ".join(one.name for one in history.experiments()) or "none"
-        raise EnsioError(
-            f"there is no experiment {experiment} in {history.place}: its experiments are {known}"
-        )
+        known = listed([one.name for one in history.experiments()])
+        has = f"its experiments are {known}" if known else "it holds no run"
+        raise EnsioError(f"there is no experiment {experiment} in {history.name}: {has}")
     latest, acknowledged = runs[-1], history.acknowledged(experiment)
     if isinstance(against, Sequence):
         judged = runs[-max(windows) :]

@@ -104,7 +104,7 @@ def place_run(
     """
     mine = history.run(run)
     if mine is None:
-        raise EnsioError(f"{history.place} has no run {run}: ensio history list shows its runs")
+        raise EnsioError(f"{history.name} has no run {run}: ensio history list shows its runs")
     others = history.runs(None if labels else mine.experiment, labels)
     others = [one for one in others if one.id != run]
     if days is not None:

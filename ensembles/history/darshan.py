@@ -201,7 +201,7 @@ def record_of(log: CountedLog) -> RunRecord:
     command = log.command.split(" ") if log.command else []
     return RunRecord(
         identity=hashlib.blake2b(text, digest_size=16).hexdigest(),
-        path=log.path.encode(errors="surrogateescape").decode(errors="replace"),
+        path=log.path,
         program=command[0] if command else "",
         job=log.job,
         command=command,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from ensembles.comparison.compare import ReadRun, read_run
 from ensembles.comparison.totals import ComparedSums
 from ensembles.files.untrusted import inflate
 from ensembles.model.errors import EnsioError
+from ensembles.model.sanitize_text import storable_text
 from ensembles.statistics.samples.counted_durations import CountedDurations
 from ensembles.summaries.bins import BIN_BITS, BIN_COUNT
 
@@ -180,7 +181,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Encode the record in at most `MOST_BYTES`; bins are merged where it would be larger."""
         record = self
         for coarsened in range(self.coarsened, BIN_BITS + 8):
-            plain = msgspec.msgpack.encode(record)
+            plain = _packed(record)
             encoded = zlib.compress(plain, 6)
             if len(encoded) <= MOST_BYTES and len(plain) <= _MOST_PLAIN_BYTES:
                 return encoded
@@ -227,6 +228,22 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             if kind.op in ("read", "write")
         }
         return ReadRun(self.path, calls, ComparedSums(self.totals, moved), self.notes)
+
+
+def _packed(record: RunRecord) -> bytes:
+    try:
+        return msgspec.msgpack.encode(record)
+    except UnicodeEncodeError:
+        return msgspec.msgpack.encode(_storable(msgspec.to_builtins(record)))
+
+
+def _storable(value: Any) -> Any:
+    """Return a value whose texts can be stored."""
+    if isinstance(value, dict):
+        return {_storable(key): _storable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_storable(entry) for entry in value]
+    return storable_text(value) if isinstance(value, str) else value
 
 
 _COARSENED = "bins of its histograms are"

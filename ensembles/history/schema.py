@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -15,23 +18,59 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     inspect,
     text,
 )
+from sqlalchemy.types import TypeEngine
 
 from ensembles.model.errors import EnsioError
+from ensembles.model.sanitize_text import original_text, storable_text
 
 SCHEMA = "0002"
 """Last of the steps in ``migrations/versions``."""
 
+MOST_CHARACTERS = 256
+"""Length of the names of experiments and labels."""
+
 METADATA = MetaData()
+
+
+class _Checked(TypeDecorator[Any]):
+    """The type of a column of which no other value is read, and whose texts may hold any bytes.
+
+    SQLite stores any value in any column, and neither database takes texts that are not UTF-8.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, stored: TypeEngine[Any], type: type) -> None:
+        super().__init__()
+        self.impl, self.type = stored, type  # type: ignore[assignment] # as SQLAlchemy does with `impl`
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        return storable_text(value) if isinstance(value, str) else value
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if not isinstance(value, self.type) or (isinstance(value, float) and math.isnan(value)):
+            raise EnsioError("a row of the history is damaged: restore the history from a copy")
+        return original_text(value) if isinstance(value, str) else value
+
+
+_NAME, _TEXT = _Checked(String(MOST_CHARACTERS), str), _Checked(Text(), str)
+_NUMBER, _TIME, _SECONDS = (
+    _Checked(Integer(), int),
+    _Checked(BigInteger(), int),
+    _Checked(Float(), float),
+)
 
 EXPERIMENTS = Table(
     "experiment",
     METADATA,
     Column("id", Integer, primary_key=True),
-    Column("name", String(256), nullable=False, unique=True),
+    Column("name", _NAME, nullable=False, unique=True),
 )
 
 RUNS = Table(
@@ -40,13 +79,13 @@ RUNS = Table(
     Column("id", Integer, primary_key=True),
     Column("experiment_id", ForeignKey("experiment.id", ondelete="CASCADE"), nullable=False),
     Column("identity", String(32), nullable=False),
-    Column("start_unix_ns", BigInteger, nullable=False),
-    Column("added_unix_ns", BigInteger, nullable=False),
-    Column("path", Text, nullable=False),
-    Column("tasks", Integer, nullable=False),
-    Column("span_s", Float, nullable=False),
-    Column("io_time_s", Float, nullable=False),
-    Column("record", LargeBinary, nullable=False),
+    Column("start_unix_ns", _TIME, nullable=False),
+    Column("added_unix_ns", _TIME, nullable=False),
+    Column("path", _TEXT, nullable=False),
+    Column("tasks", _NUMBER, nullable=False),
+    Column("span_s", _SECONDS, nullable=False),
+    Column("io_time_s", _SECONDS, nullable=False),
+    Column("record", _Checked(LargeBinary(), bytes), nullable=False),
     UniqueConstraint("experiment_id", "identity"),
     Index("run_by_start", "experiment_id", "start_unix_ns"),
 )
@@ -55,8 +94,8 @@ LABELS = Table(
     "label",
     METADATA,
     Column("run_id", ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
-    Column("name", String(256), primary_key=True),
-    Column("value", Text, nullable=False),
+    Column("name", _NAME, primary_key=True),
+    Column("value", _TEXT, nullable=False),
     Index("label_by_value", "name", "value"),
 )
 
@@ -65,11 +104,14 @@ ACKNOWLEDGEMENTS = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("experiment_id", ForeignKey("experiment.id", ondelete="CASCADE"), nullable=False),
-    Column("since_unix_ns", BigInteger, nullable=False),
-    Column("made_unix_ns", BigInteger, nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("since_unix_ns", _TIME, nullable=False),
+    Column("made_unix_ns", _TIME, nullable=False),
+    Column("reason", _TEXT, nullable=False),
     UniqueConstraint("experiment_id", "since_unix_ns"),
 )
+
+_TABLES = {"": set(), SCHEMA: set(METADATA.tables), "0001": set(METADATA.tables) - {ACKNOWLEDGEMENTS.name}}
+"""Tables at each step."""
 
 
 def schema_of(connection: Connection) -> str | None:
@@ -80,31 +122,50 @@ def schema_of(connection: Connection) -> str | None:
     return None if found is None else str(found)
 
 
-def check_schema(connection: Connection, url: str) -> None:
+def check_schema(connection: Connection, name: str) -> None:
     """Refuse a database without our tables, or with those of another version.
 
     Raises
     ------
     EnsioError
     """
-    found = schema_of(connection)
+    found = _consistent_schema(connection, name)
     if found is None:
-        raise EnsioError(f"{url} holds no history: ensio history add makes one")
+        raise EnsioError(f"{name} holds no history: ensio history add makes one")
     if found < SCHEMA:
         raise EnsioError(
-            f"{url} has the schema {found} of an earlier ensio: ensio history upgrade brings it to {SCHEMA}"
+            f"{name} has the schema {found} of an earlier ensio: ensio history upgrade brings it to {SCHEMA}"
         )
     if found != SCHEMA:
         raise EnsioError(
-            f"{url} has the schema {found} of a later ensio, and this one reads {SCHEMA}: use that"
+            f"{name} has the schema {found} of a later ensio, and this one reads {SCHEMA}: use that"
         )
 
 
-def make_schema(connection: Connection) -> None:
-    """Bring the tables of a database up to date, in the transaction of this connection."""
+def _consistent_schema(connection: Connection, name: str) -> str | None:
+    """Return the step that the tables are at, which has to be the one that the database names."""
+    found = schema_of(connection)
+    ours = set(inspect(connection).get_table_names()) & set(METADATA.tables)
+    if (found or "") <= SCHEMA and ours != _TABLES.get(found or ""):
+        raise EnsioError(
+            f"{name} names {f'the schema {found}' if found else 'no schema'}, and its tables differ: "
+            "restore it from a copy, or make another history"
+        )
+    return found
+
+
+def make_schema(connection: Connection, name: str) -> None:
+    """Bring the tables of a database up to date, in the transaction of this connection.
+
+    Raises
+    ------
+    EnsioError
+        Its tables are not those of the schema that it names.
+    """
     from alembic import command
     from alembic.config import Config
 
+    _consistent_schema(connection, name)
     config = Config()
     config.set_main_option("script_location", "ensembles.history:migrations")
     config.attributes["connection"] = connection

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     Connection,
@@ -25,25 +26,31 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
+from ensembles.files.readership import OWNER, Readership
 from ensembles.history.record import RunRecord
 from ensembles.history.schema import (
     ACKNOWLEDGEMENTS,
     EXPERIMENTS,
     LABELS,
+    MOST_CHARACTERS,
     RUNS,
     SCHEMA,
     check_schema,
     make_schema,
     schema_of,
 )
+from ensembles.history.sqlite_file import SqliteFile
 from ensembles.model.errors import EnsioError
 
-BUSY_S = 120
-"""How long a writer waits for others of the same database."""
+Answer = TypeVar("Answer")
+
+_TRIES = 20
+_PAUSE_S = 0.05
+"""How often, and how long after another, a reader without locks reads what changed meanwhile."""
 
 _AT_ONCE = 1000
 """Runs that one query names."""
@@ -130,8 +137,15 @@ class History:
     upgrade : bool
         Bring the tables of an earlier ensio up to date, in one transaction.
     keep_connection : bool
-        Keep a connection between transactions, and make another if it is lost. Default: none outlives its
-        transaction, because many jobs share what a server can take.
+        Keep a connection to a server between transactions, and make another if it is lost. Default: none
+        outlives its transaction, because many jobs share what a server can take.
+    readers : Readership
+        Who may read a file that is made, in addition to its owner.
+
+    Attributes
+    ----------
+    name : str
+        The place without a password.
 
     Raises
     ------
@@ -150,57 +164,57 @@ class History:
     """
 
     def __init__(
-        self, place: str, make: bool = False, upgrade: bool = False, keep_connection: bool = False
+        self,
+        place: str,
+        make: bool = False,
+        upgrade: bool = False,
+        keep_connection: bool = False,
+        readers: Readership = OWNER,
     ) -> None:
-        self.place = place
         self._keep_connection = keep_connection
-        self._url = place if "://" in place else f"sqlite:///{os.path.abspath(place)}"
-        if not make and "://" not in place and not os.path.exists(place):
-            raise EnsioError(f"there is no history {place}: ensio history add makes one")
-        with self._sentences():
-            if make or upgrade:
-                with self._writing() as connection:
-                    found = schema_of(connection)
-                    if (make and found is None) or (upgrade and found is not None and found < SCHEMA):
-                        if not self._is_sqlite:
-                            connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-                        make_schema(connection)
-            with self._reading() as connection:
-                check_schema(connection, self.name)
+        try:
+            self._url = make_url(place) if "://" in place else URL.create("sqlite", database=place)
+        except ArgumentError:
+            raise _no_place(place) from None
+        is_sqlite = self._url.get_backend_name() == "sqlite"
+        self.name = self._url.render_as_string(hide_password=True) if "://" in place else place
+        self._file = SqliteFile(self._url.database or "") if is_sqlite else None
+        if not make and is_sqlite and not os.path.exists(self._url.database or ""):
+            raise EnsioError(f"there is no history {self.name}: ensio history add makes one")
+        if make and self._file is not None:
+            self._file.make(readers)
+        found = self._read(schema_of) if make or upgrade else SCHEMA
+        if (make and found is None) or (upgrade and found is not None and found < SCHEMA):
+            with self._sentences(), self._writing() as connection:
+                if self._file is None:
+                    connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+                make_schema(connection, self.name)
+        self._read(lambda connection: check_schema(connection, self.name))
 
     @cached_property
-    def _engine(self) -> Engine:
+    def _writer(self) -> Engine:
+        return self._engine(None if self._file is None else self._file.connect_to_write)
+
+    @cached_property
+    def _reader(self) -> Engine:
+        return self._writer if self._file is None else self._engine(self._file.connect_to_read)
+
+    def _engine(self, connect: Callable[[], sqlite3.Connection] | None) -> Engine:
+        if connect is not None:
+            engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+            event.listen(engine, "begin", _begin_sqlite)
+            return engine
+        kept = self._keep_connection
+        pool = {"poolclass": QueuePool, "pool_size": 1} if kept else {"poolclass": NullPool}
         try:
-            url = make_url(self._url)
-            settings = {"timeout": BUSY_S} if url.get_backend_name() == "sqlite" else {}
-            pool = (
-                {"poolclass": QueuePool, "pool_size": 1} if self._keep_connection else {"poolclass": NullPool}
-            )
-            engine = create_engine(url, connect_args=settings, pool_pre_ping=self._keep_connection, **pool)
+            engine = create_engine(self._url, pool_pre_ping=kept, **pool)
         except (ArgumentError, NoSuchModuleError):
-            raise EnsioError(
-                f"{self.place} is not a place for a history: name a file, or a URL such as "
-                "postgresql+psycopg://user@host/name"
-            ) from None
+            raise _no_place(self.name) from None
         except ModuleNotFoundError as missing:
             raise EnsioError(f"{self.name} needs {missing.name}: pip install 'ensio[postgresql]'") from None
-        if engine.dialect.name not in ("sqlite", "postgresql"):
+        if engine.dialect.name != "postgresql":
             raise EnsioError(f"{self.name}: a history is kept by SQLite or PostgreSQL")
-        if engine.dialect.name == "sqlite":
-            event.listen(engine, "connect", _prepare_sqlite)
-            event.listen(engine, "begin", _begin_sqlite)
         return engine
-
-    @property
-    def _is_sqlite(self) -> bool:
-        return self._engine.dialect.name == "sqlite"
-
-    @property
-    def name(self) -> str:
-        """The place without a password."""
-        return (
-            make_url(self.place).render_as_string(hide_password=True) if "://" in self.place else self.place
-        )
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -209,17 +223,46 @@ class History:
             yield
         except SQLAlchemyError as error:
             reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise EnsioError(f"{self.name}: the database says: {reason}") from None
+            code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & 0xFF
+            if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise EnsioError(f"{self.name}: the database says: {reason}") from None
+        except UnicodeDecodeError:  # of a message of SQLite about the damage
+            reason = "its tables have damaged names"
+        else:
+            return
+        raise EnsioError(
+            f"{self.name} is damaged, or not a file of SQLite ({reason}): restore it from a copy"
+        )
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with self._engine.connect().execution_options(writes=True) as connection, connection.begin():
+        if self._file is not None and not self._file.is_writable:
+            raise EnsioError(
+                f"{self.name} cannot be changed by this user, who may not write file and folder: ask "
+                "its owner"
+            )
+        with self._writer.connect().execution_options(writes=True) as connection, connection.begin():
             yield connection
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection, connection.begin():
-            yield connection
+    def _read(self, answer: Callable[[Connection], Answer]) -> Answer:
+        """Answer a question in a transaction, again if it changed and was not locked."""
+        with self._sentences():
+            for left in reversed(range(_TRIES)):
+                before = self._unlocked_state()
+                try:
+                    with self._reader.connect() as connection, connection.begin():
+                        found = answer(connection)
+                except SQLAlchemyError:
+                    if not left or self._file is None or self._file.is_writable:
+                        raise
+                else:
+                    if self._unlocked_state() == before:
+                        return found
+                time.sleep(_PAUSE_S)
+        raise EnsioError(f"{self.name} changes all the time: read it again, or as a user who may write it")
+
+    def _unlocked_state(self) -> tuple[int, ...] | None:
+        return None if self._file is None else self._file.unlocked_state()
 
     def add(self, record: RunRecord, experiment: str, labels: Mapping[str, str] | None = None) -> bool:
         """Add a run to an experiment.
@@ -240,8 +283,7 @@ class History:
         EnsioError
             The database cannot be written. It is as before.
         """
-        with self._sentences(), self._writing() as connection:
-            return self._add(connection, record, experiment, labels or {})
+        return self.add_many([(record, experiment, labels or {})])[0]
 
     def add_many(self, rows: Sequence[tuple[RunRecord, str, Mapping[str, str]]]) -> list[bool]:
         """Add records to experiments, with labels, in one transaction; all or none.
@@ -256,8 +298,7 @@ class History:
 
     def paths(self) -> set[str]:
         """Return the paths of all runs."""
-        with self._sentences(), self._reading() as connection:
-            return set(connection.execute(select(RUNS.c.path)).scalars())
+        return self._read(lambda connection: set(connection.execute(select(RUNS.c.path)).scalars()))
 
     def _add(
         self, connection: Connection, record: RunRecord, experiment: str, labels: Mapping[str, str]
@@ -280,6 +321,8 @@ class History:
         except IntegrityError:
             return False
         assert key is not None
+        for name in labels:
+            _check_name("a label", name)
         if labels:
             rows = [{"run_id": key[0], "name": name, "value": value} for name, value in labels.items()]
             connection.execute(insert(LABELS), rows)
@@ -287,6 +330,7 @@ class History:
 
     def _experiment(self, connection: Connection, name: str) -> int:
         """Return the number of an experiment; another process may make it at the same time."""
+        _check_name("the experiment", name)
         found = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.name == name)
         number = connection.execute(found).scalar()
         if number is None:
@@ -323,8 +367,8 @@ class History:
             connection.execute(insert(ACKNOWLEDGEMENTS).values(row))
 
     def _start_ns(self, run: int) -> int:
-        with self._sentences(), self._reading() as connection:
-            return int(connection.execute(select(RUNS.c.start_unix_ns).where(RUNS.c.id == run)).scalar_one())
+        query = select(RUNS.c.start_unix_ns).where(RUNS.c.id == run)
+        return int(self._read(lambda connection: connection.execute(query).scalar_one()))
 
     def acknowledgements(self, experiment: str) -> list[Acknowledgement]:
         """Return the known changes of an experiment in the order of time."""
@@ -334,10 +378,8 @@ class History:
             .where(EXPERIMENTS.c.name == experiment)
             .order_by(ACKNOWLEDGEMENTS.c.since_unix_ns)
         )
-        with self._sentences(), self._reading() as connection:
-            return [
-                Acknowledgement(experiment, _time(since), why) for since, why in connection.execute(query)
-            ]
+        rows = self._read(lambda connection: connection.execute(query).all())
+        return [Acknowledgement(experiment, _time(since), why) for since, why in rows]
 
     def acknowledged(self, experiment: str) -> Acknowledgement | None:
         """Return the latest known change of an experiment; None: there is none."""
@@ -354,8 +396,8 @@ class History:
         columns = EXPERIMENTS.c.name, func.count(), func.max(RUNS.c.start_unix_ns)
         query = self._chosen(select(*columns).select_from(RUNS), None, labels or {})
         query = query.group_by(EXPERIMENTS.c.name).order_by(EXPERIMENTS.c.name)
-        with self._sentences(), self._reading() as connection:
-            return [Experiment(name, runs, _time(latest)) for name, runs, latest in connection.execute(query)]
+        rows = self._read(lambda connection: connection.execute(query).all())
+        return [Experiment(name, runs, _time(latest)) for name, runs, latest in rows]
 
     def runs(
         self,
@@ -363,6 +405,7 @@ class History:
         labels: Mapping[str, str] | None = None,
         last: int | None = None,
         until: StoredRun | None = None,
+        number: int | None = None,
     ) -> list[StoredRun]:
         """List runs in the order of their starts.
 
@@ -376,56 +419,31 @@ class History:
             Only the latest ones, so many.
         until : StoredRun, optional
             Only this run and earlier ones.
+        number : int, optional
+            Only the run with this number.
         """
-        until_ns = None if until is None else self._start_ns(until.id)
-        return self._listed(experiment, labels or {}, last, until_ns=until_ns)
-
-    def _listed(
-        self,
-        experiment: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        last: int | None = None,
-        number: int | None = None,
-        until_ns: int | None = None,
-    ) -> list[StoredRun]:
-        query = self._chosen(
-            select(
-                RUNS.c.id,
-                EXPERIMENTS.c.name,
-                RUNS.c.start_unix_ns,
-                RUNS.c.path,
-                RUNS.c.tasks,
-                RUNS.c.span_s,
-                RUNS.c.io_time_s,
-            ),
-            experiment,
-            labels or {},
-        )
+        names = "start_unix_ns", "path", "tasks", "span_s", "io_time_s"
+        columns = select(RUNS.c.id, EXPERIMENTS.c.name, *(RUNS.c[name] for name in names))
+        query = self._chosen(columns, experiment, labels or {})
         if number is not None:
             query = query.where(RUNS.c.id == number)
-        if until_ns is not None:
-            query = query.where(RUNS.c.start_unix_ns <= until_ns)
+        if until is not None:
+            query = query.where(RUNS.c.start_unix_ns <= self._start_ns(until.id))
         query = query.order_by(RUNS.c.start_unix_ns.desc(), RUNS.c.id.desc()).limit(last)
-        with self._sentences(), self._reading() as connection:
+
+        def answer(connection: Connection) -> tuple[Sequence[Any], dict[int, dict[str, str]]]:
             rows = connection.execute(query).all()
-            labels_of = self._labels(connection, [row.id for row in rows])
+            return rows, self._labels(connection, [row.id for row in rows])
+
+        rows, labels_of = self._read(answer)
         return [
-            StoredRun(
-                row.id,
-                row.name,
-                _time(row.start_unix_ns),
-                row.path,
-                row.tasks,
-                row.span_s,
-                row.io_time_s,
-                labels_of.get(row.id, {}),
-            )
-            for row in reversed(rows)
+            StoredRun(number, name, _time(start), *others, labels_of.get(number, {}))
+            for number, name, start, *others in reversed(rows)
         ]
 
     def run(self, number: int) -> StoredRun | None:
         """Return the run with a number; None: there is none."""
-        return next(iter(self._listed(number=number)), None)
+        return next(iter(self.runs(number=number)), None)
 
     def state(self) -> tuple[int, ...]:
         """Return numbers that change when a run is added or removed, or a change is acknowledged."""
@@ -436,14 +454,17 @@ class History:
                 (ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.c.made_unix_ns),
             )
         ]
-        with self._sentences(), self._reading() as connection:
-            return tuple(number for query in queries for number in connection.execute(query).one())
+        return self._read(
+            lambda connection: tuple(
+                number for query in queries for number in connection.execute(query).one()
+            )
+        )
 
     def labels(self, most: int = 1000) -> list[tuple[str, str]]:
         """List names and values of labels, at most so many."""
         query = select(LABELS.c.name, LABELS.c.value).distinct().order_by(LABELS.c.name, LABELS.c.value)
-        with self._sentences(), self._reading() as connection:
-            return [(row.name, row.value) for row in connection.execute(query.limit(most))]
+        rows = self._read(lambda connection: connection.execute(query.limit(most)).all())
+        return [(row.name, row.value) for row in rows]
 
     def records(self, ids: Sequence[int]) -> list[RunRecord]:
         """Read the records of runs, in this order.
@@ -454,8 +475,8 @@ class History:
             There is no such run, or its record is damaged.
         """
         query = select(RUNS.c.id, RUNS.c.record).where(RUNS.c.id.in_(ids))
-        with self._sentences(), self._reading() as connection:
-            found = {row.id: row.record for row in connection.execute(query)}
+        rows = self._read(lambda connection: connection.execute(query).all())
+        found = {row.id: row.record for row in rows}
         missing = [number for number in ids if number not in found]
         if missing:
             raise EnsioError(f"{self.name} has no run {missing[0]}: ensio history list shows its runs")
@@ -522,11 +543,20 @@ class History:
         return found
 
 
-def _prepare_sqlite(connection, _) -> None:  # type: ignore[no-untyped-def]
-    """Prepare a connection: readers and one writer at once, and every addition is on disk when it is done."""
-    connection.isolation_level = None  # SQLAlchemy begins transactions, by `_begin_sqlite`
-    for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {setting}")
+def _no_place(name: str) -> EnsioError:
+    """Make the error of a text that names no database."""
+    return EnsioError(
+        f"{name} is not a place for a history: name a file, or a URL such as "
+        "postgresql+psycopg://user@host/name"
+    )
+
+
+def _check_name(what: str, name: str) -> None:
+    """Refuse a name that is empty, or longer than the tables have room for."""
+    if not 0 < len(name) <= MOST_CHARACTERS:
+        raise EnsioError(
+            f"{what} has {len(name):,} characters: give it a name of 1 to {MOST_CHARACTERS} characters"
+        )
 
 
 def _begin_sqlite(connection: Connection) -> None:

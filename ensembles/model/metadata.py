@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ensembles.model.counters import Counters
 from ensembles.model.events import Call
 from ensembles.model.flights import Flights
+from ensembles.model.masked_command import mask_command
 from ensembles.model.sites import SiteTable
 
 OPEN_FLAGS = "open.flags"
@@ -31,7 +32,7 @@ class Process:
     program : str
         Absolute path.
     command : tuple of str
-        Arguments; the first is the name of the program.
+        Arguments, with secrets masked (`mask_command`); the first is the name of the program.
     cwd : str
         Working directory.
     user : str
@@ -79,6 +80,10 @@ class Process:
     excluded_calls: int
     lost_calls: int
     source: str
+
+    def __post_init__(self) -> None:
+        # Here all readers come by; the recorder's own files have the words as the program got them.
+        object.__setattr__(self, "command", mask_command(self.command))
 
 
 @dataclass(frozen=True, slots=True)

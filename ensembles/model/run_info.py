@@ -14,6 +14,7 @@ from ensembles.model.events import Call
 from ensembles.model.filters import parse_numbers, within_ranges
 from ensembles.model.flights import Flights
 from ensembles.model.lustre import Striping, decode_layout
+from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.sites import Site
 from ensembles.model.units import count_text
@@ -426,7 +427,7 @@ class RunInfo:
         gave to ``ensio run``; where that is not known, the command of the process that started the others.
         """
         own = self.task_command
-        given = tuple(filter(None, self.environment.get(_COMMAND, "").split("\x1f")))
+        given = mask_command(filter(None, self.environment.get(_COMMAND, "").split("\x1f")))
         if not given or (len(self.programs) < 2 and _ends_with(given, own)):
             return own
         return given

@@ -19,7 +19,6 @@ from ensembles.viz.figures import plain, retitle
 LINK_JS = """
     const old = new URLSearchParams(window.location.search);
     const query = new URLSearchParams(source.data.query[0]);
-    if (old.has('token')) query.set('token', old.get('token'));
     const text = query.toString();
     window.history.replaceState(null, '', window.location.pathname + (text ? '?' + text : ''));
 """

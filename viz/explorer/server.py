@@ -12,13 +12,10 @@ from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
 from bokeh.models import ColumnDataSource
-from bokeh.server.auth_provider import AuthProvider
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from bokeh.settings import settings
-from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.web import HTTPError, RequestHandler
 
 from ensembles.model.errors import EnsioError
 from ensembles.viz.explorer.first_image import first_image
@@ -26,8 +23,7 @@ from ensembles.viz.explorer.follow import EVERY_S, Followed
 from ensembles.viz.explorer.keys import keys_program
 from ensembles.viz.explorer.page import Explorer, attach, explorer_of
 from ensembles.viz.explorer.shown import Shown
-from ensembles.viz.serving import LOOPBACK, REFUSED, Door, is_token
-from ensembles.viz.serving import origins as origins_of
+from ensembles.viz.serving import Door, GuardedApplication, PageServer
 from ensembles.viz.theme import legend_keys_script, theme_script
 
 # The colours are those of the report, light and dark (viz/theme.js). The page uses neither of the scripts
@@ -142,26 +138,8 @@ def _write_ahead(document: Document) -> None:
     IOLoop.current().call_later(_WRITE_AHEAD_S, write)
 
 
-class _Token(AuthProvider):
-    """Refuses every request for a page or its connection that does not carry the token."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-        super().__init__()
-
-    @property
-    def get_user(self) -> Callable[[Any], Any]:
-        def check(handler: RequestHandler) -> str:
-            given = handler.get_query_argument("token", "")
-            if not is_token(given, self._token):
-                raise HTTPError(403, reason=REFUSED)
-            return "reader"
-
-        return check
-
-    @property
-    def login_url(self) -> str:
-        return "/"  # never used: a request without the token is refused
+class _Application(GuardedApplication, BokehTornado):
+    """Bokeh's server of one page, behind a door."""
 
 
 class ExplorerServer:
@@ -170,36 +148,10 @@ class ExplorerServer:
     Parameters
     ----------
     runs : sequence of Shown
-    address : str
-        Address to listen on.
-    port : int
-        0: a free one.
-    origins : sequence of str
-        ``HOST:PORT`` of further pages that may connect, such as those of a proxy.
-    door : Door, optional
-        Sockets and link that are there already, instead of address and port.
-
-    Attributes
-    ----------
-    token : str
-        What a link must carry.
-    link : str
-        What to open in the browser.
-
-    Raises
-    ------
-    EnsioError
-        The address or the port cannot be used.
+    door : Door
     """
 
-    def __init__(
-        self,
-        runs: Sequence[Shown],
-        address: str = LOOPBACK[0],
-        port: int = 0,
-        origins: Sequence[str] = (),
-        door: Door | None = None,
-    ) -> None:
+    def __init__(self, runs: Sequence[Shown], door: Door) -> None:
         settings.perform_document_validation = False  # tests do it; a page waits for it
 
         def make(document: Document) -> None:
@@ -226,20 +178,19 @@ class ExplorerServer:
         self._runs, self._answered = runs, 0.0
         self._ready: tuple[Explorer, str] | None = self._make({})
         self._is_preparing = False
-        door = door or Door(address, port)
-        self.token, self.port, self.link = door.token, door.port, door.link
-        tornado = BokehTornado(
+        tornado = _Application(
             {"/": Application(FunctionHandler(make))},
-            extra_websocket_origins=origins_of(door.address, self.port, origins),
-            auth_provider=_Token(self.token),
+            prefix=door.base,
+            extra_websocket_origins=door.origins,
+            include_headers=[],  # the page does not repeat the cookie
+            include_cookies=[],
             # Sessions are signed: a connection needs a page that this server made.
             sign_sessions=True,
             secret_key=secrets.token_urlsafe(32).encode(),
             use_index=False,
+            **door.settings(),
         )
-        http = HTTPServer(tornado)
-        http.add_sockets(door.sockets)
-        self._server = BaseServer(IOLoop.current(), tornado, http)
+        self._server = BaseServer(IOLoop.current(), tornado, PageServer(tornado, door))
 
     def _touched(self) -> ColumnDataSource:
         """Make what the page changes when a button of the mouse is pressed: a question follows soon."""
@@ -264,7 +215,7 @@ class ExplorerServer:
     def _made(self, query: Mapping[str, str]) -> tuple[Explorer, str]:
         """Return an explorer for a page: the one that was made ahead, if the page has the first view."""
         self._answered = time.monotonic()
-        if set(query) <= {"token"} and self._ready is not None:
+        if not query and self._ready is not None:
             ready, self._ready = self._renewed(self._ready), None
             return ready
         return self._make(query)

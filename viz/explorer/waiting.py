@@ -6,12 +6,10 @@ import asyncio
 import html
 from collections.abc import Callable, Sequence
 
-from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.web import Application, HTTPError, RequestHandler
 
 from ensembles.run.follow import EVERY_S, looks_until_begun
-from ensembles.viz.serving import REFUSED, Door, is_token
+from ensembles.viz.serving import Door, Guarded, GuardedApplication, PageServer
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -22,16 +20,14 @@ _PAGE = """<!DOCTYPE html>
 </html>"""
 
 
-class _Waiting(RequestHandler):
-    """Answers every request with the token by the same page."""
+class _Waiting(Guarded):
+    """Answers every request by the same page."""
 
-    def initialize(self, token: str, paths: Sequence[str]) -> None:
-        self._token, self._paths = token, paths
+    def initialize(self, paths: Sequence[str]) -> None:
+        self._paths = paths
 
     def get(self) -> None:
         """Say what is waited for."""
-        if not is_token(self.get_query_argument("token", ""), self._token):
-            raise HTTPError(403, reason=REFUSED)
         where = ", ".join(map(html.escape, self._paths))
         self.write(_PAGE.format(sentence=f"No process has begun to record into {where}."))
 
@@ -58,15 +54,12 @@ def wait_at(
     """
 
     async def wait() -> None:
-        server: HTTPServer | None = None
+        server: PageServer | None = None
         for path in paths:
             for _ in looks_until_begun(path, said.append):
                 if server is None:
-                    server = HTTPServer(
-                        Application([(".*", _Waiting, {"token": door.token, "paths": paths})])
-                    )
-                    # The sockets stay open for the explorer.
-                    server.add_sockets([each.dup() for each in door.sockets])
+                    waiting = (".*", _Waiting, {"paths": paths})
+                    server = PageServer(GuardedApplication([waiting], **door.settings()), door)
                     announce(door.link)
                 while said:
                     say(said.pop(0))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
 
-from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.web import Application, HTTPError, RequestHandler
+from tornado.web import HTTPError
 
 from ensembles.history.check import Check, check
 from ensembles.history.store import History, StoredRun
 from ensembles.model.errors import EnsioError
-from ensembles.model.sanitize_text import sanitize_text
 from ensembles.run.open import open as open_run
 from ensembles.viz.history.data import experiment_data
 from ensembles.viz.history.pages import (
@@ -28,15 +25,9 @@ from ensembles.viz.history.pages import (
     script_text,
 )
 from ensembles.viz.report import page_of_run
-from ensembles.viz.serving import LOOPBACK, REFUSED, host_of, is_token, listen
+from ensembles.viz.serving import Door, Guarded, GuardedApplication, PageServer
 
 VERDICTS = ("regression", "improvement", "ok", "too-few-runs")
-
-_POLICY = (
-    "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
-    "img-src data: blob:; connect-src 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-"""Pages load nothing from elsewhere. Bokeh makes functions from the text of its callbacks."""
 
 
 class HistoryServer:
@@ -46,50 +37,31 @@ class HistoryServer:
     ----------
     history : History
         It is only read.
-    address : str
-        Address to listen on.
-    port : int
-        0: a free one.
-
-    Attributes
-    ----------
-    token : str
-        What the first request of a browser must carry.
-    link : str
-        What to open in the browser.
+    door : Door
 
     Raises
     ------
     EnsioError
-        The history holds no run, or the address or the port cannot be used.
+        The history holds no run.
     """
 
-    def __init__(self, history: History, address: str = LOOPBACK[0], port: int = 0) -> None:
+    def __init__(self, history: History, door: Door) -> None:
         if not history.experiments():
             raise no_runs()
-        self.token = secrets.token_urlsafe(24)
-        sockets, self.port = listen(address, port)
-        common = {
-            "pages": _Pages(history),
-            "token": self.token,
-            # One database transaction, or one report, at a time: the server stays small.
-            "threads": ThreadPoolExecutor(1),
-            "cookie": f"ensio-{self.port}",
-        }
-        self._server = HTTPServer(
-            Application(
-                [
-                    (r"/", _Index, common),
-                    (r"/experiment", _Experiment, common),
-                    (r"/report", _Report, common),
-                    (rf"/{SCRIPT}", _Script, common),
-                ],
-                default_handler_class=_Missing,
-                default_handler_args=common,
-            )
+        # One database transaction, or one report, at a time: the server stays small.
+        common = {"pages": _Pages(history), "threads": ThreadPoolExecutor(1)}
+        application = GuardedApplication(
+            [
+                (rf"{door.base}/", _Index, common),
+                (rf"{door.base}/experiment", _Experiment, common),
+                (rf"{door.base}/report", _Report, common),
+                (rf"{door.base}/{SCRIPT}", _Script, common),
+            ],
+            default_handler_class=_Missing,
+            default_handler_args=common,
+            **door.settings(),
         )
-        self._server.add_sockets(sockets)
-        self.link = f"http://{host_of(address)}:{self.port}/?{urlencode({'token': self.token})}"
+        self._server = PageServer(application, door)
 
     def run(self) -> None:
         """Serve until the program is interrupted."""
@@ -166,49 +138,15 @@ def _labels(text: str) -> dict[str, str]:
     return {name: value} if text else {}
 
 
-class _Handler(RequestHandler):
+class _Handler(Guarded):
     """Answers with a page, or with one sentence."""
 
-    def initialize(self, pages: _Pages, token: str, threads: ThreadPoolExecutor, cookie: str) -> None:
-        self._pages, self._token, self._threads, self._cookie = pages, token, threads, cookie
-
-    def set_default_headers(self) -> None:
-        self.set_header("Content-Security-Policy", _POLICY)
-        self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Referrer-Policy", "no-referrer")
-        self.set_header("Cache-Control", "no-store")
-
-    def prepare(self) -> None:
-        given = self.get_query_argument("token", None)
-        if given is not None and is_token(given, self._token):
-            # The address that stays in the browser has no token: it can be sent on.
-            self.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax")
-            rest = [
-                (name, value.decode())
-                for name, values in self.request.query_arguments.items()
-                for value in values
-                if name != "token"
-            ]
-            self.redirect(self.request.path + (f"?{urlencode(rest)}" if rest else ""))
-        elif not is_token(self.get_cookie(self._cookie) or "", self._token):
-            raise HTTPError(403, reason=REFUSED)
+    def initialize(self, pages: _Pages, threads: ThreadPoolExecutor) -> None:
+        self._pages, self._threads = pages, threads
 
     async def answer(self, make: Callable[..., str], *arguments: str) -> None:
         page = await IOLoop.current().run_in_executor(self._threads, make, *arguments)
         self.finish(page.encode(errors="replace"))
-
-    def write_error(self, status_code: int, **kwargs: Any) -> None:
-        error = kwargs.get("exc_info", (None, None))[1]
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        if isinstance(error, EnsioError):
-            self.set_status(404)
-            self.finish(f"{sanitize_text(str(error))}\n")
-        else:
-            self.finish(f"{self._reason}\n")
-
-    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        if not isinstance(value, EnsioError):
-            super().log_exception(typ, value, tb)
 
     def _text(self, name: str) -> str:
         return str(self.get_query_argument(name, ""))

