@@ -181,6 +181,9 @@ def _time_in_io(information: dict[str, Any]) -> list[str]:
     from ensembles.structure.library_time import library_share_text
 
     found = information["time_in_io"]
+    if information["unseen"] and information["unseen"]["is_much"]:
+        time = seconds_text(information["io_time_s"])
+        return _wrapped("I/O time", f"unseen: {time} in recorded calls, and an unknown time in others")
     if not found["tasks"]:
         text = f"{seconds_text(information['io_time_s'])} summed over tasks"
         return [_line("I/O time", text)] if information["io_time_s"] else []

@@ -51,13 +51,12 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     """
     found = sums or sums_of(run)
     table, totals, sizes = found.table, found.totals, found.sizes
-    unseen = _unseen(run, found)
+    unseen = run.unseen
     around = _surroundings(run)
     notes = (
         run.notes
-        + unseen
+        + ([unseen.sentence] if unseen else [])
         + _whole_requests(run, table, totals.io_time_ns)
-        + _outside_of_calls(run, table.events, around)
     )
     return {
         "run": run.path,
@@ -102,6 +101,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
         **_headline(run, found),
+        "unseen": None if unseen is None else unseen.to_json(),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
@@ -129,33 +129,6 @@ def _whole_requests(run: Run, table: CallTable, io_time_ns: int) -> list[str]:
         f"the durations of non-blocking requests ({', '.join(names[:3])}) last until their completion, as an "
         "older recorder or another tool stored them: times in I/O include what was hidden behind other work"
     ]
-
-
-def _unseen(run: Run, found: RunSums) -> list[str]:
-    from ensembles.structure.unseen import unseen_sentence
-
-    if run.info.environment.get("ENSIO_LAYERS"):
-        return []
-    sentence = unseen_sentence(
-        run.info.unseen_io,
-        calls=sum(totals.count for call, totals in found.table.totals.items() if call.op != "wait"),
-        read=found.totals.bytes_read,
-        written=found.totals.bytes_written,
-        excluded_calls=run.info.excluded_calls,
-        nodes=len(run.info.hosts),
-    )
-    return [sentence] if sentence else []
-
-
-def _outside_of_calls(run: Run, events: int, around: dict[str, Any]) -> list[str]:
-    from ensembles.structure.unseen import outside_of_calls_sentence
-
-    if not around:
-        return []
-    kept = events if run.info.mode == "trace" else 0
-    process = around["surroundings"]["process"]
-    sentence = outside_of_calls_sentence(process, kept, len(run.info.processes))
-    return [sentence] if sentence else []
 
 
 def _flights(run: Run) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from ensembles.run.selection import Filters, Selection
 from ensembles.run.totals import RunWithTotals
 
 if TYPE_CHECKING:
+    from ensembles.structure.unseen import Unseen
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.ensemble.from_run import Per
     from ensembles.model.counters import Counters
@@ -115,6 +116,27 @@ class Run(RunWithTotals):
     def counters(self) -> Counters | None:
         """Counters by file and rank that Darshan kept; None: another recorder wrote the run."""
         return self.info.counters
+
+    @cached_property
+    def unseen(self) -> Unseen | None:
+        """I/O that the kernel counted and the recorder did not see; None: too little, or unknown.
+
+        Raises
+        ------
+        EnsioError
+            A file cannot be read any more.
+        """
+        from ensembles.structure.unseen import find_unseen
+
+        if self.info.kernel_bytes is None or self.info.environment.get("ENSIO_LAYERS"):
+            return None
+        ranks = self.reading.ranks
+        sums = {
+            call: (int(ranks.count[mine].sum()), int(ranks.moved[mine].sum()))
+            for number, call in enumerate(ranks.calls)
+            if (mine := ranks.call == number).any()
+        }
+        return find_unseen(self.info.kernel_bytes, sums, len(self.info.hosts))
 
     @cached_property
     def phases(self) -> Phases | None:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata, UnseenIo
+from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, RunMetadata
 from ensembles.model.units import few
 from ensembles.passes.reading import ranges_of_numbers
 from ensembles.readers.native.clock_alignment import Alignment
+from ensembles.readers.native.kernel_bytes import kernel_bytes
 from ensembles.readers.native.losses import by_reason
 from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import Spool
@@ -19,7 +20,6 @@ from ensembles.readers.native.spool import Spool
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 _VARIABLE = b"env."
 _BLOCK = b"block."
-_MOST_BYTES = 1 << 62
 _COUNT_DIGITS = 8
 
 
@@ -232,23 +232,8 @@ def described(spools: Sequence[Spool], processes: list[Process], origin_ns: int)
             (spool.losses for spool in spools), sum(process.dropped_events for process in processes)
         ),
         calls_on_other_paths=sum(spool.losses.calls_on_other_paths for spool in spools),
-        unseen_io=_unseen_io(spools),
+        kernel_bytes=kernel_bytes(spools),
     )
-
-
-def _unseen_io(spools: Sequence[Spool]) -> UnseenIo | None:
-    """Add up what the kernel counted in the relinked processes that reached their end."""
-    read = written = 0
-    libraries: dict[str, None] = {}
-    known = False
-    for spool in spools:
-        counts = spool.properties.get(b"chars", b"").split()
-        if len(counts) == 2 and all(count.isdigit() and len(count) < 19 for count in counts):
-            known = True
-            read, written = read + int(counts[0]), written + int(counts[1])
-            names = spool.properties.get(b"libraries", b"").split(b":")
-            libraries.update(dict.fromkeys(os.fsdecode(name) for name in names if name))
-    return UnseenIo(min(read, _MOST_BYTES), min(written, _MOST_BYTES), tuple(libraries)) if known else None
 
 
 def count_tasks(spools: Sequence[Spool], members: Sequence[Member]) -> tuple[int, list[str]]:
