@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from contextlib import suppress
@@ -10,6 +11,7 @@ _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
 _INTERPRETER = 3  # PT_INTERP
 _NOTES = 4  # PT_NOTE
+_SYMBOLS = 2  # SHT_SYMTAB
 _BUILD_ID = 3  # NT_GNU_BUILD_ID
 _CLASS_64 = 2
 _HEADS = {1: ("28xI10xHH", "II8xI12x"), 2: ("32xQ14xHH", "I4xQ16xQ16x")}
@@ -52,6 +54,26 @@ def read_interpreter(path: str) -> str | None:
                 return os.fsdecode(file.read(min(length, os.pathconf("/", "PC_PATH_MAX"))).rstrip(b"\0"))
         return ""
     return None
+
+
+def defines_symbol(path: str, name: str) -> bool:
+    """Return whether the symbol table of a 64-bit program has a function of this name in the program itself."""
+    with suppress(OSError, ValueError, LookupError, struct.error), open(path, "rb") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            wanted = name.encode() + b"\0"
+            if content[:4] != _MAGIC or content[4] != _CLASS_64 or content.find(wanted) < 0:
+                return False
+            order = _ORDERS[content[5]]
+            place, size, count = struct.unpack_from(order + "40xQ10xHH", content)
+            sections = [
+                struct.unpack_from(order + "4xI16xQQI", content, place + number * size) for number in range(count)
+            ]
+            for kind, begin, length, strings in sections:
+                if kind == _SYMBOLS:
+                    names = content[sections[strings][1] : sections[strings][1] + sections[strings][2]]
+                    symbols = struct.iter_unpack(order + "IBBHQQ", content[begin : begin + length])
+                    return any(section and names.startswith(wanted, at) for at, _, _, section, *_ in symbols)
+    return False
 
 
 def read_build_id(path: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ensembles.model.events import Call
 from ensembles.model.metadata import KernelBytes
-from ensembles.model.units import bytes_text, count_text
+from ensembles.model.units import STRACE, bytes_text, count_text
 
 _LEAST_BYTES = 1 << 19
 """What programs move besides their files: start of the program, names of users, locales."""
@@ -22,11 +22,13 @@ _OF_IO = re.compile(
 )
 """Libraries whose purpose is I/O, and run-time libraries of languages."""
 _MOST_NAMED = 8
+_STORAGE = ("posix", "stdio")
 _PAGE_BYTES = 4096
+_INODE_BYTES = 512
 _BUFFER_BYTES = 8192
 """A stream reads up to a buffer beyond what its calls return, after each opening and each seek."""
-_BOTH_WAYS = ("sendfile", "copy_file_range")
-_STRACE = "strace -f -ttt -T -y -o FILE records it (ensio info FILE)"
+_COPIES = {"read": "copy_file_range", "write": "sendfile"}
+"""Calls that are recorded as the other operation, and move as many bytes of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Unseen:
 def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], nodes: int = 1) -> Unseen | None:
     """Compare what the kernel counted with what was recorded.
 
-    A recorded write makes at most the pages dirty that it touches, so that each call explains a page more
-    than its bytes. What is fetched from storage may be read-ahead, or the loading of the program: it counts
+    A recorded write makes the pages dirty that it touches, so that each call explains a page more than its
+    bytes. What is fetched from storage may be read-ahead, or the loading of the program: it counts
     only where something was seen that fetches without calls.
 
     Parameters
@@ -94,18 +96,18 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
         count for call, (count, _) in calls.items() if call.layer == "stdio" and call.op in ("open", "seek")
     )
     recorded = {op: _recorded(calls, op, linked) for op in ("read", "write")}
-    # What sendfile reads is written, too, and the reverse.
-    both = sum(moved for call, (_, moved) in calls.items() if call.name in _BOTH_WAYS)
-    read = kernel.read - recorded["read"] - kernel.excluded_read - both - slack
-    written = kernel.written - recorded["write"] - kernel.excluded_written - both
+    read = kernel.read - recorded["read"] - kernel.excluded_read - slack
+    written = kernel.written - recorded["write"] - kernel.excluded_written
     read = read if comparable and _is_considerable(read, kernel.read) else 0
     written = written if comparable and _is_considerable(written, kernel.written) else 0
-    pages = _PAGE_BYTES * sum(count for call, (count, _) in calls.items() if _touches_pages(call))
-    dirtied = kernel.dirtied - max(recorded["write"] + kernel.excluded_written + both, kernel.written) - pages
-    dirtied = dirtied if _is_considerable(dirtied, kernel.dirtied) else 0
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
     ways = [name for name in ("libaio", "io_uring") if name in kernel.facts]
     ways += [f"mapped files ({count_text(maps, 'call')} of mmap)"] if maps else []
+    explained = max(recorded["write"] + kernel.excluded_written, kernel.written)
+    explained += sum(count * _dirty_bytes(call) for call, (count, _) in calls.items())
+    # A small write makes large folios dirty as a whole. Reading ahead makes them.
+    dirtied = kernel.dirtied - explained - (0 if ways else kernel.read)
+    dirtied = dirtied if _is_considerable(dirtied, kernel.dirtied) else 0
     fetched = kernel.fetched - max(recorded["read"] + kernel.excluded_read, kernel.read)
     fetched = fetched if ways and _is_considerable(fetched, kernel.fetched, _LEAST_FETCHED) else 0
     parts = []
@@ -144,15 +146,15 @@ def _recorded(calls: Mapping[Call, tuple[int, int]], op: str, linked: bool) -> i
     return sum(
         moved
         for call, (_, moved) in calls.items()
-        if call.op == op and (linked or call.layer in ("posix", "stdio"))
+        if (call.op == op and (linked or call.layer in _STORAGE)) or call.name == _COPIES[op]
     )
 
 
-def _touches_pages(call: Call) -> bool:
-    """Whether calls write pages at their edges; the calls on a stream write at its flushes and seeks."""
-    if call.layer == "stdio":
-        return call.op in ("close", "sync", "seek")
-    return call.op == "write"
+def _dirty_bytes(call: Call) -> int:
+    """Return what a call may make dirty besides its bytes: the page at the edge of a write, or an inode."""
+    if call.layer == "stdio":  # writes when its buffer is flushed
+        return _PAGE_BYTES if call.op in ("close", "sync", "seek") else 0
+    return {"write": _PAGE_BYTES, "open": _INODE_BYTES, "meta": _INODE_BYTES}.get(call.op, 0)
 
 
 def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -> str:
@@ -166,7 +168,7 @@ def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -
             f"{names}); start it with ensio run, or link these libraries statically"
         )
     if "go" in kernel.facts:
-        return f"the program is written in Go, whose I/O does not go through the C library; {_STRACE}"
+        return f"the program is written in Go, whose I/O does not go through the C library; {STRACE}"
     if scans:
         return "the bytes of fscanf are not counted"
-    return f"the rest does not go through the C library (raw system calls, static child programs); {_STRACE}"
+    return f"the rest does not go through the C library (raw system calls, static child programs); {STRACE}"

@@ -23,7 +23,7 @@ static inline long ensio_raw_result(long result)
 
 /* Bytes of the recorder's own I/O, which the kernel counts as the process's. */
 extern struct ensio_own_bytes {
-    uint64_t read, written, dirtied;
+    uint64_t read, written;
 } ensio_own_bytes;
 
 static inline long ensio_raw_read(int fd, void *to, uint64_t bytes)
@@ -101,7 +101,6 @@ static inline void ensio_raw_unmap(void *at, uint64_t bytes)
 static inline int ensio_raw_populate(void *at, uint64_t bytes)
 {
     struct timespec *page;
-    ensio_own_bytes.dirtied += bytes;
     const long done = ENSIO_RAW(SYS_madvise, at, bytes, MADV_POPULATE_WRITE);
     if (done != -EINVAL && done != -ENOSYS)
         return done == -EFAULT ? -ENOSPC : (int)done;

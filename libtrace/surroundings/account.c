@@ -17,7 +17,8 @@
 #define LEAST_BYTES (256U << 10)
 #define GO_NOTE 4 /* the build id of a Go program, in a note of the name "Go" */
 
-struct ensio_excluded_bytes ensio_excluded_bytes;
+static struct ensio_excluded_bytes before_the_spool;
+struct ensio_excluded_bytes *ensio_excluded_bytes = &before_the_spool;
 static struct ensio_own_bytes own_at_begin;
 static uint64_t facts_of_program;
 static int counts_from_zero;
@@ -97,9 +98,7 @@ static struct ensio_surroundings counters(void)
 void ensio_account_prepare(int forked)
 {
     counts_from_zero = forked;
-    if (forked)
-        ensio_excluded_bytes = (struct ensio_excluded_bytes){0};
-    else
+    if (!forked)
         look_at_program();
     own_at_begin = ensio_own_bytes;
 }
@@ -110,24 +109,21 @@ void ensio_account_begin(void)
 #ifndef ENSIO_PRELOAD
     ensio_text_store(ENSIO_TEXT_PROPERTIES, 0, libraries, libraries_bytes);
 #endif
-    if (counts_from_zero)
-        counts_from_zero = 0;
-    else {
+    ensio_excluded_bytes = &ensio_account->excluded;
+    ensio_account->facts = facts_of_program;
+    if (!counts_from_zero) {
         const struct ensio_surroundings row = counters();
         ensio_account->begin = bytes_of(&row);
-        ensio_excluded_bytes = (struct ensio_excluded_bytes){0};
         own_at_begin = ensio_own_bytes;
     }
+    counts_from_zero = 0;
 }
 
 static void set(const struct ensio_surroundings *row, uint64_t facts)
 {
     ensio_account->end = bytes_of(row);
-    ensio_account->excluded_read = __atomic_load_n(&ensio_excluded_bytes.read, __ATOMIC_RELAXED);
-    ensio_account->excluded_written = __atomic_load_n(&ensio_excluded_bytes.written, __ATOMIC_RELAXED);
     ensio_account->own_read = ensio_own_bytes.read - own_at_begin.read;
     ensio_account->own_written = ensio_own_bytes.written - own_at_begin.written;
-    ensio_account->own_dirtied = ensio_own_bytes.dirtied - own_at_begin.dirtied;
     __atomic_store_n(&ensio_account->facts, ENSIO_ACCOUNT_TAKEN | facts_of_program | facts, __ATOMIC_RELEASE);
 }
 
@@ -162,7 +158,7 @@ void ensio_account_take(void)
         return;
     ensio_account_sample(&row);
     if (ensio_account->end.read_bytes + ensio_account->end.write_bytes >
-        begin->read_bytes + begin->write_bytes + ensio_account->own_dirtied + LEAST_BYTES)
+        begin->read_bytes + begin->write_bytes + ensio_spool->allocated_bytes + LEAST_BYTES)
         ensio_with_private_files(look_at_mappings, &facts);
     ensio_account->facts |= facts;
 }

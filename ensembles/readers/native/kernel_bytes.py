@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensembles.model.c_layout import ACCOUNT, CONSTANTS
@@ -21,6 +23,8 @@ _TAKEN, _CHILDREN, _EXITED = (
     CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED")
 )
 _MOST = 1 << 62
+_CHILDREN_FAULTS = 8
+"""Place of `cminflt` behind the name of the process in /proc/PID/stat; its exit code is the last."""
 _NUMBERS = ACCOUNT.size // 8
 _REWRITTEN_NS = 30 * 10**9
 """Age at which the kernel writes dirty pages (vm.dirty_expire_centisecs); they can become dirty again."""
@@ -38,7 +42,7 @@ def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
     words = properties.get(PROPERTY, b"").split()
     if len(words) != _NUMBERS or not all(word.isdigit() and len(word) < 20 for word in words):
         return None
-    return _sound(ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, "little") for word in words)))
+    return _sound(ACCOUNT.unpack(b"".join((int(word) % 2**64).to_bytes(8, sys.byteorder) for word in words)))
 
 
 def _sound(account: Any) -> Any | None:
@@ -72,15 +76,15 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
         return None
     sums = {id(spool): _own(spool) for spool in known}
     waiting: dict[bytes, list[Spool]] = {}
-    pids: dict[bytes, set[int]] = {}
+    heads: dict[bytes, dict[int, Any]] = {}
     for spool in known:
         host = spool.properties.get(b"host", b"")
-        pids.setdefault(host, set()).add(spool.head.pid)
+        heads.setdefault(host, {})[spool.head.pid] = spool.head
         if spool.account.facts & _CHILDREN:
             waiting.setdefault(host, []).append(spool)
     for spool in known:
         host = spool.properties.get(b"host", b"")
-        if (owner := _waiting_process(spool, waiting.get(host, ()), pids[host])) is not None:
+        if (owner := _waiting_process(spool.head, waiting.get(host, ()), heads[host])) is not None:
             end, rest, own = spool.account, sums[id(owner)], spool.head.allocated_bytes
             # The recorder itself reads and writes after it has taken the child's account.
             for place, taken in enumerate(
@@ -109,11 +113,51 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
     )
 
 
+def complete_account(path: Path, pid: int) -> None:
+    """Complete the account of a process that waits to be reaped, if the process did not end its recording.
+
+    Parameters
+    ----------
+    path : Path
+        Its spool.
+    pid : int
+
+    Raises
+    ------
+    OSError
+        The spool or a file of /proc cannot be read or written.
+    EnsioError
+        `path` is not a spool.
+    """
+    from ensembles.readers.native.spool import checked_head
+
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, "r+b", buffering=0) as file:
+        beginning = file.read(POSITION + ACCOUNT.size)
+        if checked_head(os.fspath(path), beginning).state != CONSTANTS["ENSIO_STATE_RUNNING"]:
+            return
+        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        lines = (line.split(b": ") for line in Path(f"/proc/{pid}/io").read_bytes().splitlines())
+        io = {name: int(number) for name, number in lines}
+        facts = _TAKEN | (_CHILDREN if int(stat[_CHILDREN_FAULTS]) else 0)
+        facts |= 0 if os.WIFSIGNALED(int(stat[-1])) else _EXITED
+        account = ACCOUNT.unpack(beginning, POSITION)
+        account = account._replace(
+            end_read_by_calls=io[b"rchar"],
+            end_written_by_calls=io[b"wchar"],
+            end_read_bytes=io[b"read_bytes"],
+            end_write_bytes=max(io[b"write_bytes"] - io[b"cancelled_write_bytes"], 0),
+            facts=account.facts | facts,
+        )
+        file.seek(POSITION)
+        file.write(b"".join(number.to_bytes(8, sys.byteorder) for number in account))
+
+
 def _own(spool: Spool) -> list[int]:
     """Return bytes read and written by calls, fetched and made dirty, without those of the recorder."""
     account, head = spool.account, spool.head
     lasted_ns = max(head.last_realtime_ns - head.first_realtime_ns, 0)
-    dirtied = account.own_dirtied * (1 + lasted_ns // _REWRITTEN_NS)
+    dirtied = head.allocated_bytes * (1 + lasted_ns // _REWRITTEN_NS) + account.own_written
     own = (account.own_read, account.own_written, 0, dirtied)
     names = ("read_by_calls", "written_by_calls", "read_bytes", "write_bytes")
     return [
@@ -122,22 +166,27 @@ def _own(spool: Spool) -> list[int]:
     ]
 
 
-def _waiting_process(spool: Spool, waiting: Iterable[Spool], pids: set[int]) -> Spool | None:
-    """Return the process of this host that waited for this one, as far as one may have done so.
+def _waiting_process(head: Any, waiting: Sequence[Spool], heads: Mapping[int, Any]) -> Spool | None:
+    """Return the process that waited for this one, or for an ancestor, as far as one may have done so.
 
     Parameters
     ----------
-    spool : Spool
-    waiting : iterable of Spool
+    head : namedtuple
+        Head of the spool of this process.
+    waiting : sequence of Spool
         Processes of the host that waited for children.
-    pids : set of int
-        Recorded processes of the host.
+    heads : mapping of int to namedtuple
+        Heads of the spools of the host, by process id.
     """
-    head = spool.head
-    for other in waiting:
-        is_parent = other.head.pid == head.parent_pid
-        may_be = is_parent if head.parent_pid in pids else other.head.parent_pid != head.parent_pid
-        meanwhile = other.head.first_realtime_ns <= head.first_realtime_ns <= other.head.last_realtime_ns
-        if may_be and meanwhile and other.head.pid != head.pid:
-            return other
+    seen: set[int] = set()
+    while head is not None and head.pid not in seen:
+        seen.add(head.pid)
+        parent = heads.get(head.parent_pid)
+        for other in waiting:
+            is_parent = other.head.pid == head.parent_pid
+            may_be = is_parent if parent is not None else other.head.parent_pid != head.parent_pid
+            meanwhile = other.head.first_realtime_ns <= head.first_realtime_ns <= other.head.last_realtime_ns
+            if may_be and meanwhile and other.head.pid != head.pid:
+                return other
+        head = parent
     return None

@@ -12,7 +12,7 @@ from ensembles.model.metadata import OPEN_FLAGS, OPEN_RANKS, Mount, Process, Run
 from ensembles.model.units import few
 from ensembles.passes.reading import ranges_of_numbers
 from ensembles.readers.native.clock_alignment import Alignment
-from ensembles.readers.native.kernel_bytes import kernel_bytes
+from ensembles.readers.native.kernel_bytes import kernel_bytes, left_by_raw_call
 from ensembles.readers.native.losses import by_reason
 from ensembles.readers.native.rank_assignment import Member
 from ensembles.readers.native.spool import Spool
@@ -180,7 +180,7 @@ def _described(
         user=user,
         start_unix_ns=aligned_ns(spool, alignment, "first"),
         end_unix_ns=aligned_ns(spool, alignment, "last"),
-        ended=member.replaced or spool.ended,
+        ended=member.replaced or spool.ended or left_by_raw_call(spool),
         threads=member.threads,
         first_thread=member.first_thread,
         dropped_events=head.dropped_events + (spool.pending if is_trace else 0),

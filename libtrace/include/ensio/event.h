@@ -179,16 +179,21 @@ struct ensio_kernel_bytes {
     uint64_t write_bytes; /* without cancelled_write_bytes */
 };
 
+/* Bytes of calls that are not recorded because of their file, pipes and sockets included. Those of a forked child that
+ * has nothing to record are in the account of its parent, as in the kernel's. */
+struct ensio_excluded_bytes {
+    uint64_t read;
+    uint64_t written;
+};
+
 /* What the kernel counted while the process was recorded, and what of it is known not to be among the recorded calls:
  * in the first window, at ENSIO_SPOOL_ACCOUNT_BYTES. All modes keep it. */
 struct ensio_account {
     struct ensio_kernel_bytes begin;
     struct ensio_kernel_bytes end; /* at the latest sample */
-    uint64_t excluded_read;        /* bytes of calls on excluded files, pipes and sockets */
-    uint64_t excluded_written;
+    struct ensio_excluded_bytes excluded;
     uint64_t own_read; /* bytes of the recorder itself */
     uint64_t own_written;
-    uint64_t own_dirtied;
     uint64_t facts; /* ENSIO_ACCOUNT_...; stored last */
 };
 
