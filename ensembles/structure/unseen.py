@@ -91,7 +91,8 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     """
     linked = "linked" in kernel.facts
     libraries = [name for name in kernel.libraries if not _MPI.match(name)]
-    comparable = not linked or nodes < 2 or not any(call.op in ("read", "write") for call in calls)
+    has_io = any(call.op in ("read", "write") for call in calls)
+    comparable = not linked or nodes < 2 or not has_io
     slack = _BUFFER_BYTES * sum(
         count for call, (count, _) in calls.items() if call.layer == "stdio" and call.op in ("open", "seek")
     )
@@ -99,7 +100,8 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     read = kernel.read - recorded["read"] - kernel.excluded_read - slack
     written = kernel.written - recorded["write"] - kernel.excluded_written
     read = read if comparable and _is_considerable(read, kernel.read) else 0
-    written = written if comparable and _is_considerable(written, kernel.written) else 0
+    least = 1 if linked and libraries and not has_io else _LEAST_BYTES
+    written = written if comparable and _is_considerable(written, kernel.written, least) else 0
     maps = sum(count for call, (count, _) in calls.items() if call.name == "mmap")
     ways = [name for name in ("libaio", "io_uring") if name in kernel.facts]
     ways += [f"mapped files ({count_text(maps, 'call')} of mmap)"] if maps else []
