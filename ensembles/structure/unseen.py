@@ -25,6 +25,8 @@ _MOST_NAMED = 8
 _STORAGE = ("posix", "stdio")
 _PAGE_BYTES = 4096
 _INODE_BYTES = 512
+_CHANGES = re.compile(r"f?chmod|f?truncate|(posix_)?fallocate|(sym|un)?link|re(name|move)|(mk|rm)dir")
+"""Calls that change inodes."""
 _BUFFER_BYTES = 8192
 """A stream reads up to a buffer beyond what its calls return, after each opening and each seek."""
 _COPIES = {"read": "copy_file_range", "write": "sendfile"}
@@ -156,7 +158,9 @@ def _dirty_bytes(call: Call) -> int:
     """Return what a call may make dirty besides its bytes: the page at the edge of a write, or an inode."""
     if call.layer == "stdio":  # writes when its buffer is flushed
         return _PAGE_BYTES if call.op in ("close", "sync", "seek") else 0
-    return {"write": _PAGE_BYTES, "open": _INODE_BYTES, "meta": _INODE_BYTES}.get(call.op, 0)
+    if call.op == "open" or _CHANGES.match(call.name):
+        return _INODE_BYTES
+    return _PAGE_BYTES if call.op == "write" else 0
 
 
 def _why(kernel: KernelBytes, linked: bool, libraries: list[str], scans: bool) -> str:
