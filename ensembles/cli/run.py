@@ -67,7 +67,12 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _LOADERS = ("ld-", "ld.so", "ld64.")
 _LINK_AGAIN = "link it again with ensio-cc (and glibc) to record it"
-_LIBRARIES = {"HDF5": "H5Dwrite", "NetCDF": "nc_put_vara", "PnetCDF": "ncmpi_put_vara", "MPI-IO": "MPI_File_open"}
+_LIBRARIES = {
+    "HDF5": "H5Dwrite",
+    "NetCDF": "nc_put_vara",
+    "PnetCDF": "ncmpi_put_vara",
+    "MPI-IO": "MPI_File_open",
+}
 """Libraries of layers, and a function of each."""
 _LONG_SPOOL_BYTES = 4 << 20
 _SHELLS = frozenset(["sh", "bash", "dash", "ash", "busybox", "ksh", "ksh93", "mksh", "zsh"])
@@ -421,8 +426,8 @@ def _report_outcome(directory: Path, why_nothing: str) -> None:
         sentence = f"nothing was recorded in {place}: {why_nothing}"
     else:
         sentence = (
-            f"nothing was recorded in {place}: unless a message above gives the reason, the program is a shell "
-            "or a launcher, which are not recorded, and what it started used no file, is linked statically, or "
-            "was started without the LD_PRELOAD of ensio"
+            f"nothing was recorded in {place}: unless a message above gives the reason, the program used no "
+            "file, or it is a shell or a launcher, which are not recorded, and what it started is linked "
+            "statically, or was started without the LD_PRELOAD of ensio"
         )
     warn(sentence)

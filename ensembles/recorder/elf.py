@@ -57,22 +57,24 @@ def read_interpreter(path: str) -> str | None:
 
 
 def defines_symbol(path: str, name: str) -> bool:
-    """Return whether the symbol table of a 64-bit program has a function of this name in the program itself."""
-    with suppress(OSError, ValueError, LookupError, struct.error), open(path, "rb") as file:
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            wanted = name.encode() + b"\0"
-            if content[:4] != _MAGIC or content[4] != _CLASS_64 or content.find(wanted) < 0:
-                return False
-            order = _ORDERS[content[5]]
-            place, size, count = struct.unpack_from(order + "40xQ10xHH", content)
-            sections = [
-                struct.unpack_from(order + "4xI16xQQI", content, place + number * size) for number in range(count)
-            ]
-            for kind, begin, length, strings in sections:
-                if kind == _SYMBOLS:
-                    names = content[sections[strings][1] : sections[strings][1] + sections[strings][2]]
-                    symbols = struct.iter_unpack(order + "IBBHQQ", content[begin : begin + length])
-                    return any(section and names.startswith(wanted, at) for at, _, _, section, *_ in symbols)
+    """Return whether a 64-bit program contains a function of this name, by its symbol table."""
+    wanted = name.encode() + b"\0"
+    with (
+        suppress(OSError, ValueError, LookupError, struct.error),
+        open(path, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        if content[:4] != _MAGIC or content[4] != _CLASS_64 or content.find(wanted) < 0:
+            return False
+        order = _ORDERS[content[5]]
+        place, size, count = struct.unpack_from(order + "40xQ10xHH", content)
+        places = range(place, place + count * size, size)
+        sections = [struct.unpack_from(order + "4xI16xQQI", content, at) for at in places]
+        for kind, begin, length, strings in sections:
+            if kind == _SYMBOLS:
+                names = content[sections[strings][1] : sections[strings][1] + sections[strings][2]]
+                symbols = struct.iter_unpack(order + "IBBHQQ", content[begin : begin + length])
+                return any(section and names.startswith(wanted, at) for at, _, _, section, *_ in symbols)
     return False
 
 

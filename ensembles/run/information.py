@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ensembles.passes.group import SummaryRequest
@@ -53,11 +53,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
     table, totals, sizes = found.table, found.totals, found.sizes
     unseen = run.unseen
     around = _surroundings(run)
-    notes = (
-        run.notes
-        + ([unseen.sentence] if unseen else [])
-        + _whole_requests(run, table, totals.io_time_ns)
-    )
+    notes = run.notes + ([unseen.sentence] if unseen else []) + _whole_requests(run, table, totals.io_time_ns)
     return {
         "run": run.path,
         "program": run.info.program,
@@ -101,7 +97,7 @@ def collect_information(run: Run, sums: RunSums | None = None) -> dict[str, Any]
         "span_s": table.span_ns / _NS_PER_S,
         "io_time_s": totals.io_time_ns / _NS_PER_S,
         **_headline(run, found),
-        "unseen": None if unseen is None else unseen.to_json(),
+        **({} if unseen is None else {"unseen": unseen.to_json()}),
         **_flights(run),
         "bytes_read": totals.bytes_read,
         "bytes_written": totals.bytes_written,
@@ -190,10 +186,13 @@ def share_of_tasks(information: Mapping[str, Any]) -> str:
 
 
 def _headline(run: Run, found: RunSums) -> dict[str, Any]:
-    from ensembles.run.headline import find_headline
+    from ensembles.run.headline import TimeInIo, find_headline
 
     moved = {"read": found.totals.bytes_read, "write": found.totals.bytes_written}
-    return find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times).to_json()
+    headline = find_headline(run, found.table.span_ns / _NS_PER_S, moved, found.times)
+    if run.unseen is not None and run.unseen.is_much:
+        headline = replace(headline, time_in_io=TimeInIo())
+    return headline.to_json()
 
 
 def _failed_calls(run: Run, found: RunSums) -> list[dict[str, Any]] | None:

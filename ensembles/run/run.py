@@ -25,13 +25,13 @@ from ensembles.run.selection import Filters, Selection
 from ensembles.run.totals import RunWithTotals
 
 if TYPE_CHECKING:
-    from ensembles.structure.unseen import Unseen
     from ensembles.ensemble.ensemble import Ensemble
     from ensembles.ensemble.from_run import Per
     from ensembles.model.counters import Counters
     from ensembles.model.events import Call
     from ensembles.model.filters import Quantity
     from ensembles.structure.phases.detect import Phases
+    from ensembles.structure.unseen import Unseen
 
 __all__ = ["Process", "Run"]
 

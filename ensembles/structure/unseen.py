@@ -125,14 +125,18 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
     ]
     scans = read and not written and any(call.name == "fscanf" for call in calls)
     if by_calls:
-        parts.append(f"the kernel counted {', and '.join(by_calls)}: {_why(kernel, linked, libraries, scans)}")
+        parts.append(
+            f"the kernel counted {', and '.join(by_calls)}: {_why(kernel, linked, libraries, scans)}"
+        )
     if dirtied or fetched:
         moved = [f"made {bytes_text(dirtied)} of files dirty"] if dirtied else []
         moved += [f"fetched {bytes_text(fetched)} from storage"] if fetched else []
-        through = f"through {' and '.join(ways)}" if ways else "perhaps through mapped files, libaio or io_uring"
+        through = (
+            f"through {' and '.join(ways)}" if ways else "perhaps through mapped files, libaio or io_uring"
+        )
         parts.append(
-            f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not recorded"
-            + (": use read and write calls to see this I/O" if not parts else "")
+            f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not "
+            "recorded" + (": use read and write calls to see this I/O" if not parts else "")
         )
     if not parts:
         return None

@@ -1,4 +1,4 @@
-"""What the kernel counted in the processes of a run (``struct ensio_account``), added up without counting twice."""
+"""What the kernel counted in the processes of a run, each byte once (``struct ensio_account``)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ PROPERTY = b"account"
 """Property in a job file: the numbers of ``struct ensio_account``, separated by blanks."""
 
 _FACTS = {"linked": "LINKED", "go": "GO", "libaio": "AIO", "io_uring": "URING"}
-_TAKEN, _CHILDREN, _EXITED = (
-    CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED")
-)
+_TAKEN, _CHILDREN, _EXITED = (CONSTANTS[f"ENSIO_ACCOUNT_{fact}"] for fact in ("TAKEN", "CHILDREN", "EXITED"))
 _MOST = 1 << 62
 _CHILDREN_FAULTS = 8
 """Place of `cminflt` behind the name of the process in /proc/PID/stat; its exit code is the last."""

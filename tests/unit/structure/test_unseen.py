@@ -8,7 +8,9 @@ from ensembles.model.events import Call
 from ensembles.model.metadata import KernelBytes
 from ensembles.structure.unseen import Unseen, find_unseen
 
-OPEN, WRITE, MMAP = (Call(name, "posix", op) for name, op in (("open", "open"), ("write", "write"), ("mmap", "meta")))
+OPEN, WRITE, MMAP = (
+    Call(name, "posix", op) for name, op in (("open", "open"), ("write", "write"), ("mmap", "meta"))
+)
 FSEEK, FREAD, FSCANF = (
     Call(name, "stdio", op) for name, op in (("fseek", "seek"), ("fread", "read"), ("fscanf", "read"))
 )
@@ -77,12 +79,17 @@ def test_a_mechanism_is_named_only_where_it_was_seen(facts, calls, named) -> Non
     unseen = find_unseen(KernelBytes(0, 0, 0, MIB, facts=facts), calls)
     assert isinstance(unseen, Unseen)
     assert (unseen.dirtied_bytes, unseen.is_much) == (MIB, True)
-    assert unseen.sentence.startswith("the processes made 1.00 MiB of files dirty without read and write calls, ")
+    assert unseen.sentence.startswith(
+        "the processes made 1.00 MiB of files dirty without read and write calls, "
+    )
     assert named in unseen.sentence
 
 
 def test_writes_into_large_folios_of_data_that_were_read_are_explained() -> None:
-    assert find_unseen(of_mib(40, read=40 * MIB, written=480), {FREAD: (40, 40 * MIB), WRITE: (160, 480)}) is None
+    assert (
+        find_unseen(of_mib(40, read=40 * MIB, written=480), {FREAD: (40, 40 * MIB), WRITE: (160, 480)})
+        is None
+    )
 
 
 def test_what_read_ahead_or_the_loader_fetched_is_not_io_of_the_program() -> None:
