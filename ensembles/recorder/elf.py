@@ -6,6 +6,7 @@ import mmap
 import os
 import struct
 from contextlib import suppress
+from typing import BinaryIO
 
 _MAGIC = b"\x7fELF"
 _PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
@@ -35,25 +36,27 @@ def read_interpreter(path: str) -> str | None:
         not an ELF program, or cannot be read.
     """
     with suppress(OSError, ValueError, LookupError, OverflowError, struct.error), open(path, "rb") as file:
-        head = file.read(64)
-        if head[:4] != _MAGIC:
-            return None
-        order = _ORDERS[head[5]]
-        if struct.unpack_from(f"{order}H", head, 16)[0] not in _PROGRAMS:
-            return None
-        where, segment = (order + form for form in _HEADS[head[4]])
-        place, size, count = struct.unpack_from(where, head.ljust(64, b"\0"))
-        if size < struct.calcsize(segment) or size * count > _MOST_BYTES:
-            return None
-        file.seek(place)
-        table = file.read(size * count)
-        for number in range(count):
-            kind, begin, length = struct.unpack_from(segment, table, number * size)
-            if kind == _INTERPRETER:
-                file.seek(begin)
-                return os.fsdecode(file.read(min(length, os.pathconf("/", "PC_PATH_MAX"))).rstrip(b"\0"))
+        for begin, length in _segments(file, _INTERPRETER):
+            file.seek(begin)
+            return os.fsdecode(file.read(min(length, os.pathconf("/", "PC_PATH_MAX"))).rstrip(b"\0"))
         return ""
     return None
+
+
+def _segments(file: BinaryIO, wanted: int) -> list[tuple[int, int]]:
+    """Return position and length of the segments of a kind in a program; ValueError: it is none."""
+    head = file.read(64)
+    order = _ORDERS[head[5]] if head[:4] == _MAGIC else ""
+    if not order or struct.unpack_from(f"{order}H", head, 16)[0] not in _PROGRAMS:
+        raise ValueError("not an ELF program")
+    where, segment = (order + form for form in _HEADS[head[4]])
+    place, size, count = struct.unpack_from(where, head.ljust(64, b"\0"))
+    if size < struct.calcsize(segment) or size * count > _MOST_BYTES:
+        raise ValueError("not an ELF program")
+    file.seek(place)
+    table = file.read(size * count)
+    found = (struct.unpack_from(segment, table, number * size) for number in range(count))
+    return [(begin, length) for kind, begin, length in found if kind == wanted]
 
 
 def defines_symbol(path: str, name: str) -> bool:
@@ -96,22 +99,14 @@ def read_build_id(path: str) -> str:
         The file cannot be read.
     """
     with open(path, "rb") as file, suppress(ValueError, LookupError, OverflowError, struct.error):
-        head = file.read(64)
-        if head[:4] != _MAGIC or head[4] != _CLASS_64:
-            return ""
-        order = _ORDERS[head[5]]
-        place, size, count = struct.unpack_from(order + _HEADS[_CLASS_64][0], head)
-        if size < 56 or size * count > _MOST_BYTES:
-            return ""
-        file.seek(place)
-        table = file.read(size * count)
-        for number in range(count):
-            kind, _, begin, _, _, length = struct.unpack_from(f"{order}IIQQQQ", table, number * size)
-            if kind == _NOTES and length <= _MOST_BYTES:
-                file.seek(begin)
-                found = _build_id_in(file.read(length), order)
-                if found:
-                    return found
+        notes = _segments(file, _NOTES)
+        file.seek(5)
+        order = _ORDERS[file.read(1)[0]]
+        for begin, length in notes:
+            file.seek(begin)
+            found = _build_id_in(file.read(min(length, _MOST_BYTES)), order)
+            if found:
+                return found
     return ""
 
 

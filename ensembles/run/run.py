@@ -128,7 +128,8 @@ class Run(RunWithTotals):
         """
         from ensembles.structure.unseen import find_unseen
 
-        if self.info.kernel_bytes is None or self.info.environment.get("ENSIO_LAYERS"):
+        has_gaps = self.info.lost_calls or self.info.environment.get("ENSIO_LAYERS")
+        if self.info.kernel_bytes is None or has_gaps:
             return None
         ranks = self.reading.ranks
         sums = {

@@ -138,10 +138,12 @@ def find_unseen(kernel: KernelBytes, calls: Mapping[Call, tuple[int, int]], node
             f"the processes {' and '.join(moved)} without read and write calls, {through}, which is not "
             "recorded" + (": use read and write calls to see this I/O" if not parts else "")
         )
-    if not parts:
+    if not parts and "unchecked" in kernel.facts:
+        parts.append(f"the bytes of a process cannot be checked: {_why(kernel, linked, libraries, False)}")
+    elif not parts:
         return None
     by_kernel = fetched and {"libaio", "io_uring"} & set(ways)
-    is_much = bool(written or dirtied or (read and not scans) or by_kernel)
+    is_much = bool(written or dirtied or (read and not scans) or by_kernel or "unchecked" in kernel.facts)
     return Unseen(read, written, fetched, dirtied, "; ".join(parts), is_much)
 
 

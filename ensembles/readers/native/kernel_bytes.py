@@ -44,7 +44,7 @@ def account_in_job_file(properties: Mapping[bytes, bytes]) -> Any | None:
 
 
 def _sound(account: Any) -> Any | None:
-    return account if account.facts & _TAKEN and max(account) < _MOST else None
+    return account if account.facts and max(account) < _MOST else None
 
 
 def left_by_raw_call(spool: Spool) -> bool:
@@ -69,8 +69,9 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
     KernelBytes or None
         None: no process has an account.
     """
-    known = [spool for spool in spools if spool.account is not None]
-    if not known:
+    begun = [spool for spool in spools if spool.account is not None]
+    known = [spool for spool in begun if spool.account.facts & _TAKEN]
+    if not begun:
         return None
     sums = {id(spool): _own(spool) for spool in known}
     waiting: dict[bytes, list[Spool]] = {}
@@ -89,12 +90,15 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
                 (end.end_read_by_calls, end.end_written_by_calls, end.end_read_bytes, end.end_write_bytes)
             ):
                 rest[place] = max(rest[place] - taken - own, 0)
-    read, written, fetched, dirtied = (min(sum(column), _MOST) for column in zip(*sums.values(), strict=True))
+    read, written, fetched, dirtied = (
+        min(sum(own[place] for own in sums.values()), _MOST) for place in range(4)
+    )
     facts = {
         name
         for name, bit in _FACTS.items()
-        if any(spool.account.facts & CONSTANTS[f"ENSIO_ACCOUNT_{bit}"] for spool in known)
+        if any(spool.account.facts & CONSTANTS[f"ENSIO_ACCOUNT_{bit}"] for spool in begun)
     }
+    facts |= {"unchecked"} if "go" in facts and len(known) < len(begun) else set()
     libraries: dict[str, None] = {}
     for spool in known:
         names = spool.properties.get(b"libraries", b"").split(b":")
@@ -112,21 +116,7 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
 
 
 def complete_account(path: Path, pid: int) -> None:
-    """Complete the account of a process that waits to be reaped, if the process did not end its recording.
-
-    Parameters
-    ----------
-    path : Path
-        Its spool.
-    pid : int
-
-    Raises
-    ------
-    OSError
-        The spool or a file of /proc cannot be read or written.
-    EnsioError
-        `path` is not a spool.
-    """
+    """Complete the account in the spool of a process that waits to be reaped, if its recording has no end."""
     from ensembles.readers.native.spool import checked_head
 
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

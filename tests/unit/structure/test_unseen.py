@@ -51,6 +51,15 @@ def test_go_is_the_reason_where_the_program_is_written_in_it() -> None:
     assert "Go" in unseen.sentence
 
 
+def test_a_go_process_that_left_without_its_counters_cannot_be_checked() -> None:
+    unseen = find_unseen(KernelBytes(0, 0, 0, 0, facts=("go", "unchecked")), {WRITE: (1, 6)})
+    assert unseen is not None
+    assert unseen.is_much
+    assert unseen.sentence.startswith(
+        "the bytes of a process cannot be checked: the program is written in Go"
+    )
+
+
 def test_bytes_of_pipes_and_excluded_files_are_not_missing() -> None:
     kernel = KernelBytes(30 * MIB, 40 * MIB, 0, 0, excluded_read=30 * MIB, excluded_written=39 * MIB)
     assert find_unseen(kernel, {WRITE: (1, MIB)}) is None
