@@ -132,7 +132,8 @@ class KernelBytes:
         Bytes of calls that are not recorded because of their file, pipes and sockets included.
     facts : tuple of str
         ``linked``: the recorder is linked into the program; ``go``: the program is written in Go;
-        ``unchecked``: and the bytes of a process are not known; ``libaio``, ``io_uring``: the process had a context of libaio, or rings of io_uring, at its end.
+        ``unchecked``: and what a process moved up to its end is not known; ``libaio``, ``io_uring``: a
+        process had a context of libaio, or rings of io_uring, at its end.
     libraries : tuple of str
         File names of shared libraries of a relinked program that may do I/O.
 

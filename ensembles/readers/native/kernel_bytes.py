@@ -98,7 +98,8 @@ def kernel_bytes(spools: Sequence[Spool]) -> KernelBytes | None:
         for name, bit in _FACTS.items()
         if any(spool.account.facts & CONSTANTS[f"ENSIO_ACCOUNT_{bit}"] for spool in begun)
     }
-    facts |= {"unchecked"} if "go" in facts and len(known) < len(begun) else set()
+    if "go" in facts and not all(spool.ended or left_by_raw_call(spool) for spool in begun):
+        facts.add("unchecked")
     libraries: dict[str, None] = {}
     for spool in known:
         names = spool.properties.get(b"libraries", b"").split(b":")
